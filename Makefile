@@ -13,8 +13,11 @@
 #   make clang    compile the libraries with clang: its warnings and thread-safety analysis are errors
 #   make format   lay out the sources as .clang-format says;  make check-format  only tells
 #   make tidy     clang-tidy over the libraries (slow)
-#   make install  the programs, the library with its headers, CMake package and pkg-config file, the systemd unit and an
-#                 example configuration (DESTDIR, PREFIX)
+#   make docs     the documentation as a site in build/site (DOCS_DIR), with every link checked
+#   make docs-reference  docs/reference anew, from the program's tables of commands, settings and metrics
+#   make install  the programs as varve-server and varve, their manual pages and completions, the library with its headers, CMake
+#                 package and pkg-config file, the systemd units and an example configuration (DESTDIR, PREFIX)
+#   make deb      Debian packages, in build/deb;  make test-deb  installs, upgrades and purges them in a chroot, as root
 #   make clean    remove build/; data stays
 
 JOBS ?= 2
@@ -24,6 +27,7 @@ FUZZ_SECONDS ?= 30
 FUZZ_TARGETS ?=
 CMAKE_FLAGS ?=
 PREFIX ?= /usr/local
+DOCS_DIR ?= build/site
 # `make check` takes what is there.
 CHECK_PRESET ?= $(if $(wildcard build/dev/build.ninja),dev,$(if $(wildcard build/release/build.ninja),release,dev))
 SOURCES = git ls-files -co --exclude-standard -- '*.h' '*.cc'
@@ -35,7 +39,7 @@ export LSAN_OPTIONS = suppressions=$(CURDIR)/cmake/lsan_suppressions.txt:print_s
 export UBSAN_OPTIONS = print_stacktrace=1
 export TSAN_OPTIONS = second_deadlock_stack=1:history_size=4
 
-.PHONY: run build check test test-all test-packages prove asan fuzz tsan clang format check-format tidy packages install clean
+.PHONY: run build check test test-all test-packages prove asan fuzz tsan clang format check-format tidy docs docs-reference packages deb test-deb install clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 
@@ -58,7 +62,7 @@ check: packages check-format
 
 # What tests of client libraries, power cuts and failing calls take; those that lack it are skipped and say so.
 test-packages:
-	@scripts/install_packages.sh packages-test.txt || echo "make: some tests will be skipped"
+	@scripts/install_packages.sh packages-test.txt packages-docs.txt || echo "make: some tests will be skipped"
 
 test: build test-packages
 	scripts/run_tests.sh build/release -j $(TEST_JOBS) -LE '^long$$'
@@ -104,11 +108,31 @@ tidy: packages
 	cmake --preset clang $(CMAKE_FLAGS)
 	run-clang-tidy -quiet -j $(JOBS) -p build/clang
 
+docs:
+	@scripts/install_packages.sh packages-docs.txt
+	scripts/docs/build_site.sh $(DOCS_DIR)
+
+docs-reference: packages
+	cmake --preset $(CHECK_PRESET) $(CMAKE_FLAGS) >/dev/null
+	cmake --build --preset $(CHECK_PRESET) -j $(JOBS) --target server_tests
+	VARVE_WRITE_REFERENCE=1 build/$(CHECK_PRESET)/server_tests --gtest_filter='*ReferenceTest.*'
+
+deb:
+	@scripts/install_packages.sh packages-deb.txt
+	JOBS=$(JOBS) packaging/make_deb.sh build/deb
+
+test-deb: deb
+	packaging/test_deb.sh build/deb
+
 # What was built is installed as it is, so that nothing is built as root.
+UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 install:
 	DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX)
-	sed 's|/usr/local/|$(PREFIX)/|g' packaging/varve.service | \
-		install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/lib/systemd/system/varve.service
+	sed 's|/usr/bin/|$(PREFIX)/bin/|g' packaging/varve-server.service | \
+		install -D -m 644 /dev/stdin $(UNITS)/varve-server.service
+	packaging/instance_unit.sh < $(UNITS)/varve-server.service | \
+		install -D -m 644 /dev/stdin $(UNITS)/varve-server@.service
+	install -D -m 644 packaging/varve.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/varve.conf
 	test -e $(DESTDIR)/etc/varve/varve.toml || install -D -m 644 packaging/varve.toml $(DESTDIR)/etc/varve/varve.toml
 
 clean:

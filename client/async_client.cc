@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <deque>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "client/backoff.h"
 #include "client/request_queue.h"
 #include "client/socket.h"
+#include "client/tls_stream.h"
 #include "fmt/format.h"
 
 namespace varve {
@@ -73,11 +76,17 @@ class AsyncClient::Connection : public std::enable_shared_from_this<Connection> 
   void BeginConnecting();  // a series of attempts
   void Attempt();
   void TryEndpoint(size_t index);
+  void BeginTls();
+  void ContinueHandshake();
   void AttemptFailed(absl::Status why);
   void Connected();
 
   void Read();
+  void ReadTls();
+  void ReadOn();  // takes what was received and goes on
   void Write();
+  // Returns how many bytes were taken; 0: there is no room now. Nothing: the connection is broken.
+  std::optional<size_t> SendSome(std::string_view bytes);
   void TakeReplies();
   void Lose(absl::Status why);  // the present connection
   void Deliver(absl::StatusOr<Reply> reply);
@@ -94,6 +103,7 @@ class AsyncClient::Connection : public std::enable_shared_from_this<Connection> 
   Backoff backoff_;
   asio::ip::tcp::resolver resolver_;
   asio::generic::stream_protocol::socket socket_;
+  std::unique_ptr<TlsStream> tls_;  // null: plain text, or no connection
   asio::steady_timer retry_timer_;
   asio::steady_timer watch_timer_;
   std::vector<asio::generic::stream_protocol::endpoint> endpoints_;
@@ -140,6 +150,7 @@ void AsyncClient::Connection::CloseNow() {
 void AsyncClient::Connection::CloseSocket() {
   ++generation_;
   waiting_for_room_ = false;
+  tls_ = nullptr;
   asio::error_code ignored;
   socket_.close(ignored);
 }
@@ -181,10 +192,36 @@ void AsyncClient::Connection::TryEndpoint(size_t index) {
                                             generation =
                                                 generation_](const asio::error_code& error) {
     if (generation != self->generation_) return;
-    if (!error) return self->Connected();
+    if (!error) return self->options_.tls.enabled ? self->BeginTls() : self->Connected();
     if (index + 1 < self->endpoints_.size()) return self->TryEndpoint(index + 1);
     self->AttemptFailed(Lost(fmt::format("can't connect to {}", AddressOf(self->options_)), error));
   });
+}
+
+void AsyncClient::Connection::BeginTls() {
+  asio::error_code ignored;
+  socket_.non_blocking(true, ignored);
+  const absl::StatusOr<ClientTlsContext> context = ClientTlsContext::Make(options_.tls);
+  if (!context.ok()) return AttemptFailed(context.status());
+  absl::StatusOr<std::unique_ptr<TlsStream>> stream =
+      TlsStream::Make(*context, TlsHostOf(options_), socket_.native_handle());
+  if (!stream.ok()) return AttemptFailed(stream.status());
+  tls_ = *std::move(stream);
+  ContinueHandshake();
+}
+
+// The timer of Watch() ends a handshake that takes too long.
+void AsyncClient::Connection::ContinueHandshake() {
+  const absl::StatusOr<bool> done = tls_->Handshake();
+  if (!done.ok()) return AttemptFailed(HandshakeFailed(options_, done.status()));
+  if (*done) return Connected();
+  socket_.async_wait(
+      tls_->needs_room() ? asio::socket_base::wait_write : asio::socket_base::wait_read,
+      [self = shared_from_this(), generation = generation_](const asio::error_code& error) {
+        if (generation != self->generation_) return;
+        if (error) return self->AttemptFailed(Lost("connection", error));
+        self->ContinueHandshake();
+      });
 }
 
 void AsyncClient::Connection::Connected() {
@@ -227,17 +264,39 @@ void AsyncClient::Connection::AttemptFailed(absl::Status why) {
 }
 
 void AsyncClient::Connection::Read() {
+  if (tls_ != nullptr) return ReadTls();
   socket_.async_read_some(asio::buffer(queue_.Room(kReceiveBytes), kReceiveBytes),
                           [self = shared_from_this(), generation = generation_](
                               const asio::error_code& error, size_t size) {
                             if (generation != self->generation_) return;
                             if (error) return self->Lose(Lost("receive", error));
                             self->queue_.Received(size);
-                            self->TakeReplies();
-                            if (generation != self->generation_) return;
-                            self->Write();
-                            self->Read();
+                            self->ReadOn();
                           });
+}
+
+void AsyncClient::Connection::ReadOn() {
+  const uint64_t generation = generation_;
+  TakeReplies();
+  if (generation != generation_) return;
+  Write();
+  Read();
+}
+
+void AsyncClient::Connection::ReadTls() {
+  const auto receive = [self = shared_from_this(),
+                        generation = generation_](const asio::error_code& error = {}) {
+    if (generation != self->generation_) return;
+    if (error) return self->Lose(Lost("receive", error));
+    const absl::StatusOr<size_t> got =
+        self->tls_->Receive(self->queue_.Room(kReceiveBytes), kReceiveBytes);
+    if (!got.ok()) return self->Lose(got.status());
+    self->queue_.Received(*got);
+    self->ReadOn();
+  };
+  if (tls_->may_have_more()) return asio::post(strand_, [receive] { receive(); });
+  socket_.async_wait(
+      tls_->needs_room() ? asio::socket_base::wait_write : asio::socket_base::wait_read, receive);
 }
 
 // Writes at once what the kernel takes, so that what was sent is known before a reply to it can be
@@ -245,13 +304,11 @@ void AsyncClient::Connection::Read() {
 void AsyncClient::Connection::Write() {
   if (waiting_for_room_) return;
   while (!queue_.Unsent().empty()) {
-    const std::string_view unsent = queue_.Unsent();
-    asio::error_code error;
-    const size_t sent = socket_.write_some(asio::buffer(unsent.data(), unsent.size()), error);
-    if (error == asio::error::would_block) break;
+    const std::optional<size_t> sent = SendSome(queue_.Unsent());
     // The read that is under way meets it, too, after the replies that came before.
-    if (error) return;
-    queue_.MarkSent(sent);
+    if (!sent) return;
+    if (*sent == 0) break;
+    queue_.MarkSent(*sent);
   }
   if (queue_.Unsent().empty()) return;
   waiting_for_room_ = true;
@@ -262,6 +319,17 @@ void AsyncClient::Connection::Write() {
         self->waiting_for_room_ = false;
         if (!error) self->Write();
       });
+}
+
+std::optional<size_t> AsyncClient::Connection::SendSome(std::string_view bytes) {
+  if (tls_ != nullptr) {
+    const absl::StatusOr<size_t> sent = tls_->Send(bytes);
+    return sent.ok() ? std::optional<size_t>(*sent) : std::nullopt;
+  }
+  asio::error_code error;
+  const size_t sent = socket_.write_some(asio::buffer(bytes.data(), bytes.size()), error);
+  if (error == asio::error::would_block) return 0;
+  return error ? std::nullopt : std::optional<size_t>(sent);
 }
 
 void AsyncClient::Connection::TakeReplies() {
@@ -324,8 +392,9 @@ void AsyncClient::Connection::WatchExpired() {
   const Clock::time_point now = Clock::now();
   if (state_ == State::kConnecting && options_.connect_timeout.count() > 0 &&
       now >= attempt_began_ + options_.connect_timeout) {
-    AttemptFailed(absl::DeadlineExceededError(
-        fmt::format("can't connect to {} in time", AddressOf(options_))));
+    AttemptFailed(tls_ != nullptr ? HandshakeTookTooLong(options_)
+                                  : absl::DeadlineExceededError(fmt::format(
+                                        "can't connect to {} in time", AddressOf(options_))));
   } else if (state_ == State::kConnected && options_.timeout.count() > 0 && !pending_.empty() &&
              now >= pending_.front().since + options_.timeout) {
     Lose(absl::DeadlineExceededError("the server did not answer in time"));

@@ -1,6 +1,7 @@
 // client_main: requests to a running server, for people and scripts, and a look into the files of a
 // store that rests. This is the one file of client/ that sees the engine, as it links both: the
 // client's library knows nothing of db/.
+#include <cerrno>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -69,9 +70,9 @@ absl::Status Verify(const std::string& directory, const CommandLine& line) {
        {"operations", report->operations}},
       output);
   if (places == 0) return absl::OkStatus();
-  return absl::DataLossError(fmt::format(
-      "{0} is damaged; `client_main repair {0}` keeps what can be read, or restore a copy",
-      directory));
+  return absl::DataLossError(
+      fmt::format("{0} is damaged; `{1} repair {0}` keeps what can be read, or restore a copy",
+                  directory, program_invocation_short_name));
 }
 
 absl::Status Repair(const std::string& directory, const CommandLine& line) {
@@ -105,12 +106,24 @@ absl::Status Repair(const std::string& directory, const CommandLine& line) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> DescribeStoreFiles(const std::string& directory) {
+  std::string text;
+  const absl::Status status = DumpManifest(
+      PosixFileSystem(), directory, [&](std::string_view line) { text.append(line).append("\n"); });
+  if (!status.ok()) return status;
+  return text;
+}
+
 constexpr OfflineCommand kOfflineCommands[] = {
     {"dump-log", [](const std::string& path,
                     const CommandLine&) { return DumpLog(PosixFileSystem(), path, PrintLine); }},
     {"dump-segment",
      [](const std::string& path, const CommandLine&) {
        return DumpSegment(PosixFileSystem(), path, PrintLine);
+     }},
+    {"dump-manifest",
+     [](const std::string& path, const CommandLine&) {
+       return DumpManifest(PosixFileSystem(), path, PrintLine);
      }},
     {"verify", Verify},
     {"repair", Repair},
@@ -119,4 +132,6 @@ constexpr OfflineCommand kOfflineCommands[] = {
 }  // namespace
 }  // namespace varve
 
-int main(int argc, char** argv) { return varve::RunClient(argc, argv, varve::kOfflineCommands); }
+int main(int argc, char** argv) {
+  return varve::RunClient(argc, argv, varve::kOfflineCommands, varve::DescribeStoreFiles);
+}

@@ -11,10 +11,34 @@
 
 namespace varve {
 
+// How a client encrypts its connection, and what it demands of the server's certificate.
+struct ClientTlsOptions {
+  bool enabled = false;
+
+  // The authorities that the client trusts: a file of certificates (PEM), a directory of such files
+  // (as `openssl rehash` leaves it), or both. Both empty: those that the system trusts.
+  std::string ca_file;
+  std::string ca_directory;
+
+  // The client's own certificate (PEM, with the chain behind it) and its key, for servers that ask
+  // for one. A certificate without a key file has its key in the same file.
+  std::string certificate_file;
+  std::string key_file;
+
+  // The name that the client sends to the server (SNI), and for which the server's certificate must
+  // be made out. Empty: the host, a name or an address; "localhost" over a Unix socket.
+  std::string server_name;
+
+  // The client takes any certificate, so that a stranger who answers can read and change all.
+  bool insecure = false;
+};
+
 struct ClientOptions {
   std::string host = "127.0.0.1";  // a name or an address
   uint16_t port = 7777;
   std::string unix_socket;  // a path; if set, it takes the place of host and port
+
+  ClientTlsOptions tls;
 
   std::string user;      // with a password; empty: the default user
   std::string password;  // empty: no AUTH is sent

@@ -77,7 +77,7 @@ void Pipeline::Lose(const absl::Status& why) {
 
 void Pipeline::DropIfStale() {
   if (outstanding() > 0 || !socket_.is_open()) return;
-  if (socket_.IsStale()) Lose(absl::UnavailableError("the server closed the connection"));
+  if (const absl::Status status = socket_.Check(); !status.ok()) Lose(status);
 }
 
 bool Pipeline::EnsureOpen() {

@@ -163,6 +163,8 @@ void RequestQueue::BeginConnection() {
       AppendHandshake({kSubscriptionKinds[i].subscribe, channel}, false);
   }
   if (monitors_) AppendHandshake({"MONITOR"}, true);
+  probes_ = options_.tls.enabled && handshake_replies_ == 0;
+  if (probes_) AppendHandshake({"PING"}, true);
 }
 
 std::string_view RequestQueue::Unsent() const {
@@ -198,7 +200,8 @@ RequestQueue::Taken RequestQueue::Finish(absl::StatusOr<Reply>* reply,
 RequestQueue::Taken RequestQueue::TakeHandshakeReply(const Reply& reply) {
   VARVE_ASSERT(handshake_replies_ > 0);
   --handshake_replies_;
-  if (!reply.is_error()) return Taken::kNothing;
+  // Any reply shows that the server took the connection.
+  if (!reply.is_error() || probes_) return Taken::kNothing;
   absl::Status refused = StatusOfError(reply);
   if (absl::IsUnauthenticated(refused) || absl::IsPermissionDenied(refused))
     return Break(std::move(refused));

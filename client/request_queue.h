@@ -150,6 +150,9 @@ class RequestQueue {
   ByteBuffer handshake_;
   size_t handshake_sent_ = 0;
   size_t handshake_replies_ = 0;  // still to come
+  // The handshake is a PING. By TLS 1.3 a server may refuse the client's certificate after the
+  // client has sent its first bytes; a request that is not sent before a reply came is not lost.
+  bool probes_ = false;
   absl::Status broken_;
   size_t pushes_ = 0;
   Credentials credentials_;

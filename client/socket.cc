@@ -10,8 +10,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "fmt/format.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {
@@ -103,19 +105,59 @@ std::string AddressOf(const ClientOptions& options) {
                                      : options.unix_socket;
 }
 
+std::string TlsHostOf(const ClientOptions& options) {
+  return options.unix_socket.empty() ? options.host : "localhost";
+}
+
+absl::Status HandshakeFailed(const ClientOptions& options, const absl::Status& why) {
+  return absl::Status(why.code(), fmt::format("can't connect to {}: {}", AddressOf(options),
+                                              std::string(why.message())));
+}
+
+absl::Status HandshakeTookTooLong(const ClientOptions& options) {
+  return absl::DeadlineExceededError(fmt::format(
+      "can't connect to {}: the TLS handshake did not end within {} ms; does the server "
+      "speak TLS on this port?",
+      AddressOf(options), options.connect_timeout.count()));
+}
+
 absl::StatusOr<Socket> Socket::Connect(const ClientOptions& options) {
-  const absl::StatusOr<int> descriptor =
-      options.unix_socket.empty() ? ConnectTcp(options) : ConnectUnix(options);
-  if (!descriptor.ok()) return descriptor.status();
-  return Socket(*descriptor);
+  std::optional<ClientTlsContext> context;
+  if (options.tls.enabled) {
+    VARVE_ASSIGN_OR_RETURN(context, ClientTlsContext::Make(options.tls));
+  }
+  VARVE_ASSIGN_OR_RETURN(const int descriptor,
+                         options.unix_socket.empty() ? ConnectTcp(options) : ConnectUnix(options));
+  Socket socket(descriptor);
+  if (context) VARVE_RETURN_IF_ERROR(socket.BeginTls(options, *context));
+  return socket;
+}
+
+absl::Status Socket::BeginTls(const ClientOptions& options, const ClientTlsContext& context) {
+  using Clock = std::chrono::steady_clock;
+  using std::chrono::milliseconds;
+  VARVE_ASSIGN_OR_RETURN(tls_, TlsStream::Make(context, TlsHostOf(options), descriptor_));
+  const bool is_bounded = options.connect_timeout.count() > 0;
+  const Clock::time_point deadline = Clock::now() + options.connect_timeout;
+  while (true) {
+    const absl::StatusOr<bool> done = tls_->Handshake();
+    if (!done.ok()) return HandshakeFailed(options, done.status());
+    if (*done) return absl::OkStatus();
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+    if (is_bounded && left.count() <= 0) return HandshakeTookTooLong(options);
+    const absl::Status status = Wait(false, is_bounded ? left : milliseconds(0));
+    if (!status.ok() && !absl::IsDeadlineExceeded(status)) return status;
+  }
 }
 
 void Socket::Close() {
+  tls_ = nullptr;
   if (descriptor_ >= 0) ::close(descriptor_);
   descriptor_ = -1;
 }
 
 absl::StatusOr<size_t> Socket::Send(std::string_view bytes) {
+  if (tls_ != nullptr) return tls_->Send(bytes);
   while (true) {
     const ssize_t sent = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent >= 0) return static_cast<size_t>(sent);
@@ -125,6 +167,7 @@ absl::StatusOr<size_t> Socket::Send(std::string_view bytes) {
 }
 
 absl::StatusOr<size_t> Socket::Receive(char* buffer, size_t size) {
+  if (tls_ != nullptr) return tls_->Receive(buffer, size);
   while (true) {
     const ssize_t got = ::recv(descriptor_, buffer, size, 0);
     if (got > 0) return static_cast<size_t>(got);
@@ -135,6 +178,10 @@ absl::StatusOr<size_t> Socket::Receive(char* buffer, size_t size) {
 }
 
 absl::Status Socket::Wait(bool for_writing, std::chrono::milliseconds timeout) {
+  if (tls_ != nullptr) {
+    if (tls_->may_have_more()) return absl::OkStatus();
+    for_writing |= tls_->needs_room();
+  }
   pollfd waiting{descriptor_, static_cast<short>(POLLIN | (for_writing ? POLLOUT : 0)), 0};
   int ready = 0;
   while ((ready = ::poll(&waiting, 1, PollTimeout(timeout))) < 0 && errno == EINTR) continue;
@@ -143,10 +190,14 @@ absl::Status Socket::Wait(bool for_writing, std::chrono::milliseconds timeout) {
   return absl::OkStatus();
 }
 
-bool Socket::IsStale() const {
+absl::Status Socket::Check() {
+  if (tls_ != nullptr) return tls_->Check();
   char byte = 0;
   const ssize_t got = ::recv(descriptor_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+  if (got == 0) return absl::UnavailableError("the server closed the connection");
+  if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+    return Lost("receive", errno);
+  return absl::OkStatus();
 }
 
 }  // namespace varve

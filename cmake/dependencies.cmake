@@ -5,8 +5,8 @@ find_package(absl REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 
-# Passwords are kept as SHA-256. Only the server needs it.
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+# TLS, and passwords, which are kept as SHA-256. The server and the client library need it.
+find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)
 
 # Line editing of client_main's prompt.
 find_path(EDIT_INCLUDE histedit.h REQUIRED)
@@ -14,6 +14,11 @@ find_library(EDIT_LIBRARY edit REQUIRED)
 add_library(varve_edit INTERFACE)
 target_include_directories(varve_edit SYSTEM INTERFACE ${EDIT_INCLUDE})
 target_link_libraries(varve_edit INTERFACE ${EDIT_LIBRARY})
+
+# The archives of `varve bundle`.
+find_package(LibArchive REQUIRED)
+add_library(varve_archive INTERFACE)
+target_link_libraries(varve_archive INTERFACE LibArchive::LibArchive)
 
 # XXH3 is used header-only, so that hashing of short keys is inlined.
 find_path(XXHASH_INCLUDE xxhash.h REQUIRED)

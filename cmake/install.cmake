@@ -1,9 +1,18 @@
-# What `cmake --install` puts below the prefix: the programs (component `programs`), and the library with its headers, its
+# What `cmake --install` puts below the prefix: the programs, under the names that packages give them, with their manual pages and
+# completions for shells (component `programs`), and the library with its headers, its
 # CMake package (find_package(varve), target varve::varve) and its pkg-config file (component `library`).
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
-install(TARGETS server_main client_main RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
+install(PROGRAMS $<TARGET_FILE:server_main> DESTINATION ${CMAKE_INSTALL_BINDIR} RENAME varve-server COMPONENT programs)
+install(PROGRAMS $<TARGET_FILE:client_main> DESTINATION ${CMAKE_INSTALL_BINDIR} RENAME varve COMPONENT programs)
+include(${CMAKE_CURRENT_LIST_DIR}/manual.cmake)
+set(completion_dir ${CMAKE_SOURCE_DIR}/packaging/completion)
+foreach(program varve varve-server)
+  install(FILES ${completion_dir}/${program}.bash RENAME ${program} COMPONENT programs
+          DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/bash-completion/completions)
+endforeach()
+install(FILES ${completion_dir}/_varve DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/zsh/vendor-completions COMPONENT programs)
 
 install(TARGETS varve EXPORT varve_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/varve DESTINATION include COMPONENT library FILES_MATCHING PATTERN "*.h")

@@ -15,17 +15,13 @@
 #include "server/user_commands/command_rights.h"
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
+#include "util/base/status.h"
 #include "util/os/thread_setup.h"
 
 namespace varve {
 namespace {
 
-constexpr std::string_view kFull = "-ERR max number of clients reached\r\n";
-constexpr std::string_view kProtected =
-    "-DENIED Varve is in protected mode: no password is set, so only connections from the machine "
-    "it runs on are served. To let others in, set a password (CONFIG SET requirepass on that "
-    "machine, or --requirepass-file), or, where everybody who reaches this port is trusted, start "
-    "with --protected-mode=no.\r\n";
+constexpr std::chrono::seconds kBetweenLooksAtSettings{10};
 
 // Fills in the settings that were left to the server, by what the machine offers.
 ServerConfig ForThisMachine(ServerConfig config) {
@@ -61,6 +57,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig
     if (const absl::Status loaded = clients.acl_file.Load(&clients.users); !loaded.ok())
       return loaded;
   }
+  const absl::Status audited =
+      clients.audit.Open([pool = &server->pool_](std::function<void()> task) {
+        return pool->TrySubmit(std::move(task));
+      });
+  if (!audited.ok()) return audited;
   const size_t threads = static_cast<size_t>(server->state_.options.threads);
   if (server->pool_.threads() < threads) {
     return absl::ResourceExhaustedError(
@@ -77,14 +78,19 @@ Server::Server(Store* store, ServerConfig config, ServerProgram program,
       pool_("varve-pool", static_cast<size_t>(state_.options.threads),
             state_.options.pool_queue_capacity),
       accept_io_(accept_on != nullptr ? *accept_on : own_io_),
-      listener_(&accept_io_) {}
+      listener_(&accept_io_),
+      refusals_(&accept_io_, state_.tls.get()),
+      tls_timer_(accept_io_) {}
 
 Server::~Server() { Stop(); }
 
 absl::Status Server::Listen() {
   const ServerOptions& options = state_.options;
+  if (options.tls.in_use() && state_.tls->Get() == nullptr)
+    VARVE_RETURN_IF_ERROR(state_.tls->Use(options.tls));
   if (absl::Status status = listener_.Open(options); !status.ok()) return status;
   state_.configuration.NotePort(port());
+  state_.configuration.NoteTlsPort(tls_port());
 
   for (LoopTimes& times : state_.statistics.loops)
     loops_.push_back(std::make_unique<IoLoop>(&state_, &pool_, &maintenance_, &times));
@@ -101,6 +107,11 @@ absl::Status Server::Listen() {
       [this](NamespaceId space, std::string_view key, SequenceNumber durable_after) {
         if (state_.clients.events.Tells(kExpiredEvent))
           state_.clients.events.Send("expired", space, key, durable_after);
+        if (state_.clients.tracking.Any()) {
+          WrittenKeys expired;
+          expired.AddKey(space, key);
+          state_.clients.tracking.Invalidate(&expired, /*writer=*/0);
+        }
       });
   return absl::OkStatus();
 }
@@ -113,6 +124,7 @@ absl::Status Server::StartThreads() {
         loop->Run();
       });
     }
+    asio::post(accept_io_, [this] { WatchTlsFiles(); });
     listener_.Start(
         [this](int descriptor, Listener::Peer peer) { OnAccepted(descriptor, std::move(peer)); });
     if (&accept_io_ == &own_io_) {
@@ -131,19 +143,42 @@ absl::Status Server::StartThreads() {
   return absl::OkStatus();
 }
 
-void Server::Refuse(int descriptor, std::string_view why) {
+Door Server::DoorOf(const Listener::Peer& peer) const {
+  if (peer.tls_alone) return {.plain = false, .tls = true};
+  const TlsMode mode = peer.tcp ? state_.tls->mode() : TlsMode::kOff;
+  return {.plain = mode != TlsMode::kRequired, .tls = mode != TlsMode::kOff};
+}
+
+void Server::Refuse(int descriptor, const Door& door, std::string_view reply) {
   state_.clients.connected.fetch_sub(1);
   state_.statistics.connections_rejected.fetch_add(1);
-  ::send(descriptor, why.data(), why.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  ::close(descriptor);
+  refusals_.Refuse(descriptor, door, reply);
+}
+
+void Server::WatchTlsFiles() {
+  const std::chrono::seconds interval = state_.tls->reload_interval();
+  const bool watches = interval.count() > 0;
+  tls_timer_.expires_after(watches ? interval : kBetweenLooksAtSettings);
+  tls_timer_.async_wait([this, watches](const asio::error_code& stopped) {
+    if (stopped) return;
+    // Where the pool is full, the next look is soon enough.
+    if (watches)
+      (void)pool_.TrySubmit(
+          [tls = state_.tls] { tls->LookAtFiles(std::chrono::system_clock::now()); });
+    WatchTlsFiles();
+  });
 }
 
 void Server::OnAccepted(int descriptor, Listener::Peer peer) {
   state_.statistics.connections_received.fetch_add(1);
+  Door door = DoorOf(peer);
   if (state_.clients.connected.fetch_add(1) >= state_.live.max_clients)
-    return Refuse(descriptor, kFull);
-  if (!MayEnter(peer, state_.live.protected_mode, state_.clients.users.login_needed()))
-    return Refuse(descriptor, kProtected);
+    return Refuse(descriptor, door, kFullReply);
+  if (!MayEnter(peer, state_.live.protected_mode, state_.clients.users.login_needed())) {
+    // A certificate counts as a password.
+    door.verified_only = door.tls && state_.tls->verifies();
+    if (!door.verified_only) return Refuse(descriptor, door, kProtectedReply);
+  }
   if (peer.tcp) {
     const int on = 1;
     ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -151,8 +186,8 @@ void Server::OnAccepted(int descriptor, Listener::Peer peer) {
       KeepAlive(descriptor, static_cast<int>(seconds.count()));
     }
   }
-  loops_[next_loop_++ % loops_.size()]->Adopt(descriptor, std::move(peer.address),
-                                              std::move(peer.local_address));
+  loops_[next_loop_++ % loops_.size()]->Adopt(
+      {descriptor, std::move(peer.address), std::move(peer.local_address), door});
 }
 
 bool Server::Responsive() {
@@ -195,7 +230,8 @@ void Server::JoinThreads() {
 void Server::StopAccepting() {
   VARVE_ASSERT(accepting_);
   const auto closed = std::make_shared<std::promise<void>>();
-  listener_.Close([closed] { closed->set_value(); });
+  asio::post(accept_io_, [this] { tls_timer_.cancel(); });
+  listener_.Close([this, closed] { refusals_.Close([closed] { closed->set_value(); }); });
   closed->get_future().wait();
   accepting_ = false;
   if (accept_thread_.joinable()) accept_thread_.join();
@@ -213,6 +249,7 @@ void Server::Stop() {
   }
   maintenance_.Stop();
   pool_.Stop();
+  state_.clients.audit.Stop();
   if (listening_to_store_) {
     state_.store->SetExpiryListener({});
     state_.store->RemoveDurabilityListener(listener_token_);

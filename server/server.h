@@ -19,6 +19,7 @@
 #include "server/execution/server_state.h"
 #include "server/net/io_loop.h"
 #include "server/net/listener.h"
+#include "server/net/refusals.h"
 #include "server/net/upkeep_pool.h"
 #include "structure/thread_pool.h"
 #include "type/server_options.h"
@@ -48,6 +49,8 @@ class Server {
 
   // 0: no TCP.
   uint16_t port() const { return listener_.port(); }
+  // 0: no port for TLS alone.
+  uint16_t tls_port() const { return listener_.tls_port(); }
   const ServerState& state() const { return state_; }
   ServerState& state() { return state_; }
 
@@ -65,7 +68,11 @@ class Server {
   absl::Status Listen();
   absl::Status StartThreads();
   void OnAccepted(int descriptor, Listener::Peer peer);
-  void Refuse(int descriptor, std::string_view why);
+  // Returns what a connection from there may begin with.
+  Door DoorOf(const Listener::Peer& peer) const;
+  void Refuse(int descriptor, const Door& door, std::string_view reply);
+  // Has the pool look at the files of certificates now and then.
+  void WatchTlsFiles();
   void StopAccepting();
   void JoinLoops();
   void JoinThreads();
@@ -81,6 +88,8 @@ class Server {
   asio::io_context own_io_{1};  // where no other loop accepts
   asio::io_context& accept_io_;
   Listener listener_;
+  Refusals refusals_;
+  asio::steady_timer tls_timer_;
   std::thread accept_thread_;  // runs own_io_
   bool accepting_ = false;
   uint64_t listener_token_ = 0;

@@ -1,10 +1,12 @@
-// server_main: opens the store in --dir and serves it until SIGTERM or SIGINT. Exit codes: 0 after
-// a graceful stop, 1 when the store or the address can't be had or the end was not clean, 2 for
-// wrong settings. With --check-config: 0, or 1 for wrong settings.
+// server_main, which is installed as varve-server: opens the store in --dir and serves it until
+// SIGTERM or SIGINT. Exit codes: 0 after a graceful stop, 1 when the store or the address can't be
+// had or the end was not clean, 2 for wrong settings. With --check-config: 0, or 1 for wrong
+// settings.
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -26,6 +28,7 @@
 #include "server/server.h"
 #include "server/service_manager.h"
 #include "server/statistics/server_log.h"
+#include "server/tls/tls_contexts.h"
 #include "spdlog/spdlog.h"
 #include "type/version.h"
 #include "varve/storage_engine.h"
@@ -36,19 +39,44 @@ namespace {
 // "127.0.0.1:7777 and /run/varve/varve.sock"
 std::string ListeningOn(const Server& server, const ServerOptions& options) {
   std::string text = server.port() != 0 ? fmt::format("{}:{}", options.bind, server.port()) : "";
+  if (server.tls_port() != 0)
+    text +=
+        fmt::format("{}{}:{} (TLS)", text.empty() ? "" : " and ", options.bind, server.tls_port());
   if (!options.unix_socket.empty()) text += (text.empty() ? "" : " and ") + options.unix_socket;
   return text;
 }
 
-// SIGHUP: the log's file was moved away, or the password's changed.
+// SIGHUP: the file of the log or of the audit log was moved away, or the password's or a
+// certificate's changed.
 void Reload(ServerState& state) {
   const absl::Status log = ReopenServerLog();
   if (!log.ok()) spdlog::error("SIGHUP: the old file stays in use: {}", log.ToString());
+  state.clients.audit.Reopen();
   const absl::Status password = state.configuration.ReloadPassword(state);
   if (!password.ok())
     spdlog::error("SIGHUP: the old password stays in force: {}", password.ToString());
-  if (log.ok() && password.ok())
-    spdlog::info("SIGHUP: the files of log and password, if any, were opened anew");
+  const absl::Status tls = state.tls->Reload();
+  if (!tls.ok())
+    spdlog::error("SIGHUP: the old certificate and key stay in use: {}",
+                  std::string(tls.message()));
+  if (log.ok() && password.ok() && tls.ok())
+    spdlog::info("SIGHUP: the files of logs, password and certificates, if any, were opened anew");
+}
+
+// Tells the service manager that the server is ready, and obeys signals until one of them stops it.
+void RunUntilStopped(Server& server, const std::string& where, const ServiceManager& manager,
+                     ProcessSignals* signals) {
+  const std::string ready = fmt::format("READY=1\nSTATUS=serving {}", where);
+  manager.Notify(ready);
+  const auto reload = [&] {
+    manager.NotifyReloading();
+    Reload(server.state());
+    manager.Notify(ready);
+  };
+  signals->WaitForStop(reload, manager.watchdog() / 2, [&] {
+    if (server.Responsive()) manager.Notify("WATCHDOG=1");
+  });
+  manager.Notify("STOPPING=1\nSTATUS=stopping");
 }
 
 int Serve(ServerCommandLine line) {
@@ -63,13 +91,19 @@ int Serve(ServerCommandLine line) {
   const auto begin = std::chrono::steady_clock::now();
   const std::string& directory = config.directory;
   SpareMemory(config.memory_limit);
-  HttpServer http;
+  const auto tls = std::make_shared<TlsContexts>();
+  if (const absl::Status status = tls->Use(options.tls); !status.ok()) {
+    spdlog::critical("{}", std::string(status.message()));
+    return 1;
+  }
+  HttpServer http(tls);
   if (const absl::Status status = http.Start(config); !status.ok()) {
     spdlog::critical("{}", std::string(status.message()));
     return 1;
   }
   absl::StatusOr<std::unique_ptr<StorageEngine>> store =
-      StorageEngine::Open(directory, config.engine);
+      StorageEngine::Open(directory, config.engine,
+                          [&manager](const ReplayProgress& done) { manager.NotifyReplay(done); });
   if (!store.ok()) {
     spdlog::critical("The store in {} can't be opened: {}", directory, store.status().ToString());
     return 1;
@@ -80,7 +114,8 @@ int Serve(ServerCommandLine line) {
       Server::Start(store->get(), config,
                     {.config_file = line.config_file,
                      .given = std::move(line.config),
-                     .shut_down = [&signals] { signals.RequestStop(); }},
+                     .shut_down = [&signals] { signals.RequestStop(); },
+                     .tls = tls},
                     signals.io());
   if (!server.ok()) {
     spdlog::critical("{}", server.status().ToString());
@@ -89,12 +124,7 @@ int Serve(ServerCommandLine line) {
   http.ServeFor(&(*server)->state());
   spdlog::info("varve {} serves {} on {}, opened in {} ms", kVarveVersion, directory,
                ListeningOn(**server, options), opened.count());
-  manager.Notify("READY=1");
-  signals.WaitForStop([&] { Reload((*server)->state()); }, manager.watchdog() / 2,
-                      [&] {
-                        if ((*server)->Responsive()) manager.Notify("WATCHDOG=1");
-                      });
-  manager.Notify("STOPPING=1");
+  RunUntilStopped(**server, ListeningOn(**server, options), manager, &signals);
   (*server)->Stop();
   http.Stop();
   server->reset();
@@ -112,20 +142,20 @@ int Serve(ServerCommandLine line) {
   const auto say = [](const char* text) {
     [[maybe_unused]] const auto left = write(STDERR_FILENO, text, strlen(text));
   };
+  say(program_invocation_short_name);
   try {
     if (const std::exception_ptr exception = std::current_exception())
       std::rethrow_exception(exception);
   } catch (const std::bad_alloc&) {
-    say("server_main: out of memory; the caches and write buffers are the largest part, see "
-        "--help\n");
+    say(": out of memory; the caches and write buffers are the largest part, see --help\n");
     std::_Exit(1);
   } catch (const std::system_error& failed) {
-    say("server_main: the system gives no more threads, files or memory: ");
+    say(": the system gives no more threads, files or memory: ");
     say(failed.what());
     say("\n");
     std::_Exit(1);
   } catch (...) {
-    say("server_main: a defect of the program\n");
+    say(": a defect of the program\n");
   }
   std::abort();
 }
@@ -136,10 +166,18 @@ int Main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   const bool only_check = std::any_of(
       argv, argv + argc, [](std::string_view flag) { return flag == "--check-config"; });
-  absl::StatusOr<ServerCommandLine> line = ParseServerCommandLine(argc, argv);
+  absl::StatusOr<ServerCommandLine> line = ParseServerCommandLine(argc, argv, environ);
   if (!line.ok()) {
-    fmt::print(stderr, "server_main: {}\n", std::string(line.status().message()));
+    fmt::print(stderr, "{}: {}\n", program_invocation_short_name,
+               std::string(line.status().message()));
     return only_check ? 1 : 2;
+  }
+  if (line->check_config) {
+    const absl::Status tls = TlsContexts().Use(line->config.server.tls);
+    if (!tls.ok()) {
+      fmt::print(stderr, "server_main: {}\n", std::string(tls.message()));
+      return 1;
+    }
   }
   if (line->help || line->version || line->example_config || line->check_config) {
     fmt::print("{}", line->help             ? ServerHelp()
@@ -149,7 +187,7 @@ int Main(int argc, char** argv) {
     return 0;
   }
   if (const absl::Status status = StartServerLog(line->config); !status.ok()) {
-    fmt::print(stderr, "server_main: --{}\n", std::string(status.message()));
+    fmt::print(stderr, "{}: --{}\n", program_invocation_short_name, std::string(status.message()));
     return 1;
   }
   return Serve(*std::move(line));

@@ -9,12 +9,19 @@
 #include <string>
 #include <string_view>
 
+#include "varve/replay_progress.h"
+
 namespace varve {
 
 class ServiceManager {
  public:
   // Reads the environment.
   ServiceManager();
+
+  // Tells how far the replay of the log has come, and that the start takes longer for it.
+  void NotifyReplay(const ReplayProgress& progress) const;
+  // Tells that the files of the configuration are read anew. "READY=1" ends it.
+  void NotifyReloading() const;
 
   // E.g. "READY=1" or "STOPPING=1". Never blocks for long, never fails: nobody could act on it.
   void Notify(std::string_view state) const;

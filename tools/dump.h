@@ -36,6 +36,11 @@ using DumpLine = std::function<void(std::string_view line)>;
 [[nodiscard]] absl::Status DumpSegment(FileSystem* file_system, const std::string& path,
                                        const DumpLine& print);
 
+// Prints what the manifest in `directory` says of the store: segments by level and run, log files,
+// namespaces and clones. It names no key. A server may have the store open.
+[[nodiscard]] absl::Status DumpManifest(FileSystem* file_system, const std::string& directory,
+                                        const DumpLine& print);
+
 // Returns words such as "checksum 1a2b3c4d, but its 120 bytes give 5e6f7a8b".
 std::string DescribeChecksums(uint32_t stored, uint32_t given, uint64_t bytes);
 

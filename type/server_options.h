@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "type/tls_options.h"
 #include "varve/options.h"
 
 namespace varve {
@@ -35,18 +36,22 @@ struct ServerOptions {
   std::string metrics_prefixes;         // prefixes of keys whose bytes are shown, with commas
   // Requests that take so long are kept for SLOWLOG; negative: none.
   int64_t slow_log_micros = 10000;
-  size_t slow_log_entries = 128;  // so many
-  std::string password;           // that clients must give; empty: none
-  std::string acl_file;           // file of users; empty: none
-  bool acl_all_channels = false;  // new users may use all channels
-  size_t acl_log_entries = 128;   // denials kept for ACL LOG
-  bool protected_mode = true;     // without a password, serve only clients of this machine
+  size_t slow_log_entries = 128;         // so many
+  std::string password;                  // that clients must give; empty: none
+  std::string acl_file;                  // file of users; empty: none
+  std::string acl_log_file;              // file of denials and of @admin commands; empty: none
+  bool acl_all_channels = false;         // new users may use all channels
+  size_t acl_log_entries = 128;          // denials kept for ACL LOG
+  size_t tracking_max_keys = 1'000'000;  // that CLIENT TRACKING remembers; 0: any number
+  bool protected_mode = true;            // without a password, serve only clients of this machine
   Execution execution = Execution::kAdaptive;
   int databases = 16;       // that SELECT knows
   uint32_t key_events = 0;  // of which it tells on channels, see server/clients/keyspace_events.h
   int io_threads = 0;       // 0: one for every four cores, 1 to 8
   int threads = 0;          // of the pool; 0: one for every core, at least 2
   size_t max_clients = 10000;
+  size_t max_memory = 0;  // bytes of keys and values that the store may hold; 0: any
+  std::string max_memory_policy = "noeviction";  // what makes room for more: nothing
 
   // Bounds on what one connection may hold.
   size_t max_batch_requests = 1024;  // requests that are read ahead and executed together
@@ -75,6 +80,7 @@ struct ServerOptions {
   std::chrono::seconds tcp_keepalive{300};
   // A graceful stop waits this long for clients to take their replies.
   std::chrono::milliseconds drain_timeout{10000};
+  TlsOptions tls;
 };
 
 }  // namespace varve

@@ -1,5 +1,8 @@
-# cmake -DPROGRAM=... -DDIRECTORY=... -DEXPECTED=... -P run_example.cmake
+# cmake -DPROGRAM=... -DDIRECTORY=... -DEXPECTED=... [-DPAGE=...] -P run_example.cmake
 # Runs the program in an empty directory, and fails unless it exits with 0 and prints just what EXPECTED holds.
+if(NOT PAGE)
+  set(PAGE README.md)
+endif()
 file(REMOVE_RECURSE ${DIRECTORY})
 file(MAKE_DIRECTORY ${DIRECTORY})
 execute_process(COMMAND ${PROGRAM} WORKING_DIRECTORY ${DIRECTORY} RESULT_VARIABLE result OUTPUT_VARIABLE output
@@ -9,5 +12,5 @@ if(NOT result EQUAL 0)
   message(FATAL_ERROR "the example ended with ${result}:\n${output}${errors}")
 endif()
 if(NOT output STREQUAL expected)
-  message(FATAL_ERROR "the example printed:\n${output}\nbut README.md says:\n${expected}")
+  message(FATAL_ERROR "the example printed:\n${output}\nbut ${PAGE} says:\n${expected}")
 endif()

@@ -100,6 +100,15 @@ function(varve_test_command name)
 endfunction()
 
 if(NOT VARVE_SANITIZER)
+  # The documentation becomes a site in which every link leads somewhere and nothing is taken from elsewhere.
+  varve_test_command(docs_site LABELS test COST 10
+                     COMMAND ${CMAKE_SOURCE_DIR}/scripts/docs/build_site.sh ${CMAKE_BINARY_DIR}/site)
+  # What the pages show is what happens.
+  file(GLOB pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/docs/*.md)
+  varve_test_command(docs_transcripts LABELS test COST 10
+                     COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/pages/run_transcripts.py $<TARGET_FILE:server_main> $<TARGET_FILE:client_main>
+                             ${pages})
+
   # Histories of concurrent clients, checked by porcupine.
   varve_test_command(linearizability LABELS long COST 40
                      COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/prove/linearizability/run.sh $<TARGET_FILE:history_main>
@@ -112,6 +121,19 @@ if(NOT VARVE_SANITIZER)
                        COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/clients/run_client.sh ${library} $<TARGET_FILE:server_main>
                                ${CMAKE_BINARY_DIR}/clients)
   endforeach()
+
+  # What packages and containers are made of: units, completions, an image and manifests (unit-tests/packages). `make test-deb` tries
+  # the packages themselves.
+  set(packages ${CMAKE_CURRENT_SOURCE_DIR}/packages)
+  set(made ${CMAKE_CURRENT_BINARY_DIR}/packages)
+  varve_test_command(packages_units LABELS test COST 2 COMMAND ${packages}/check_units.sh $<TARGET_FILE:server_main> ${made}/units)
+  varve_test_command(packages_completion LABELS test COST 2
+                     COMMAND ${packages}/check_completion.sh $<TARGET_FILE:server_main> $<TARGET_FILE:client_main> ${made}/completion)
+  varve_test_command(packages_containers LABELS long COST 10 COMMAND ${packages}/lint_containers.sh ${made}/linters)
+
+  # The server's web page in a headless Chromium.
+  varve_test_command(page LABELS test COST 20
+                     COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/page/run.sh $<TARGET_FILE:server_main> ${CMAKE_BINARY_DIR}/page)
 
   # Redis' own tests of what Redis knows of strings (unit-tests/redis_suite/skips.txt says what is left out and why).
   varve_test_command(redis_suite LABELS long clients COST 90

@@ -49,6 +49,21 @@ std::vector<std::string> Arguments(const std::string& id, const ServerSettings& 
           "warning"};
 }
 
+// The arguments for TLS.
+std::vector<std::string> TlsArguments(const std::string& id, const CertificateFiles& files,
+                                      uint16_t port) {
+  const std::string port_text = std::to_string(port);
+  if (id == kNull) return {};
+  if (id == kVarve) {
+    return {"--tls-port=" + port_text, "--tls-cert-file=" + files.certificate,
+            "--tls-key-file=" + files.key, "--tls-auth-clients=no"};
+  }
+  // Redis does not start without a file of authorities, which it uses for certificates of clients.
+  return {"--tls-port",         port_text, "--tls-cert-file",    files.certificate,
+          "--tls-key-file",     files.key, "--tls-ca-cert-file", files.certificate,
+          "--tls-auth-clients", "no"};
+}
+
 // The program is started by a shell that enters the group first.
 std::vector<std::string> Within(const std::string& group,
                                 const std::vector<std::string>& arguments) {
@@ -70,8 +85,19 @@ const std::vector<Contender>& AllContenders() {
   return *contenders;
 }
 
+CertificateFiles MakeCertificate(const std::string& directory) {
+  const CertificateFiles files{directory + "/certificate.pem", directory + "/key.pem"};
+  Capture({"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+           "-nodes", "-days", "30", "-subj", "/CN=benchmark", "-addext",
+           "subjectAltName=IP:127.0.0.1", "-out", files.certificate, "-keyout", files.key});
+  return files;
+}
+
 Server::Server(Contender contender, ServerSettings settings)
-    : contender_(std::move(contender)), settings_(std::move(settings)), port_(FreePort()) {
+    : contender_(std::move(contender)),
+      settings_(std::move(settings)),
+      port_(FreePort()),
+      tls_port_(FreePort()) {
   MakeEmptyDirectory(settings_.directory);
   if (!Start("")) Fail(contender_.title + " was killed");
 }
@@ -90,6 +116,11 @@ bool Server::Start(const std::string& memory_group) {
   constexpr auto kStep = std::chrono::milliseconds(20);
   constexpr int kMaxSteps = 1500;
   std::vector<std::string> arguments = Arguments(contender_.id, settings_, port_);
+  if (settings_.certificate) {
+    const std::vector<std::string> tls =
+        TlsArguments(contender_.id, *settings_.certificate, tls_port_);
+    arguments.insert(arguments.end(), tls.begin(), tls.end());
+  }
   arguments.insert(arguments.end(), settings_.flags.begin(), settings_.flags.end());
   process_ = std::make_unique<Child>(Within(memory_group, arguments), settings_.directory + ".log");
   for (int step = 0; !AnswersPing(port_); ++step) {

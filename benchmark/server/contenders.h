@@ -6,10 +6,13 @@
 // would fork and cost it throughput); and once more without that file, which promises nothing.
 // Null: null_server.h.
 //
+// With a certificate, Varve and Redis serve TLS on a second port, too, and ask clients for none.
+//
 // Thread-safety: one thread uses a server.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,10 +33,20 @@ inline constexpr const char* kNull = "null";
 // Returns all contenders, Varve first.
 const std::vector<Contender>& AllContenders();
 
+// A certificate for 127.0.0.1 that its own key signed, as files.
+struct CertificateFiles {
+  std::string certificate;
+  std::string key;
+};
+
+// Makes one in the directory, by the program openssl.
+CertificateFiles MakeCertificate(const std::string& directory);
+
 struct ServerSettings {
-  std::string sync = "always";     // or everysec, or no
-  size_t value_size = 100;         // what GET of the null server answers
-  std::string directory;           // emptied at the start, removed at the end
+  std::string sync = "always";  // or everysec, or no
+  size_t value_size = 100;      // what GET of the null server answers
+  std::string directory;        // emptied at the start, removed at the end
+  std::optional<CertificateFiles> certificate;
   std::vector<std::string> flags;  // further ones
 };
 
@@ -49,6 +62,8 @@ class Server {
   const Contender& contender() const { return contender_; }
   const std::string& directory() const { return settings_.directory; }
   uint16_t port() const { return port_; }
+  // Requires: the settings have a certificate.
+  uint16_t tls_port() const { return tls_port_; }
   Child& process() { return *process_; }
 
   // Stops the server and keeps its directory.
@@ -61,6 +76,7 @@ class Server {
   const Contender contender_;
   const ServerSettings settings_;
   const uint16_t port_;
+  const uint16_t tls_port_;
   std::unique_ptr<Child> process_;
 };
 

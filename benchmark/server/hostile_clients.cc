@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -41,6 +42,7 @@ namespace {
 constexpr int kManyConnections = 10000;
 constexpr int kDeclaring = 200;
 constexpr int kSoupCooks = 50;
+constexpr int kSlowHeads = 1000;
 constexpr int kCounters = 64;
 constexpr int kKeys = 200000;
 constexpr size_t kLargeValue = 1u << 20;
@@ -98,6 +100,12 @@ class Connection {
       if (sent <= 0 && got <= 0) ::poll(&ready, 1, 10);
     }
   }
+  // Whether the server has closed the connection.
+  bool IsClosed() {
+    char byte;
+    const ssize_t got = ::recv(descriptor_, &byte, 1, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+  }
   void Expect(std::string_view expected) {
     std::string got;
     while (got.size() < expected.size()) {
@@ -133,11 +141,13 @@ void Open(uint16_t port, int count, std::string_view bytes, Connections* connect
 
 struct HostileLoad {
   std::string name;
+  // The port is that of HTTP where `is_http`.
   std::function<void(uint16_t port, Connections*)> begin;
   // Again and again.
   std::function<void(uint16_t port, Connections*)> keep_up = [](uint16_t, Connections*) {};
   double most_wait = kMostWait;
   int64_t most_memory = kMostMemory;
+  bool is_http = false;
 };
 
 // One client that never waits for a reply before it asks for more.
@@ -167,6 +177,49 @@ std::string Soup(std::mt19937* random) {
   std::string bytes;
   for (size_t i = 20 + (*random)() % 200; i > 0; --i) bytes += tokens[(*random)() % tokens.size()];
   return bytes;
+}
+
+// Connections to the HTTP port whose heads never end; the server closes most of them, and they come
+// again.
+HostileLoad SlowHeads() {
+  return {.name = fmt::format("HTTP: slow loris with {} connections", kSlowHeads),
+          .begin =
+              [](uint16_t port, Connections* all) {
+                Open(port, kSlowHeads, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n", all);
+              },
+          .keep_up =
+              [next = size_t{0}](uint16_t port, Connections* all) mutable {
+                for (int i = 0; i < 20; ++i) {
+                  std::unique_ptr<Connection>& slow = (*all)[next++ % all->size()];
+                  if (slow->IsClosed()) slow = std::make_unique<Connection>(port);
+                  slow->SendSome("X: y\r\n");
+                }
+              },
+          .is_http = true};
+}
+
+HostileLoad LongHeads() {
+  return {.name = "HTTP: heads of 100 KiB",
+          .begin = [](uint16_t, Connections*) {},
+          .keep_up =
+              [head = "GET / HTTP/1.1\r\nX: " + std::string(100 << 10, 'x')](uint16_t port,
+                                                                             Connections* all) {
+                if (all->size() >= kSoupCooks) all->erase(all->begin(), all->begin() + 10);
+                Open(port, 10, head, all);
+              },
+          .is_http = true};
+}
+
+// Connections that come and ask, and go without reading the answer.
+HostileLoad ConnectionFlood() {
+  return {.name = "HTTP: a flood of connections",
+          .begin = [](uint16_t, Connections*) {},
+          .keep_up =
+              [](uint16_t port, Connections* all) {
+                all->clear();
+                Open(port, 50, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", all);
+              },
+          .is_http = true};
 }
 
 std::vector<HostileLoad> AllLoads() {
@@ -216,6 +269,9 @@ std::vector<HostileLoad> AllLoads() {
                    }),
                    kMostMemoryOfWrites),
       GreedyClient("RANGE over everything without end", Resp({"RANGE", "-", "+"})),
+      SlowHeads(),
+      LongHeads(),
+      ConnectionFlood(),
   };
 }
 
@@ -263,10 +319,12 @@ void BePolite(Connection* client, const std::atomic<bool>& stop, Waits* waits) {
 std::vector<std::string> Run(const HostileLoad& load, const std::string& directory, bool* kept) {
   MakeEmptyDirectory(directory);
   const uint16_t port = FreePort();
-  Child server(
-      {ProgramDirectory() + "/server_main", fmt::format("--port={}", port), "--http-port=0",
-       "--dir=" + directory, fmt::format("--maxclients={}", kManyConnections + 100)},
-      directory + ".log");
+  uint16_t http_port = FreePort();
+  while (http_port == port) http_port = FreePort();
+  Child server({ProgramDirectory() + "/server_main", fmt::format("--port={}", port),
+                fmt::format("--http-port={}", http_port), "--dir=" + directory,
+                fmt::format("--maxclients={}", kManyConnections + 100)},
+               directory + ".log");
   for (int i = 0; i < 1000 && !AnswersPing(port); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   Connection polite(port);
@@ -279,11 +337,12 @@ std::vector<std::string> Run(const HostileLoad& load, const std::string& directo
   const int64_t before = server.ResidentBytes();
   int64_t most = before;
   Connections connections;
-  load.begin(port, &connections);
+  const uint16_t attacked = load.is_http ? http_port : port;
+  load.begin(attacked, &connections);
   const auto end = Clock::now() + std::chrono::duration<double>(absl::GetFlag(FLAGS_seconds));
   auto next_look = Clock::now();
   while (Clock::now() < end) {
-    load.keep_up(port, &connections);
+    load.keep_up(attacked, &connections);
     if (Clock::now() >= next_look) {
       most = std::max(most, server.ResidentBytes());
       next_look = Clock::now() + std::chrono::milliseconds(50);

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "client/tls_stream.h"
+
 namespace varve::bench {
 
 enum class Operation {
@@ -31,8 +33,9 @@ enum class KeyChoice {
 };
 
 struct Load {
-  std::string server;  // for messages
-  uint16_t port = 0;   // of 127.0.0.1
+  std::string server;                     // for messages
+  uint16_t port = 0;                      // of 127.0.0.1
+  const ClientTlsContext* tls = nullptr;  // of all connections; null: plain text
   Operation operation = Operation::kSet;
   uint64_t get_percent = 50;  // of kMixed
   int connections = 50;

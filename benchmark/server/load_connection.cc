@@ -1,15 +1,18 @@
 #include "benchmark/server/load_connection.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "benchmark/process.h"
 
@@ -36,6 +39,7 @@ LoadConnection::LoadConnection(Exchange* exchange, int epoll)
         fmt::format("{} accepts no connection: {}", exchange->load().server, std::strerror(errno)));
   const int on = 1;
   setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  if (exchange->load().tls != nullptr) BeginTls();
   epoll_event event{.events = EPOLLIN, .data = {.ptr = this}};
   epoll_ctl(epoll_, EPOLL_CTL_ADD, fd_, &event);
   const auto pipeline = static_cast<size_t>(exchange->load().pipeline);
@@ -43,7 +47,57 @@ LoadConnection::LoadConnection(Exchange* exchange, int epoll)
   in_.resize(exchange->reply_room() * pipeline + 1);
 }
 
-LoadConnection::~LoadConnection() { close(fd_); }
+LoadConnection::~LoadConnection() {
+  tls_ = nullptr;
+  close(fd_);
+}
+
+void LoadConnection::BeginTls() {
+  constexpr int kPatienceMs = 30'000;
+  const Load& load = exchange_->load();
+  fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);
+  absl::StatusOr<std::unique_ptr<TlsStream>> stream = TlsStream::Make(*load.tls, "127.0.0.1", fd_);
+  if (!stream.ok()) Fail(stream.status().ToString());
+  tls_ = *std::move(stream);
+  while (true) {
+    const absl::StatusOr<bool> done = tls_->Handshake();
+    if (!done.ok()) Fail(fmt::format("{}: {}", load.server, done.status().ToString()));
+    if (*done) return;
+    pollfd waiting{fd_, static_cast<short>(tls_->needs_room() ? POLLOUT : POLLIN), 0};
+    if (poll(&waiting, 1, kPatienceMs) == 0) Fail(load.server + " does not end a handshake");
+  }
+}
+
+size_t LoadConnection::SendSome(std::string_view bytes) {
+  const std::string& server = exchange_->load().server;
+  if (tls_ != nullptr) {
+    const absl::StatusOr<size_t> sent = tls_->Send(bytes);
+    if (!sent.ok())
+      Fail(fmt::format("{} broke a connection: {}", server, sent.status().ToString()));
+    return *sent;
+  }
+  const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent >= 0) return static_cast<size_t>(sent);
+  if (errno != EAGAIN && errno != EINTR)
+    Fail(fmt::format("{} broke a connection: {}", server, std::strerror(errno)));
+  return 0;
+}
+
+size_t LoadConnection::ReceiveSome(char* buffer, size_t size) {
+  const std::string& server = exchange_->load().server;
+  if (tls_ != nullptr) {
+    const absl::StatusOr<size_t> got = tls_->Receive(buffer, size);
+    if (!got.ok()) Fail(fmt::format("{} closed a connection: {}", server, got.status().ToString()));
+    return *got;
+  }
+  const ssize_t got = recv(fd_, buffer, size, MSG_DONTWAIT);
+  if (got > 0) return static_cast<size_t>(got);
+  if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+    Fail(
+        fmt::format("{} closed a connection: {}", server, got == 0 ? "end" : std::strerror(errno)));
+  }
+  return 0;
+}
 
 void LoadConnection::MakeRequests() {
   size_t at = 0;
@@ -73,13 +127,9 @@ void LoadConnection::SendPipeline(Clock::time_point since) {
 
 void LoadConnection::ContinueSending() {
   while (sent_ < out_.size()) {
-    const ssize_t n =
-        send(fd_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) break;
-    if (n < 0)
-      Fail(
-          fmt::format("{} broke a connection: {}", exchange_->load().server, std::strerror(errno)));
-    sent_ += static_cast<size_t>(n);
+    const size_t sent = SendSome(std::string_view(out_).substr(sent_));
+    if (sent == 0) break;
+    sent_ += sent;
   }
   const bool waits = sent_ < out_.size();
   if (waits == waits_to_send_) return;
@@ -89,13 +139,7 @@ void LoadConnection::ContinueSending() {
 }
 
 uint64_t LoadConnection::Receive() {
-  const ssize_t n = recv(fd_, in_.data() + received_, in_.size() - received_, MSG_DONTWAIT);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
-  if (n <= 0) {
-    Fail(fmt::format("{} closed a connection: {}", exchange_->load().server,
-                     n == 0 ? "end" : std::strerror(errno)));
-  }
-  received_ += static_cast<size_t>(n);
+  received_ += ReceiveSome(in_.data() + received_, in_.size() - received_);
   const size_t before = answered_;
   while (!done() && taken_ < received_) {
     const Slot& slot = slots_[answered_];

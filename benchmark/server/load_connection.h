@@ -6,10 +6,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "benchmark/server/exchange.h"
+#include "client/tls_stream.h"
 
 namespace varve::bench {
 
@@ -41,10 +44,16 @@ class LoadConnection {
 
   // Draws the requests, and copies only the bytes that differ from the last pipeline.
   void MakeRequests();
+  // Waits for the end of the handshake.
+  void BeginTls();
+  // Hand bytes to the kernel and take them from it; 0: not now.
+  size_t SendSome(std::string_view bytes);
+  size_t ReceiveSome(char* buffer, size_t size);
 
   Exchange* const exchange_;
   const int epoll_;
   const int fd_;
+  std::unique_ptr<TlsStream> tls_;  // null: plain text
   std::vector<Slot> slots_;
   std::string out_;
   std::string in_;

@@ -60,6 +60,7 @@ std::optional<LoadResult> DriveRedisBenchmark(const Load& load, const Child& ser
                                       "-P",
                                       std::to_string(load.pipeline),
                                       "--csv"};
+  if (load.tls != nullptr) command.insert(command.end(), {"--tls", "--insecure"});
   command.insert(command.end(), work.begin(), work.end());
   const double cpu_before = server.CpuSeconds();
   const std::string csv = Capture(command);

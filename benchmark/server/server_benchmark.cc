@@ -96,7 +96,7 @@ std::vector<ServerRow> ChosenRows() {
   return rows;
 }
 
-MeasureSettings Settings() {
+MeasureSettings Settings(const std::vector<ServerRow>& rows) {
   const std::string client = absl::GetFlag(FLAGS_client);
   if (client != "own" && client != "redis-benchmark")
     Fail("--client wants own or redis-benchmark, not " + client);
@@ -114,6 +114,13 @@ MeasureSettings Settings() {
       {kRedis, for_redis},
       {kRedisWithoutLog, for_redis}};
   settings.directory = ClaimDataDirectory(absl::GetFlag(FLAGS_dir), "server_benchmark_data");
+  if (std::any_of(rows.begin(), rows.end(), [](const ServerRow& row) { return row.tls; })) {
+    settings.certificate = MakeCertificate(settings.directory);
+    const absl::StatusOr<ClientTlsContext> context =
+        ClientTlsContext::Make({.enabled = true, .ca_file = settings.certificate->certificate});
+    if (!context.ok()) Fail(context.status().ToString());
+    settings.tls = *context;
+  }
   MostConnections();  // so that the servers, too, may have as many
   return settings;
 }
@@ -130,7 +137,7 @@ int Main(int argc, char** argv) {
                  static_cast<size_t>(absl::GetFlag(FLAGS_null_server_value_size)));
   }
   const std::vector<ServerRow> rows = ChosenRows();
-  const MeasureSettings settings = Settings();
+  const MeasureSettings settings = Settings(rows);
   ServerMeasurements measurements(settings);
   Samples samples;
   Reasons reasons;

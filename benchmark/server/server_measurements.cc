@@ -75,13 +75,15 @@ std::unique_ptr<Server> ServerMeasurements::NewServer(const ServerRow& row,
       ServerSettings{.sync = row.sync,
                      .value_size = row.value_size,
                      .directory = fmt::format("{}/{}-{}", settings_.directory, contender.id, name),
+                     .certificate = settings_.certificate,
                      .flags = std::move(flags)});
 }
 
 Load ServerMeasurements::LoadOf(const ServerRow& row, const Server& server) const {
   Load load = row.load();
   load.server = server.contender().title;
-  load.port = server.port();
+  load.port = row.tls ? server.tls_port() : server.port();
+  if (row.tls) load.tls = &*settings_.tls;
   load.check_values = server.contender().id != kNull;
   load.seconds = settings_.seconds;
   load.warm_up_seconds = std::min(kMostWarmUpSeconds, settings_.seconds);

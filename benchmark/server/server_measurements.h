@@ -31,6 +31,7 @@
 #include "benchmark/report.h"
 #include "benchmark/server/contenders.h"
 #include "benchmark/server/server_rows.h"
+#include "client/tls_stream.h"
 
 namespace varve::bench {
 
@@ -41,6 +42,9 @@ struct MeasureSettings {
   bool redis_benchmark = false;
   std::map<std::string, std::vector<std::string>> flags;  // further ones, by contender
   std::vector<Contender> contenders;                      // those that take part
+  // Of all servers, and the connections of rows with TLS; both or none.
+  std::optional<CertificateFiles> certificate;
+  std::optional<ClientTlsContext> tls;
 };
 
 class ServerMeasurements {

@@ -70,6 +70,8 @@ bool ReadLoadRow(const std::vector<std::string>& parts, ServerRow* row) {
   for (size_t i = 4; i < parts.size(); ++i) {
     if (parts[i] == "behind" && row->load_percent > 0) {
       row->behind = true;
+    } else if (parts[i] == "tls") {
+      row->tls = true;
     } else if (!ReadNumber(parts[i], "c", "", &row->connections) &&
                !ReadNumber(parts[i], "at", "", &row->load_percent)) {
       return false;
@@ -104,13 +106,14 @@ void SetGoals(ServerRow* row) {
     row->goal_redis = is_get ? 2 : is_set && row->sync == "always" ? 1.3 : 0;
   }
   if (row->connections != kBaseConnections) return;
+  // TLS is to cost no more than it costs Redis, so that the goals are those of plain text.
   if (is_get) {
     row->goal_redis = Of(pipeline, 1.1, 2.3, 4);
-    if (pipeline == 1) row->goal_null = 0.9;
+    if (pipeline == 1 && !row->tls) row->goal_null = 0.9;
   }
   if (is_set && row->sync == "always" && row->value_size <= 1000) {
     row->goal_redis = Of(pipeline, 1.6, 3.5, 6);
-    if (row->value_size == 100) row->goal_redis_without_log = Of(pipeline, 0, 2, 4);
+    if (row->value_size == 100 && !row->tls) row->goal_redis_without_log = Of(pipeline, 0, 2, 4);
   }
   if (is_set && row->sync == "everysec") row->goal_redis = Of(pipeline, 1.25, 3.5, 6);
 }
@@ -128,6 +131,7 @@ std::vector<std::string> NamesForStore(size_t size, const std::string& sync,
     for (const int pipeline : pipelines) add(work, pipeline);
     if (!base) return;
     for (const int connections : {1, 500, 5000}) add(work, 1, fmt::format("/c{}", connections));
+    for (const int pipeline : pipelines) add(work, pipeline, "/tls");
     for (const int percent : {25, 50, 75, 90})
       add("open/" + work, 1, fmt::format("/at{}", percent));
     for (const int percent : {25, 50}) add("open/" + work, 1, fmt::format("/at{}/behind", percent));
@@ -162,6 +166,7 @@ std::string ServerRow::title() const {
   if (connections != kBaseConnections) {
     title += fmt::format(", {} connection{}", connections, connections == 1 ? "" : "s");
   }
+  if (tls) title += ", TLS";
   if (kind == RowKind::kCold) title += fmt::format(", data {} times the memory", kServerColdRatio);
   if (kind == RowKind::kOpen) {
     title += fmt::format(", open loop, {} % load{} (p99 µs)", load_percent,
@@ -186,6 +191,7 @@ const char* ServerRow::figure() const {
 std::string ServerRow::WhyNot(const std::string& contender) const {
   if (contender == kRedisWithoutLog && goal_redis_without_log == 0) return "-";
   if (contender == kRedis && work == "RANGE50") return "has no ranges of keys";
+  if (contender == kNull && tls) return "has no TLS";
   const bool needs_data = kind == RowKind::kCold || kind == RowKind::kKeysMemory;
   if (contender == kNull && needs_data) return "holds nothing";
   return "";

@@ -1,8 +1,9 @@
 // The rows of the server's table: the work of each row, its connections, the size of its data and
 // its goal. server_measurements.h provides the servers. A row is named by its parts:
 //
-//   [open/|cold/]WORK/SIZE/PIPELINE/SYNC[/CONNECTIONS][/LOAD[/behind]]
-//       SET/100B/P16/always, GET/100B/P1/always/c500, open/GET/100B/P1/always/at75/behind
+//   [open/|cold/]WORK/SIZE/PIPELINE/SYNC[/CONNECTIONS][/tls][/LOAD[/behind]]
+//       SET/100B/P16/always, GET/100B/P1/always/c500, SET/100B/P16/always/tls,
+//       open/GET/100B/P1/always/at75/behind
 //   memory/WHAT
 //       memory/keys, memory/idle_connection, memory/used_connection
 //
@@ -42,6 +43,7 @@ struct ServerRow {
   int pipeline = 1;
   std::string sync = "always";
   int connections = 50;
+  bool tls = false;
   int load_percent = 0;  // of an open row
   bool behind = false;   // the server merges, or rewrites its log, meanwhile (background_work.h)
   uint64_t keys = 0;     // in the store

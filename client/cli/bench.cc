@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <random>
@@ -177,8 +178,8 @@ int RunBench(const CommandLine& line) {
   const std::string prefix = OwnPrefix();
   const absl::Status status = RunLoads(line, prefix, style);
   if (const absl::Status deleted = DeleteAll(line, prefix); !deleted.ok()) {
-    fmt::print(stderr, "client_main: keys that begin with {} are left behind: {}\n", prefix,
-               std::string(deleted.message()));
+    fmt::print(stderr, "{}: keys that begin with {} are left behind: {}\n",
+               program_invocation_short_name, prefix, std::string(deleted.message()));
   }
   return status.ok() ? kDone : Fail(status);
 }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -149,8 +150,9 @@ const OneShotCommand* FindCommand(const std::vector<std::string>& words) {
 }
 
 int Misused(std::string_view name, std::string_view arguments) {
-  return Fail(absl::InvalidArgumentError(fmt::format(
-      "{} is used as: client_main {}{}{}", name, name, arguments.empty() ? "" : " ", arguments)));
+  return Fail(absl::InvalidArgumentError(fmt::format("{} is used as: {} {}{}{}", name,
+                                                     program_invocation_short_name, name,
+                                                     arguments.empty() ? "" : " ", arguments)));
 }
 
 // Says why the words are no command, in one line; --help has the rest.
@@ -174,11 +176,19 @@ int Explain(const std::vector<std::string>& words) {
 }  // namespace
 
 int RunOneShot(const CommandLine& line) {
+  if (line.last_from_input) {
+    std::optional<std::string> last = ReadStandardInput();
+    if (!last) return Fail(absl::DataLossError("standard input could not be read"));
+    CommandLine complete = line;
+    complete.last_from_input = false;
+    complete.words.push_back(*std::move(last));
+    return RunOneShot(complete);
+  }
   const OneShotCommand* const command = FindCommand(line.words);
   if (command == nullptr) return Explain(line.words);
   ClientOptions options = line.connection;
-  // Whose replies say more: maps, text that is laid out for people.
-  if (command->name == "call") options.protocol = 3;
+  // Replies of RESP3 say more: maps, text that is laid out for people.
+  if (command->name == "call") options.protocol = line.protocol == 0 ? 3 : line.protocol;
   // A script decides for itself whether to try again.
   options.reconnect_for = std::chrono::milliseconds(0);
   absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(std::move(options));

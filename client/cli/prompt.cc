@@ -20,6 +20,8 @@
 #include "client/console/text.h"
 #include "client/socket.h"
 #include "fmt/format.h"
+#include "util/base/letter_case.h"
+#include "util/base/nearest_text.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {
@@ -184,11 +186,21 @@ class Prompt {
           "Arguments with blanks or special bytes go in quotes: \"a b\\n\\x00\". Commands of this "
           "server:\n");
     }
-    for (const std::string& command : docs_.StartingWith(name)) {
+    const std::vector<std::string> commands = docs_.StartingWith(name);
+    if (commands.empty()) return HelpWithUnknown(name);
+    for (const std::string& command : commands) {
       const CommandDoc& doc = *docs_.Find(command);
       Print(fmt::format("  {} {}\n      {}\n", output_.Coloured(command, "1"), doc.syntax,
                         doc.summary));
     }
+  }
+
+  void HelpWithUnknown(std::string_view name) const {
+    const std::vector<std::string> known = docs_.StartingWith("");
+    const std::string_view nearest =
+        NearestText(LowerCase(name), std::vector<std::string_view>(known.begin(), known.end()));
+    Print(fmt::format("The server has no command {}{}\n", Escaped(name),
+                      nearest.empty() ? "." : fmt::format("; did you mean {}?", nearest)));
   }
 
   const std::unique_ptr<Client> client_;
@@ -204,7 +216,7 @@ int RunPrompt(const CommandLine& line) {
   const Output output = Output::ForStandardOutput(line.style);
   ClientOptions options = line.connection;
   options.reconnect_for = kReconnectFor;
-  options.protocol = 3;
+  options.protocol = line.protocol == 0 ? 3 : line.protocol;
   options.on_push = [output](const Reply& message) {
     PrintOut(RenderReply(message, output));
     std::fflush(stdout);

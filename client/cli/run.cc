@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <optional>
 
@@ -21,14 +22,15 @@ namespace {
 
 int RunOffline(const CommandLine& line, const OfflineCommand& command) {
   if (line.words.size() != 2) {
-    fmt::print(stderr, "client_main: {} takes one path\n", command.name);
+    fmt::print(stderr, "{}: {} takes one path\n", program_invocation_short_name, command.name);
     return kFailed;
   }
   const absl::Status status = command.run(line.words[1], line);
   return status.ok() ? kDone : Fail(status);
 }
 
-int RunCommand(const CommandLine& line, absl::Span<const OfflineCommand> offline_commands) {
+int RunCommand(const CommandLine& line, absl::Span<const OfflineCommand> offline_commands,
+               const DescribeStore& describe_store) {
   if (line.words.empty()) return isatty(STDIN_FILENO) ? RunPrompt(line) : RunLines(line);
   for (const OfflineCommand& command : offline_commands) {
     if (command.name == line.words[0]) return RunOffline(line, command);
@@ -36,26 +38,28 @@ int RunCommand(const CommandLine& line, absl::Span<const OfflineCommand> offline
   const size_t count = line.words.size();
   if (line.words[0] == "import" && count == 2) return RunImport(line);
   if (line.words[0] == "export" && (count == 2 || count == 4)) return RunExport(line);
+  if (line.words[0] == "bundle") return RunBundle(line, describe_store);
   if (line.words[0] == "bench" && count == 1) return RunBench(line);
   return RunOneShot(line);
 }
 
 }  // namespace
 
-int RunClient(int argc, char** argv, absl::Span<const OfflineCommand> offline_commands) {
+int RunClient(int argc, char** argv, absl::Span<const OfflineCommand> offline_commands,
+              const DescribeStore& describe_store) {
   const std::optional<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line) return kFailed;
   if (line->help) {
-    PrintOut(kUsage);
+    PrintOut(fmt::format("{} {}", program_invocation_short_name, kUsage));
     return kDone;
   }
   if (line->version) {
     PrintOut(fmt::format("varve {}\n", kVarveVersion));
     return kDone;
   }
-  const int code = RunCommand(*line, offline_commands);
+  const int code = RunCommand(*line, offline_commands, describe_store);
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-    fmt::print(stderr, "client_main: standard output could not be written\n");
+    fmt::print(stderr, "{}: standard output could not be written\n", program_invocation_short_name);
     return kFailed;
   }
   return code;

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "client/bundle/bundle.h"
 #include "client/console/command_line.h"
 
 namespace varve {
@@ -18,6 +19,8 @@ struct OfflineCommand {
   absl::Status (*run)(const std::string& path, const CommandLine& line);
 };
 
-int RunClient(int argc, char** argv, absl::Span<const OfflineCommand> offline_commands);
+// `describe_store` is for `bundle`.
+int RunClient(int argc, char** argv, absl::Span<const OfflineCommand> offline_commands,
+              const DescribeStore& describe_store);
 
 }  // namespace varve

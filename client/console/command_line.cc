@@ -1,11 +1,14 @@
 #include "client/console/command_line.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <iterator>
 
 #include "absl/types/span.h"
+#include "client/url.h"
 #include "fmt/format.h"
 #include "util/base/nearest_text.h"
 #include "util/resp/resp_parser.h"
@@ -13,7 +16,7 @@
 namespace varve {
 
 const std::string_view kUsage =
-    "client_main [options] [COMMAND]\n\n"
+    "[options] [COMMAND]\n\n"
     "Without a command: a prompt, with history, completion (Tab) and hints; where standard input "
     "is no terminal, its\n"
     "lines are executed. With one:\n"
@@ -28,16 +31,33 @@ const std::string_view kUsage =
     "  export FILE [MIN MAX]  writes keys and values to FILE (-: standard output)\n"
     "  import FILE            writes what FILE (-: standard input) holds to the server\n"
     "  bench                  measures SET and GET for a few seconds\n"
+    "  bundle FILE.tar.gz     writes what tells how the server fares, without keys, values and "
+    "passwords\n"
     "  dump-log FILE|DIR      prints log files of a store, without a server\n"
     "  dump-segment FILE      prints a segment of a store, without a server\n"
+    "  dump-manifest DIR      prints what the manifest of a store says of its files\n"
     "  verify DIR             reads all of a store, without a server, and names each damaged "
     "place\n"
     "  repair DIR             makes a damaged store whole again with all that can be read of it\n\n"
     "A bound is - (the first key), + (the last), [KEY (included) or (KEY (not included).\n\n"
     "Connection:\n"
-    "  --host=127.0.0.1  --port=7777  --unixsocket=PATH\n"
-    "  --db=N  --namespace=NAME       where keys are looked for and written; default: database 0\n"
-    "  --user=NAME  --password=WORD   better: in the environment, as VARVE_PASSWORD\n"
+    "  --host=127.0.0.1  --port=7777  --unixsocket=PATH        as redis-cli: -h  -p  -s\n"
+    "  --db=N  --namespace=NAME       where keys are looked for and written; default: database 0 "
+    "(-n N)\n"
+    "  --user=NAME  --password=WORD   better: in the environment, as VARVE_PASSWORD (-a WORD, "
+    "--pass WORD)\n"
+    "  -u URL                 redis://user:password@host:port/database, rediss:// with TLS, or "
+    "unix://path; or in\n"
+    "                         the environment, as VARVE_URL\n"
+    "  --tls                  encrypt, and verify the server's certificate and name\n"
+    "  --cacert=FILE  --cacertdir=DIR  --cert=FILE  --key=FILE  --sni=NAME    authorities to "
+    "trust, "
+    "the client's\n"
+    "                         certificate and key, the server's name\n"
+    "  --insecure             take any certificate\n"
+    "  -2  -3                 RESP2 or RESP3\n"
+    "  -x                     read the last argument from standard input\n"
+    "  --no-auth-warning      do not warn of a password on the command line\n"
     "  --timeout=MS           give up after so many milliseconds without an answer (0: never)\n"
     "  --reconnect=10000      import and export: try so many milliseconds to have a lost "
     "connection back\n"
@@ -71,6 +91,9 @@ enum class OptionKind { kFlag, kText, kNumber };
 constexpr std::string_view kPrompt = "the prompt";  // also of lines from standard input
 constexpr std::string_view kShowing[] = {"get",  "delete", "range",  "prefix", "count", "ping",
                                          "call", "bench",  "verify", "repair", kPrompt};
+constexpr std::string_view kSpeaking[] = {"call", kPrompt};
+constexpr std::string_view kReading[] = {"put",    "get",   "delete", "range",
+                                         "prefix", "count", "call"};
 constexpr std::string_view kListing[] = {"range", "prefix"};
 constexpr std::string_view kLimited[] = {"range", "prefix", "export"};
 constexpr std::string_view kFiles[] = {"import", "export"};
@@ -86,142 +109,82 @@ struct Option {
   int64_t most = INT64_MAX;
 };
 
-// Numbers as they stand on the command line, before they go where they belong.
-struct Numbers {
-  int64_t port = 7777;
+// An option that stands on the command line.
+struct Given {
+  const Option* option;
+  std::string_view value;
+};
+
+// What stands on the command line, before it goes where it belongs.
+struct Parsed {
+  CommandLine line;
+  std::string url;
+  int64_t port = 0;
   int64_t database = 0;
   int64_t timeout_ms = 0;
   int64_t reconnect_ms = 10000;
+  bool resp2 = false, resp3 = false;
+  bool raw = false, json = false, table = false;
+  bool shows_password = false;  // to other users of the machine
+  bool no_auth_warning = false;
+  std::vector<Given> given;
+
+  // Whether an option with that target was given.
+  bool Has(const void* target) const {
+    return std::any_of(given.begin(), given.end(),
+                       [target](const Given& each) { return each.option->target == target; });
+  }
+  bool HasNamed(std::string_view name) const {
+    return std::any_of(given.begin(), given.end(),
+                       [name](const Given& each) { return each.option->name == name; });
+  }
 };
 
-// Nothing, after saying why, where there is no such option.
-const Option* FindOption(absl::Span<const Option> options, std::string_view argument) {
-  const size_t equals = argument.find('=');
-  const std::string_view name = argument.substr(0, equals);
-  std::vector<std::string_view> names;
-  for (const Option& option : options) {
-    const bool may_be = option.kind != OptionKind::kFlag || equals == std::string_view::npos;
-    if (option.name == name && may_be) return &option;
-    names.push_back(option.name);
-  }
-  const std::string_view nearest = NearestText(name, names);
-  fmt::print(stderr, "client_main: {} is no option{}; --help lists them\n", argument,
-             nearest.empty() ? std::string() : fmt::format(" (did you mean {}?)", nearest));
-  return nullptr;
-}
+constexpr int64_t kMost = 1 << 30;
 
-// False, after saying so, where the command would ignore the option.
-bool Takes(std::string_view command, const Option& option) {
-  const auto& commands = option.commands;
-  if (commands.empty() || std::find(commands.begin(), commands.end(), command) != commands.end())
-    return true;
-  fmt::print(stderr, "client_main: {} does not take {}, which is for {}\n", command, option.name,
-             fmt::join(commands, ", "));
-  return false;
-}
-
-bool SetOption(const Option& option, std::string_view value) {
-  if (option.kind == OptionKind::kText) {
-    static_cast<std::string*>(option.target)->assign(value);
-    return true;
-  }
-  int64_t number = 0;
-  if (!ParseRespInteger(value, &number) || number < option.least || number > option.most) {
-    fmt::print(stderr, "client_main: {}={}: not such a number\n", option.name, value);
-    return false;
-  }
-  *static_cast<int64_t*>(option.target) = number;
-  return true;
-}
-
-// Sets the targets of the options among the arguments, which `given` then holds, and adds every
-// other argument to `words`. Returns false, after saying why, where an option can't be taken.
-bool ReadArguments(absl::Span<const Option> options, int argc, char** argv,
-                   std::vector<std::string>* words, std::vector<const Option*>* given) {
-  bool options_end = false;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    if (options_end || !argument.starts_with("--")) {
-      words->emplace_back(argument);
-      continue;
-    }
-    if (argument == "--") {
-      options_end = true;
-      continue;
-    }
-    const size_t equals = argument.find('=');
-    const Option* const found = FindOption(options, argument);
-    if (found == nullptr) return false;
-    given->push_back(found);
-    if (found->kind == OptionKind::kFlag) {
-      *static_cast<bool*>(found->target) = true;
-      continue;
-    }
-    if (equals == std::string_view::npos && i + 1 == argc) {
-      fmt::print(stderr, "client_main: {} needs a value\n", found->name);
-      return false;
-    }
-    const bool behind = equals == std::string_view::npos;
-    if (!SetOption(*found, behind ? argv[++i] : argument.substr(equals + 1))) return false;
-  }
-  return true;
-}
-
-// Returns whether the given options may stand beside each other, after saying so where they may
-// not. `styles` is the number of ways of showing among them.
-bool GoTogether(const std::vector<const Option*>& given, const std::string& namespace_name,
-                int styles) {
-  const auto was_given = [&given](std::string_view name) {
-    return std::any_of(given.begin(), given.end(),
-                       [name](const Option* option) { return option->name == name; });
+std::vector<Option> ConnectionOptions(Parsed* parsed) {
+  ClientOptions& connection = parsed->line.connection;
+  ClientTlsOptions& tls = connection.tls;
+  return {
+      {"--host", OptionKind::kText, &connection.host},
+      {"-h", OptionKind::kText, &connection.host},
+      {"--port", OptionKind::kNumber, &parsed->port, {}, 0, 65535},
+      {"-p", OptionKind::kNumber, &parsed->port, {}, 0, 65535},
+      {"--unixsocket", OptionKind::kText, &connection.unix_socket},
+      {"-s", OptionKind::kText, &connection.unix_socket},
+      {"-u", OptionKind::kText, &parsed->url},
+      {"--db", OptionKind::kNumber, &parsed->database, {}, 0, INT32_MAX},
+      {"-n", OptionKind::kNumber, &parsed->database, {}, 0, INT32_MAX},
+      {"--namespace", OptionKind::kText, &connection.namespace_name},
+      {"--user", OptionKind::kText, &connection.user},
+      {"--password", OptionKind::kText, &connection.password},
+      {"--pass", OptionKind::kText, &connection.password},
+      {"-a", OptionKind::kText, &connection.password},
+      {"--no-auth-warning", OptionKind::kFlag, &parsed->no_auth_warning},
+      {"--tls", OptionKind::kFlag, &tls.enabled},
+      {"--cacert", OptionKind::kText, &tls.ca_file},
+      {"--cacertdir", OptionKind::kText, &tls.ca_directory},
+      {"--cert", OptionKind::kText, &tls.certificate_file},
+      {"--key", OptionKind::kText, &tls.key_file},
+      {"--sni", OptionKind::kText, &tls.server_name},
+      {"--insecure", OptionKind::kFlag, &tls.insecure},
+      {"--timeout", OptionKind::kNumber, &parsed->timeout_ms, {}, 0, kMost},
+      {"--reconnect", OptionKind::kNumber, &parsed->reconnect_ms, kFiles, 0, kMost},
+      {"-2", OptionKind::kFlag, &parsed->resp2, kSpeaking},
+      {"-3", OptionKind::kFlag, &parsed->resp3, kSpeaking},
   };
-  // An empty variable in a script must not lead to another place.
-  if (was_given("--namespace") && namespace_name.empty()) {
-    fmt::print(stderr, "client_main: --namespace needs a name\n");
-    return false;
-  }
-  if (was_given("--namespace") && was_given("--db")) {
-    fmt::print(stderr, "client_main: --db and --namespace exclude each other\n");
-    return false;
-  }
-  if (styles > 1) {
-    fmt::print(stderr, "client_main: --raw, --json and --table exclude each other\n");
-    return false;
-  }
-  return true;
 }
 
-}  // namespace
-
-int Fail(const absl::Status& status) {
-  fmt::print(stderr, "client_main: {}{}\n", std::string(status.message()),
-             absl::IsUnauthenticated(status)
-                 ? " (the password is taken from the environment, as VARVE_PASSWORD)"
-                 : "");
-  return kFailed;
-}
-
-std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
-  CommandLine line;
-  Numbers numbers;
-  bool raw = false, json = false, table = false;
-  constexpr int64_t kMost = 1 << 30;
-  const Option options[] = {
-      {"--host", OptionKind::kText, &line.connection.host},
-      {"--port", OptionKind::kNumber, &numbers.port, {}, 0, 65535},
-      {"--unixsocket", OptionKind::kText, &line.connection.unix_socket},
-      {"--db", OptionKind::kNumber, &numbers.database, {}, 0, INT32_MAX},
-      {"--namespace", OptionKind::kText, &line.connection.namespace_name},
-      {"--user", OptionKind::kText, &line.connection.user},
-      {"--password", OptionKind::kText, &line.connection.password},
-      {"--timeout", OptionKind::kNumber, &numbers.timeout_ms, {}, 0, kMost},
-      {"--reconnect", OptionKind::kNumber, &numbers.reconnect_ms, kFiles, 0, kMost},
+std::vector<Option> CommandOptions(Parsed* parsed) {
+  CommandLine& line = parsed->line;
+  return {
+      {"-x", OptionKind::kFlag, &line.last_from_input, kReading},
       {"--limit", OptionKind::kNumber, &line.query.limit, kLimited},
       {"--reverse", OptionKind::kFlag, &line.query.reverse, kListing},
       {"--keys", OptionKind::kFlag, &line.query.keys_only, kListing},
-      {"--raw", OptionKind::kFlag, &raw, kShowing},
-      {"--json", OptionKind::kFlag, &json, kShowing},
-      {"--table", OptionKind::kFlag, &table, kShowing},
+      {"--raw", OptionKind::kFlag, &parsed->raw, kShowing},
+      {"--json", OptionKind::kFlag, &parsed->json, kShowing},
+      {"--table", OptionKind::kFlag, &parsed->table, kShowing},
       {"--format", OptionKind::kText, &line.format, kFiles},
       {"--resume", OptionKind::kFlag, &line.resume, kFiles},
       {"--force", OptionKind::kFlag, &line.force, kFiles},
@@ -233,25 +196,215 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
       {"--seconds", OptionKind::kNumber, &line.bench.seconds, kBench, 1, 3600},
       {"--help", OptionKind::kFlag, &line.help},
       {"--version", OptionKind::kFlag, &line.version},
+      {"-v", OptionKind::kFlag, &line.version},
   };
-  if (const char* password = std::getenv("VARVE_PASSWORD"); password != nullptr)
-    line.connection.password = password;
-  std::vector<const Option*> given;
-  if (!ReadArguments(options, argc, argv, &line.words, &given)) return std::nullopt;
+}
+
+// Nothing, after saying why, where there is no such option.
+const Option* FindOption(absl::Span<const Option> options, std::string_view argument) {
+  const bool is_long = argument.starts_with("--");
+  const size_t equals = is_long ? argument.find('=') : std::string_view::npos;
+  const std::string_view name = argument.substr(0, equals);
+  std::vector<std::string_view> names;
+  for (const Option& option : options) {
+    const bool may_be = option.kind != OptionKind::kFlag || equals == std::string_view::npos;
+    if (option.name == name && may_be) return &option;
+    if (is_long) names.push_back(option.name);
+  }
+  const std::string_view nearest = NearestText(name, names);
+  fmt::print(stderr, "{}: {} is no option{}; --help lists them\n", program_invocation_short_name,
+             argument,
+             nearest.empty() ? std::string() : fmt::format(" (did you mean {}?)", nearest));
+  return nullptr;
+}
+
+// False, after saying so, where the command would ignore the option.
+bool Takes(std::string_view command, const Option& option) {
+  const auto& commands = option.commands;
+  if (commands.empty() || std::find(commands.begin(), commands.end(), command) != commands.end())
+    return true;
+  fmt::print(stderr, "{}: {} does not take {}, which is for {}\n", program_invocation_short_name,
+             command, option.name, fmt::join(commands, ", "));
+  return false;
+}
+
+bool SetOption(const Option& option, std::string_view value) {
+  if (option.kind == OptionKind::kText) {
+    static_cast<std::string*>(option.target)->assign(value);
+    return true;
+  }
+  int64_t number = 0;
+  if (!ParseRespInteger(value, &number) || number < option.least || number > option.most) {
+    fmt::print(stderr, "{}: {}={}: not such a number\n", program_invocation_short_name, option.name,
+               value);
+    return false;
+  }
+  *static_cast<int64_t*>(option.target) = number;
+  return true;
+}
+
+// Notes the options among the arguments, and adds every other argument to the words of the line.
+// Returns false, after saying why, where an argument can't be taken.
+bool ReadArguments(absl::Span<const Option> options, int argc, char** argv, Parsed* parsed) {
+  std::vector<std::string>& words = parsed->line.words;
+  bool options_end = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    // Behind the command, what begins with one - is a key, a number or a bound.
+    const bool is_option = argument.starts_with("--") ||
+                           (words.empty() && argument.starts_with("-") && argument.size() > 1);
+    if (options_end || !is_option) {
+      words.emplace_back(argument);
+      continue;
+    }
+    if (argument == "--") {
+      options_end = true;
+      continue;
+    }
+    const Option* const found = FindOption(options, argument);
+    if (found == nullptr) return false;
+    Given& given = parsed->given.emplace_back(Given{found, {}});
+    if (found->kind == OptionKind::kFlag) continue;
+    if (argument.size() > found->name.size()) {
+      given.value = argument.substr(found->name.size() + 1);
+    } else if (++i < argc) {
+      given.value = argv[i];
+    } else {
+      fmt::print(stderr, "{}: {} needs a value\n", program_invocation_short_name, found->name);
+      return false;
+    }
+  }
+  return true;
+}
+
+// Takes the password from the environment if it is there: VARVE_PASSWORD, or the first line of the
+// file that VARVE_PASSWORD_FILE names. False, after saying why, where that file can't be read.
+bool ReadPassword(std::string* password) {
+  const char* const given = std::getenv("VARVE_PASSWORD");
+  const char* const path = std::getenv("VARVE_PASSWORD_FILE");
+  if (given != nullptr) {
+    *password = given;
+  } else if (path != nullptr && *path != '\0') {
+    std::ifstream file(path);
+    if (!std::getline(file, *password)) {
+      fmt::print(stderr, "{}: VARVE_PASSWORD_FILE: {} has no first line to read\n",
+                 program_invocation_short_name, path);
+      return false;
+    }
+  }
+  return true;
+}
+
+// Takes what the environment says. Returns false, after saying why, where it makes no sense.
+bool TakeEnvironment(ClientOptions* connection) {
+  if (const char* password = std::getenv("REDISCLI_AUTH"); password != nullptr)
+    connection->password = password;
+  if (!ReadPassword(&connection->password)) return false;
+  const char* const url = std::getenv("VARVE_URL");
+  if (url == nullptr || *url == '\0') return true;
+  const absl::Status applied = ApplyUrl(url, connection);
+  if (!applied.ok())
+    fmt::print(stderr, "{}: VARVE_URL: {}\n", program_invocation_short_name,
+               std::string(applied.message()));
+  return applied.ok();
+}
+
+// Takes the URL of the command line, and then the other options, which say more.
+bool TakeOptions(Parsed* parsed) {
+  ClientOptions& connection = parsed->line.connection;
+  for (const Given& given : parsed->given) {
+    if (given.option->target != &parsed->url) continue;
+    if (const absl::Status applied = ApplyUrl(given.value, &connection); !applied.ok()) {
+      fmt::print(stderr, "{}: -u: {}\n", program_invocation_short_name,
+                 std::string(applied.message()));
+      return false;
+    }
+    parsed->shows_password |= !OptionsOfUrl(given.value)->password.empty();
+  }
+  // A host that is named is not to be reached through the socket of a URL.
+  if (parsed->Has(&connection.host) || parsed->Has(&parsed->port)) connection.unix_socket.clear();
+  parsed->port = connection.port;
+  parsed->database = connection.database;
+  for (const Given& given : parsed->given) {
+    if (given.option->kind == OptionKind::kFlag) {
+      *static_cast<bool*>(given.option->target) = true;
+    } else if (!SetOption(*given.option, given.value)) {
+      return false;
+    }
+  }
+  connection.port = static_cast<uint16_t>(parsed->port);
+  connection.database = static_cast<int>(parsed->database);
+  connection.reconnect_for = std::chrono::milliseconds(parsed->reconnect_ms);
+  connection.timeout = std::chrono::milliseconds(parsed->timeout_ms);
+  return true;
+}
+
+// Returns whether the given options may stand beside each other, after saying so where they may
+// not.
+bool GoTogether(const Parsed& parsed) {
+  const ClientOptions& connection = parsed.line.connection;
+  const ClientTlsOptions& tls = connection.tls;
+  const auto refuse = [](std::string_view why) {
+    fmt::print(stderr, "{}: {}\n", program_invocation_short_name, why);
+    return false;
+  };
+  const bool in_namespace = parsed.Has(&connection.namespace_name);
+  // An empty variable in a script must not lead to another place.
+  if (in_namespace && connection.namespace_name.empty()) return refuse("--namespace needs a name");
+  if (in_namespace && parsed.Has(&parsed.database))
+    return refuse("--db and --namespace exclude each other");
+  if (parsed.raw + parsed.json + parsed.table > 1)
+    return refuse("--raw, --json and --table exclude each other");
+  if (parsed.resp2 && parsed.resp3) return refuse("-2 and -3 exclude each other");
+  for (const void* target :
+       {static_cast<const void*>(&tls.ca_file), static_cast<const void*>(&tls.ca_directory),
+        static_cast<const void*>(&tls.certificate_file), static_cast<const void*>(&tls.key_file),
+        static_cast<const void*>(&tls.server_name), static_cast<const void*>(&tls.insecure)}) {
+    if (parsed.Has(target) && !tls.enabled)
+      return refuse(
+          "--cacert, --cacertdir, --cert, --key, --sni and --insecure need --tls beside "
+          "them, or a URL that begins with rediss://");
+  }
+  return true;
+}
+
+}  // namespace
+
+int Fail(const absl::Status& status) {
+  fmt::print(stderr, "{}: {}{}\n", program_invocation_short_name, std::string(status.message()),
+             absl::IsUnauthenticated(status)
+                 ? " (the password is taken from the environment, as VARVE_PASSWORD)"
+                 : "");
+  return kFailed;
+}
+
+std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
+  Parsed parsed;
+  CommandLine& line = parsed.line;
+  std::vector<Option> options = ConnectionOptions(&parsed);
+  const std::vector<Option> others = CommandOptions(&parsed);
+  options.insert(options.end(), others.begin(), others.end());
+  if (!ReadArguments(options, argc, argv, &parsed)) return std::nullopt;
+  line.help = parsed.Has(&line.help);
+  line.version = parsed.Has(&line.version);
   if (line.help || line.version) return line;
   const std::string_view command = line.words.empty() ? kPrompt : std::string_view(line.words[0]);
-  for (const Option* option : given) {
-    if (!Takes(command, *option)) return std::nullopt;
+  for (const Given& given : parsed.given) {
+    if (!Takes(command, *given.option)) return std::nullopt;
   }
-  line.connection.port = static_cast<uint16_t>(numbers.port);
-  line.connection.database = static_cast<int>(numbers.database);
-  line.connection.reconnect_for = std::chrono::milliseconds(numbers.reconnect_ms);
-  line.connection.timeout = std::chrono::milliseconds(numbers.timeout_ms);
-  if (!GoTogether(given, line.connection.namespace_name, raw + json + table)) return std::nullopt;
-  line.style = raw     ? OutputStyle::kRaw
-               : json  ? OutputStyle::kJson
-               : table ? OutputStyle::kTable
-                       : OutputStyle::kAuto;
+  if (!TakeEnvironment(&line.connection) || !TakeOptions(&parsed) || !GoTogether(parsed))
+    return std::nullopt;
+  parsed.shows_password |= parsed.HasNamed("-a") || parsed.HasNamed("--pass");
+  if (parsed.shows_password && !parsed.no_auth_warning) {
+    fmt::print(stderr,
+               "Warning: Using a password with '-a' or '-u' option on the command line interface "
+               "may not be safe.\n");
+  }
+  line.protocol = parsed.resp2 ? 2 : parsed.resp3 ? 3 : 0;
+  line.style = parsed.raw     ? OutputStyle::kRaw
+               : parsed.json  ? OutputStyle::kJson
+               : parsed.table ? OutputStyle::kTable
+                              : OutputStyle::kAuto;
   return line;
 }
 

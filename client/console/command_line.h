@@ -34,6 +34,9 @@ struct BenchOptions {
 
 struct CommandLine {
   ClientOptions connection;
+  // The protocol that was asked for; 0: the command chooses.
+  int protocol = 0;
+  bool last_from_input = false;  // standard input is one more word, the last one
   RangeQuery query;
   OutputStyle style = OutputStyle::kAuto;
   std::string format;  // of import and export; empty: by the file's name or content
@@ -46,13 +49,16 @@ struct CommandLine {
   std::vector<std::string> words;  // the command and its arguments
 };
 
-// Reads `--name=value` or `--name value`. Nothing, after saying why on standard error, when the
+// Reads `--name=value` or `--name value`, and, in front of the command, the short options of
+// redis-cli (`-h host`). What the environment says (VARVE_URL, VARVE_PASSWORD, REDISCLI_AUTH) holds
+// where the command line has nothing else. Nothing, after saying why on standard error, when the
 // command line is wrong.
 std::optional<CommandLine> ParseCommandLine(int argc, char** argv);
 
+// The text that --help prints behind the name of the program.
 extern const std::string_view kUsage;
 
-// Prints "client_main: <message>" to standard error; kFailed.
+// Prints "<program>: <message>" to standard error; kFailed.
 int Fail(const absl::Status& status);
 
 }  // namespace varve

@@ -44,7 +44,7 @@ int RunLines(const CommandLine& line) {
   const absl::StatusOr<std::unique_ptr<InputFile>> input = InputFile::Open("-");
   if (!input.ok()) return Fail(input.status());
   ClientOptions options = line.connection;
-  options.protocol = 3;
+  options.protocol = line.protocol == 0 ? 3 : line.protocol;
   // Nobody could tell which lines had been executed.
   options.reconnect_for = std::chrono::milliseconds(0);
   options.on_push = [output](const Reply& message) {

@@ -73,13 +73,26 @@ absl::StatusOr<KeyCounter::Counted> KeyCounter::CountNamespace(NamespaceId space
   const std::optional<NamespaceGeneration> generation = point.state->namespaces.Generation(space);
   if (!generation) return NoSuchNamespace(space);
   const SequenceNumber at = point.at;
-  VARVE_ASSIGN_OR_RETURN(const KeyCounts counts, CountAll(std::move(point), *generation));
+  VARVE_ASSIGN_OR_RETURN(const KeyCounts counts, CountAll(&point, *generation));
   return Counted{counts, at};
 }
 
 absl::StatusOr<KeyCounts> KeyCounter::CountGeneration(NamespaceGeneration generation) {
   absl::MutexLock lock(&count_mutex_);
-  return CountAll(NewPoint(), generation);
+  Point point = NewPoint();
+  return CountAll(&point, generation);
+}
+
+absl::StatusOr<KeyCounter::Counted> KeyCounter::CountAllNamespaces() {
+  absl::MutexLock lock(&count_mutex_);
+  Point point = NewPoint();
+  Counted all{{}, point.at};
+  const std::shared_ptr<const SuperVersion> state = point.state;
+  for (const ManifestNamespace& space : state->namespaces.entries()) {
+    VARVE_ASSIGN_OR_RETURN(const KeyCounts counts, CountAll(&point, space.generation));
+    all.counts += counts;
+  }
+  return all;
 }
 
 absl::StatusOr<KeyCounts> KeyCounter::CountByScan(const std::shared_ptr<const SuperVersion>& state,
@@ -91,40 +104,41 @@ absl::StatusOr<KeyCounts> KeyCounter::CountByScan(const std::shared_ptr<const Su
       std::move(clock));
   KeyCounts counts;
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
-    counts += CountsOf(iterator->key().size(), iterator->value_size());
+    counts += CountsOf(iterator->key().size(), iterator->value_size(), iterator->expiry_ms());
   }
   VARVE_RETURN_IF_ERROR(iterator->status());
   *required = iterator->durable_after();
   return counts;
 }
 
-absl::StatusOr<KeyCounts> KeyCounter::CountAll(Point point, NamespaceGeneration generation) {
-  const SuperVersion& state = *point.state;
+absl::StatusOr<KeyCounts> KeyCounter::CountAll(Point* point, NamespaceGeneration generation) {
+  const SuperVersion& state = *point->state;
   if (state.full.size() > most_full_buffers_) {
     // Only a recovery leaves so many, dozens of them: counted one by one, each would be walked
     // beside all that lies below it.
     SequenceNumber required = kNoSequence;
-    return CountByScan(point.state, point.at, FirstTreeKey(generation), EndTreeKey(generation),
+    return CountByScan(point->state, point->at, FirstTreeKey(generation), EndTreeKey(generation),
                        IteratorClock(), &required);
   }
-  VARVE_RETURN_IF_ERROR(CountSegments(&point));
-  KeyCounts counts = point.segment_counts.Add(*state.version).counted.Of(generation);
+  VARVE_RETURN_IF_ERROR(CountSegments(point));
+  KeyCounts counts = point->segment_counts.Add(*state.version).counted.Of(generation);
   for (auto full = state.full.rbegin(); full != state.full.rend(); ++full) {
     const SequenceNumber end = (*full)->last_sequence();
-    VARVE_ASSERT(end <= point.at);
-    const auto known = point.buffers.find(end);
-    if (known != point.buffers.end()) {
+    VARVE_ASSERT(end <= point->at);
+    const auto known = point->buffers.find(end);
+    if (known != point->buffers.end()) {
       counts += known->second.Of(generation);
     } else {
-      VARVE_ASSIGN_OR_RETURN(const GenerationKeyCounts change, CountBuffer(point, *full, end));
+      VARVE_ASSIGN_OR_RETURN(const GenerationKeyCounts change, CountBuffer(*point, *full, end));
       counts += change.Of(generation);
+      point->buffers.emplace(end, change);
     }
   }
   VARVE_ASSIGN_OR_RETURN(const GenerationKeyCounts change,
-                         CountBuffer(point, state.active, point.at));
+                         CountBuffer(*point, state.active, point->at));
   counts += change.Of(generation);
   if (const NamespaceFork* const fork = state.namespaces.forks().Of(generation)) {
-    VARVE_ASSIGN_OR_RETURN(const KeyCounts held, CountsOfParent(point, *fork));
+    VARVE_ASSIGN_OR_RETURN(const KeyCounts held, CountsOfParent(*point, *fork));
     counts += held;
   }
   return counts;
@@ -302,7 +316,8 @@ void KeyCounter::CountParent(const Clone& clone) {
   }
   const NamespaceFork* const below = state.namespaces.forks().Of(clone.fork.parent);
   if (cost > kCheapCount || (below != nullptr && !before.parents.Knows(below->generation))) return;
-  const absl::StatusOr<KeyCounts> held = CountAll(before, clone.fork.parent);
+  Point point = before;
+  const absl::StatusOr<KeyCounts> held = CountAll(&point, clone.fork.parent);
   if (held.ok()) NoteParent(clone.fork.generation, *held);
 }
 

@@ -87,6 +87,8 @@ class KeyCounter {
   // expired. Returns NoSuchNamespace if there is no such namespace.
   [[nodiscard]] absl::StatusOr<Counted> CountNamespace(NamespaceId space);
   [[nodiscard]] absl::StatusOr<KeyCounts> CountGeneration(NamespaceGeneration generation);
+  // Counts the keys of all namespaces together, as of now, with those that have expired.
+  [[nodiscard]] absl::StatusOr<Counted> CountAllNamespaces();
   // Counts the keys of [lower, upper) by reading them. Stores in `*required` the durable-after
   // sequence that the result has because it leaves out expired keys.
   [[nodiscard]] static absl::StatusOr<KeyCounts> CountByScan(
@@ -123,7 +125,8 @@ class KeyCounter {
   void WriteToLocked(Manifest* manifest) const;
 
  private:
-  absl::StatusOr<KeyCounts> CountAll(Point point, NamespaceGeneration generation)
+  // Counts one generation, and notes in `*point` what it finds out about the layers.
+  absl::StatusOr<KeyCounts> CountAll(Point* point, NamespaceGeneration generation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
   void CountParent(const Clone& clone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(count_mutex_);
   // Returns what the parent held at the fork point.

@@ -22,7 +22,7 @@ Segments SegmentsByNumber(const Version& version) {
 
 // Whether the segment says what it changes: what it holds, where no run behind `run` overlaps it.
 bool TellsByItself(const Version& version, size_t run, const SegmentInfo& segment) {
-  if (segment.of_clones) return false;
+  if (segment.of_clones || !segment.expiry_is_counted) return false;
   for (size_t older = run + 1; older < version.runs().size(); ++older) {
     const Run& below = *version.runs()[older];
     const size_t index = below.IndexOf(segment.smallest);

@@ -5,7 +5,8 @@
 // is the number of keys that are live with the segment and everything older, less the number that
 // are live with everything older alone. If nothing older overlaps the segment, its change is the
 // number of live keys in it, which its merge counted on the way (SegmentInfo::live); this does not
-// hold for segments of clones, whose parents do not lie below them (db/format/namespace_forks.h).
+// hold for segments of clones, whose parents do not lie below them (db/format/namespace_forks.h),
+// nor for segments of a store so old that its merges did not count keys that expire.
 // Every other segment is uncounted until the key counter looks up what its records replaced, or
 // until a merge takes them to where nothing is older. The counted ones are kept here in groups:
 //

@@ -41,10 +41,9 @@ uint64_t MostLogGrowth(const EngineOptions& options) {
   return 4 * std::max<uint64_t>({options.write_buffer_size, options.log_file_size, 1u << 20});
 }
 
-bool MustCheckQuotas(const SuperVersion& state, const Commit& commit,
-                     const SequenceNumber* checked) {
+bool MustCheckQuotas(const SuperVersion& state, const Commit& commit, const CheckedBatch* checked) {
   if (!state.namespaces.has_rules() || !commit.adds_data()) return false;
-  if (checked != nullptr) return *checked != state.namespaces_changed;
+  if (checked != nullptr) return checked->namespaces_changed != state.namespaces_changed;
   NamespaceId last = kSelectedNamespace;
   for (const Commit::Operation& operation : commit.operations()) {
     if (operation.space == std::exchange(last, operation.space)) continue;
@@ -68,7 +67,7 @@ CommitPipeline::~CommitPipeline() = default;
 
 absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& options,
                                                        WriteBatch* batch,
-                                                       const SequenceNumber* checked,
+                                                       const CheckedBatch* checked,
                                                        bool* must_check) {
   Commit commit(batch);
   // A mark takes no room, and readers leave it, who do not wait.
@@ -78,7 +77,7 @@ absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& optio
   const auto new_generation = [this](NamespaceId) { return environment_.new_generation(); };
   std::optional<SuperVersions::Pin> pin(versions_->Acquire());
   VARVE_RETURN_IF_ERROR(commit.Resolve((*pin)->namespaces, new_generation));
-  *must_check = MustCheckQuotas(**pin, commit, checked);
+  *must_check = MustCheckQuotas(**pin, commit, checked) || MayExceedData(commit, checked);
   if (*must_check) return CommitResult{};
   for (const Commit::Operation& operation : commit.operations())
     (*pin)->active->Prefetch(operation.hash);
@@ -106,7 +105,18 @@ absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& optio
     if (*must_check) return CommitResult{};
   }
   pin.reset();
+  // Again, as others have written meanwhile.
+  *must_check = MayExceedData(commit, checked);
+  if (*must_check) return CommitResult{};
   return CommitLocked(options, &commit, &ranges);
+}
+
+bool CommitPipeline::MayExceedData(const Commit& commit, const CheckedBatch* checked) const {
+  const DataBound* const bound = environment_.data_bound;
+  if (bound == nullptr || bound->limit() == 0) return false;
+  const auto most = static_cast<int64_t>(commit.record_size());
+  const int64_t added = checked != nullptr ? checked->added_bytes : most;
+  return commit.adds_data() && added > 0 && !bound->Fits(static_cast<uint64_t>(added));
 }
 
 absl::StatusOr<CommitResult> CommitPipeline::CommitLocked(const WriteOptions& options,
@@ -221,10 +231,12 @@ absl::Status CommitPipeline::WaitForRoom(size_t bytes, bool adds_data) {
   if (versions_->full_buffers() < most) [[likely]]
     return absl::OkStatus();
   absl::MutexLock lock(&versions_->mutex());
+  const SteadyTime begin = SteadyNow();
   while (static_cast<int>(versions_->FlushQueueLocked().size()) >= most && flush_status_.ok() &&
          !closed_ && !log_.failed()) {
     room_.Wait(&versions_->mutex());
   }
+  throttle_.CountStall(static_cast<uint64_t>((SteadyNow() - begin) / std::chrono::nanoseconds(1)));
   // Deletes may be what makes room on a full disk.
   const int limit = most * (adds_data ? 1 : 2);
   return static_cast<int>(versions_->FlushQueueLocked().size()) >= limit ? RefusalLocked()

@@ -46,6 +46,7 @@
 #include "absl/synchronization/mutex.h"
 #include "db/engine/batch_applier.h"
 #include "db/engine/commit.h"
+#include "db/engine/data_bound.h"
 #include "db/engine/range_check.h"
 #include "db/engine/throttle.h"
 #include "db/version/log_view.h"
@@ -67,7 +68,15 @@ struct CommitEnvironment {
   std::function<double(const Version&)> merge_debt;
   Durability sync = Durability::kAlways;  // of batches that don't bring their own
   int most_full_buffers = 1;              // writers wait while as many wait for their flush
+  const DataBound* data_bound = nullptr;  // null: data has no limit
   uint64_t most_log_growth = UINT64_MAX;  // bytes after which the active buffer is flushed early
+};
+
+// A batch that a check of quotas lets through, and what the check found out.
+struct CheckedBatch {
+  // The change of namespaces as of which the batch is within their quotas.
+  SequenceNumber namespaces_changed = kNoSequence;
+  int64_t added_bytes = 0;  // what it adds to the data at most
 };
 
 class CommitPipeline {
@@ -75,13 +84,12 @@ class CommitPipeline {
   explicit CommitPipeline(CommitEnvironment environment);
   ~CommitPipeline();
 
-  // Commits the batch. `checked` is null, or points to the sequence of the change of namespaces as
-  // of which the caller has found the batch to be within their quotas. If the quotas have to be
-  // checked first, the function only sets `*must_check`. Throws std::bad_alloc; then nothing was
-  // done.
+  // Commits the batch. `checked` is null, or what a check of quotas found out. If the quotas have
+  // to be checked first, or again, the function only sets `*must_check`. Throws std::bad_alloc;
+  // then nothing was done.
   [[nodiscard]] absl::StatusOr<CommitResult> TrySubmit(const WriteOptions& options,
                                                        WriteBatch* batch,
-                                                       const SequenceNumber* checked,
+                                                       const CheckedBatch* checked,
                                                        bool* must_check)
       ABSL_LOCKS_EXCLUDED(versions_->mutex());
   void SetSync(Durability sync) { sync_.store(sync, std::memory_order_relaxed); }
@@ -111,6 +119,8 @@ class CommitPipeline {
   double flush_pressure() const {
     return static_cast<double>(versions_->full_buffers()) / environment_.most_full_buffers;
   }
+  // Returns for how long writers were slowed down or waited for room, altogether.
+  uint64_t stall_nanos() const { return throttle_.stall_nanos(); }
   double merge_pressure() const { return merge_pressure_.load(std::memory_order_relaxed); }
   // Returns whether the last try to flush found no space.
   bool flush_lacks_space() const { return flush_lacks_space_.load(std::memory_order_relaxed); }
@@ -127,6 +137,8 @@ class CommitPipeline {
  private:
   class Exclusive;
 
+  // Returns whether the batch may make the data more than its limit.
+  bool MayExceedData(const Commit& commit, const CheckedBatch* checked) const;
   // Step 1: pays and waits for room.
   absl::Status WaitForRoom(size_t bytes, bool adds_data) ABSL_LOCKS_EXCLUDED(versions_->mutex());
   // Steps 4 to 7.
@@ -179,7 +191,6 @@ uint64_t MostLogGrowth(const EngineOptions& options);
 
 // Returns whether the batch has to be checked against quotas (db/engine/quotas.h) before it is
 // committed; `checked` as in CommitPipeline::TrySubmit.
-bool MustCheckQuotas(const SuperVersion& state, const Commit& commit,
-                     const SequenceNumber* checked);
+bool MustCheckQuotas(const SuperVersion& state, const Commit& commit, const CheckedBatch* checked);
 
 }  // namespace varve

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "db/compaction/compaction.h"
 #include "db/compaction/compaction_planner.h"
 #include "db/compaction/value_collection.h"
@@ -25,6 +26,32 @@ constexpr absl::Duration kLastRetryOfDamage = absl::Seconds(64);
 constexpr absl::Duration kBurst = absl::Seconds(1);  // behind a flush; then it is over
 // Under load something is installed more often.
 constexpr absl::Duration kRestBeforeCounting = absl::Seconds(5);
+constexpr absl::Duration kRestBeforeLoading = absl::Milliseconds(200);  // of indexes
+
+MergeUnderWay DescriptionOf(const CompactionPlan& plan, SteadyTime began) {
+  MergeUnderWay merge{.reason = plan.reason, .output_level = plan.output_level, .began = began};
+  for (const CompactionPlan::Input& input : plan.inputs) {
+    for (const std::shared_ptr<Segment>& segment : input.segments) {
+      merge.segments.push_back(segment->number());
+      merge.bytes += segment->info().file_size;
+    }
+  }
+  std::sort(merge.segments.begin(), merge.segments.end());
+  return merge;
+}
+
+// Brings the segment's offset table and fences into memory if they fit beside those that are there.
+// Returns whether it read them.
+bool LoadIndexIfRoom(Segment* segment) {
+  if (segment->has_index()) return false;
+  const absl::StatusOr<const SegmentFooter*> footer = segment->Footer();
+  if (!footer.ok()) return false;
+  const size_t charge = (*footer)->index_size() +
+                        (*footer)->overflow.size() * sizeof(OffsetTableOverflow) +
+                        sizeof(SegmentIndex);
+  const OffsetTableCache& tables = segment->caches().tables;
+  return tables.Fits(tables.usage() + charge) && segment->Fences().ok();
+}
 
 void LogPlan(const CompactionPlan& plan) {
   size_t segments = 0;
@@ -94,9 +121,10 @@ bool Compactor::HasWorkLocked() const {
 Compactor::Next Compactor::WaitForWork(const Retry& retry) {
   absl::MutexLock lock(&mutex_);
   while (!stopping_ && !due_ && requests_.empty()) {
-    if (count_due_ && retry.look_again_at == kEndOfTime) {
-      if (work_.WaitWithTimeout(&mutex_, kRestBeforeCounting) && !HasWorkLocked())
-        return {Work::kCountKeys};
+    if ((count_due_ || indexes_wanted_) && retry.look_again_at == kEndOfTime) {
+      const absl::Duration rest = indexes_wanted_ ? kRestBeforeLoading : kRestBeforeCounting;
+      if (work_.WaitWithTimeout(&mutex_, rest) && !HasWorkLocked())
+        return {indexes_wanted_ ? Work::kLoadIndexes : Work::kCountKeys};
     } else if (work_.WaitWithDeadline(&mutex_, retry.look_again_at)) {
       due_ = true;
     }
@@ -120,6 +148,8 @@ void Compactor::Loop() {
     if (next.work == Work::kStop) return;
     if (next.work == Work::kCountKeys) {
       TryWithMemory([this] { CountKeys(); });
+    } else if (next.work == Work::kLoadIndexes) {
+      TryWithMemory([this] { LoadIndexes(); });
     } else if (next.work == Work::kRequest) {
       Serve(next.request);
     } else {
@@ -192,6 +222,27 @@ void Compactor::CountKeys() {
   if (!due_) count_due_ = false;  // else the tree has changed
 }
 
+void Compactor::WantIndexes() {
+  absl::MutexLock lock(&mutex_);
+  if (indexes_wanted_) return;
+  indexes_wanted_ = true;
+  work_.Signal();
+}
+
+void Compactor::LoadIndexes() {
+  {
+    absl::MutexLock lock(&mutex_);
+    indexes_wanted_ = false;  // where work comes between, it is asked for again
+  }
+  const std::shared_ptr<const Version> version = parts_.versions->PresentVersion();
+  SteadyTime since = SteadyNow();
+  for (const auto* const run : version->runs()) {
+    for (const std::shared_ptr<Segment>& segment : run->segments) {
+      if (LoadIndexIfRoom(segment.get()) && !StaysAtRest(&since)) return;
+    }
+  }
+}
+
 bool Compactor::StaysAtRest(SteadyTime* since) {
   const absl::Duration worked = absl::FromChrono(SteadyNow() - *since);
   absl::MutexLock lock(&mutex_);
@@ -229,11 +280,26 @@ absl::StatusOr<bool> Compactor::Step(bool may_merge, bool in_burst) {
   return true;
 }
 
+std::optional<MergeUnderWay> Compactor::under_way() const {
+  absl::MutexLock lock(&mutex_);
+  return under_way_;
+}
+
 absl::Status Compactor::Run(const Version& version, const CompactionPlan& plan,
                             const CompactionContext& context) {
   VARVE_ASSERT(!plan.inputs.empty());
   const SteadyTime begin = SteadyNow();
   if (spdlog::should_log(spdlog::level::debug)) LogPlan(plan);
+  MergeUnderWay merge = DescriptionOf(plan, begin);
+  {
+    absl::MutexLock lock(&mutex_);
+    VARVE_ASSERT(!under_way_.has_value());
+    under_way_ = std::move(merge);
+  }
+  const absl::Cleanup ends = [this] {
+    absl::MutexLock lock(&mutex_);
+    under_way_.reset();
+  };
   VARVE_ASSIGN_OR_RETURN(const CompactionResult result, RunCompaction(version, plan, context));
   VARVE_ASSERT(!plan.remove_only || result.segments.empty());
   VARVE_RETURN_IF_ERROR(version_set_.LogAndApply(

@@ -1,6 +1,7 @@
 // The compactor is the thread that merges segments: it removes dead ones, collects values, keeps
 // the tree in the shape that the picker asks for, and merges ranges on request. When the store is
-// at rest, it counts the keys of uncounted segments.
+// at rest, it counts the keys of uncounted segments, and brings into memory what the map of keys
+// lacks.
 //
 // While write buffers are being flushed, and for a second after the last flush, the compactor tells
 // the picker that a burst of writes goes on. The picker then puts off merges that can wait, so that
@@ -22,6 +23,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -34,6 +36,15 @@
 #include "varve/compaction_picker.h"
 
 namespace varve {
+
+// The merge that is under way.
+struct MergeUnderWay {
+  CompactionReason reason = CompactionReason::kPicker;
+  std::vector<uint64_t> segments;  // the numbers of its inputs, ascending
+  uint64_t bytes = 0;              // of their files
+  int output_level = 0;
+  SteadyTime began = SteadyTime::min();
+};
 
 class Compactor {
  public:
@@ -59,6 +70,13 @@ class Compactor {
   [[nodiscard]] absl::Status CompactRange(std::string lower, std::string upper)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Asks for offset tables and fences to be brought into memory once the store is at rest, as far
+  // as there is room for them beside those that are there.
+  void WantIndexes() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Returns nothing if no merge is under way.
+  std::optional<MergeUnderWay> under_way() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   uint64_t compactions() const {
     return std::accumulate(compactions_.begin(), compactions_.end(), uint64_t{0});
   }
@@ -81,7 +99,7 @@ class Compactor {
     bool done = false;  // guarded by mutex_, like status
     absl::Status status;
   };
-  enum class Work { kStop, kCountKeys, kRequest, kMerge };
+  enum class Work { kStop, kCountKeys, kLoadIndexes, kRequest, kMerge };
   struct Next {
     Work work = Work::kStop;
     Request* request = nullptr;
@@ -106,6 +124,7 @@ class Compactor {
   void NoteSuccess(bool more, bool merged, bool in_burst, Retry* retry);
   void NoteFailure(const absl::Status& failure, Retry* retry);
   void CountKeys();
+  void LoadIndexes() ABSL_LOCKS_EXCLUDED(mutex_);
   // Rests for as long as the work since `*since` took. Returns false once there is something else
   // to do.
   bool StaysAtRest(SteadyTime* since) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -115,7 +134,7 @@ class Compactor {
   // `may_merge` is false.
   absl::StatusOr<bool> Step(bool may_merge, bool in_burst);
   absl::Status Run(const Version& version, const CompactionPlan& plan,
-                   const CompactionContext& context);
+                   const CompactionContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RunRange(const Request& request);
   CompactionContext NewJob();
 
@@ -134,9 +153,11 @@ class Compactor {
   absl::CondVar request_done_;
   bool due_ ABSL_GUARDED_BY(mutex_) = false;
   bool count_due_ ABSL_GUARDED_BY(mutex_) = true;  // the tree has changed since it was done
+  bool indexes_wanted_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   SteadyTime last_flush_ ABSL_GUARDED_BY(mutex_) = SteadyTime::min();
   std::deque<Request*> requests_ ABSL_GUARDED_BY(mutex_);
+  std::optional<MergeUnderWay> under_way_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -8,13 +8,21 @@
 #include "varve/namespace_status.h"
 
 namespace varve {
+namespace {
+
+// Fills in what the options leave to the engine.
+EngineOptions WithDefaults(EngineOptions options) {
+  if (options.file_system == nullptr) options.file_system = PosixFileSystem();
+  if (options.compaction_picker == nullptr) options.compaction_picker = LazyLevelingPicker();
+  return options;
+}
+
+}  // namespace
 
 Engine::Engine(std::string directory, const EngineOptions& options)
     : directory_(std::move(directory)),
-      options_(options),
-      file_system_(options.file_system != nullptr ? options.file_system : PosixFileSystem()),
-      picker_(options.compaction_picker != nullptr ? options.compaction_picker
-                                                   : LazyLevelingPicker()),
+      options_(WithDefaults(options)),
+      file_system_(options_.file_system),
       clock_(options.clock != nullptr ? *options.clock : RealClock()),
       caches_(options.offset_table_cache_size, options.block_cache_size),
       remover_(file_system_, &file_thread_),
@@ -25,23 +33,27 @@ Engine::Engine(std::string directory, const EngineOptions& options)
       sweeper_(&versions_, &log_, &clock_),
       applier_(&versions_, &sweeper_, &watermark_, &counter_),
       version_set_(Parts()),
-      pipeline_(
-          {.versions = &versions_,
-           .log = &log_,
-           .applier = &applier_,
-           .new_generation = [this] { return version_set_.NewGeneration(); },
-           .merge_debt =
-               [this](const Version& version) { return picker_->Debt(version.shape(), options_); },
-           .sync = options_.sync,
-           .most_full_buffers = options_.max_full_write_buffers,
-           .most_log_growth = MostLogGrowth(options_)}),
+      pipeline_({.versions = &versions_,
+                 .log = &log_,
+                 .applier = &applier_,
+                 .new_generation = [this] { return version_set_.NewGeneration(); },
+                 .merge_debt =
+                     [this](const Version& version) {
+                       return options_.compaction_picker->Debt(version.shape(), options_);
+                     },
+                 .sync = options_.sync,
+                 .most_full_buffers = options_.max_full_write_buffers,
+                 .data_bound = &data_bound_,
+                 .most_log_growth = MostLogGrowth(options_)}),
       quotas_({.versions = &versions_,
                .log = &log_,
                .clock = &clock_,
                .counter = &counter_,
                .sweeper = &sweeper_,
                .pipeline = &pipeline_,
+               .data_bound = &data_bound_,
                .new_generation = [this] { return version_set_.NewGeneration(); }}),
+      data_bound_(&versions_, &log_, &counter_, &sweeper_),
       reader_({.versions = &versions_,
                .log = &log_,
                .clock = &clock_,
@@ -51,7 +63,7 @@ Engine::Engine(std::string directory, const EngineOptions& options)
                .caches = &caches_,
                .note_log_failure = [this] { pipeline_.NoteLogFailure(); }}),
       flusher_(Parts(), &version_set_, &pipeline_),
-      compactor_(Parts(), picker_, &version_set_, &pipeline_),
+      compactor_(Parts(), options_.compaction_picker, &version_set_, &pipeline_),
       async_writes_(&log_) {}
 
 VersionSetParts Engine::Parts() {
@@ -108,7 +120,10 @@ absl::StatusOr<CommitResult> Engine::SubmitClone(const WriteOptions& options, Wr
       absl::StatusOr<CommitResult> result =
           pipeline_.TrySubmit(at_once, batch, /*checked=*/nullptr, &must_check);
       VARVE_ASSERT(!must_check);  // a clone adds no data of its own
-      if (result.ok()) counter_.CountLastClone();
+      if (result.ok()) {
+        data_bound_.Forget();
+        counter_.CountLastClone();
+      }
       if (!options.waits_for_exclusive_write || !absl::IsCancelled(result.status())) return result;
     }
     pipeline_.WaitForExclusiveWrite(options.exclusive_write);

@@ -13,12 +13,14 @@
 //   ExpirySweeper    the thread that removes what has expired     db/expiry/expiry_sweeper.h
 //   ClockWatermark   the clock that readers have seen             db/expiry/clock_watermark.h
 //   KeyCounter       the number of keys                           db/counting/key_counter.h
+//   DataBound        how many bytes all namespaces hold at most   data_bound.h
 //
 // Thread-safety: all public functions may be called on any thread.
 //
 // The locks, in the order in which one thread may acquire them:
 //   1. OptimisticUpdate::stripes_   updates that lost too often; held across a whole commit
 //   2. Quotas::quota_mutex_         writes into namespaces with a quota; held across I/O
+//      DataBound::count_mutex_      a count of the bytes of all namespaces; held across I/O
 //   3. ExpirySweeper::sweep_mutex_  a sweep, or the cloning of a namespace; held across I/O. The
 //                                   expiry listener is called under it.
 //   4. KeyCounter::count_mutex_     a count of keys; held across I/O
@@ -47,10 +49,12 @@
 #include "db/compaction/value_collection.h"
 #include "db/counting/buffer_estimates.h"
 #include "db/counting/key_counter.h"
+#include "db/counting/key_map.h"
 #include "db/engine/async_writes.h"
 #include "db/engine/batch_applier.h"
 #include "db/engine/commit_pipeline.h"
 #include "db/engine/compactor.h"
+#include "db/engine/data_bound.h"
 #include "db/engine/flusher.h"
 #include "db/engine/optimistic_update.h"
 #include "db/engine/quotas.h"
@@ -74,9 +78,10 @@ namespace varve {
 class Engine {
  public:
   // Opens the store in `directory`: reads the manifest and replays the log. It reads no segment, so
-  // the time does not depend on the number of keys.
+  // the time does not depend on the number of keys. `on_replay` may be null.
   static absl::StatusOr<std::unique_ptr<Engine>> Open(const std::string& directory,
-                                                      const EngineOptions& options);
+                                                      const EngineOptions& options,
+                                                      const ReplayListener& on_replay = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -97,6 +102,10 @@ class Engine {
   // Takes no lock that is held across I/O.
   StoreObservation Observe() const;
   uint64_t EstimateBytes(NamespaceId space, std::string_view lower, std::string_view upper) const;
+  // They take no lock that is held across I/O, and read nothing.
+  TreeSurvey SurveyTree(size_t most_segments) const;
+  KeyMap MapKeys(size_t most_groups);
+  StorePositions Positions() const;
   absl::Status Close();
 
   // The parts that answer the other functions of Store.
@@ -107,15 +116,20 @@ class Engine {
   Log& log() const { return *log_.get(); }
   const StoreClock& clock() const { return clock_; }
   ExpirySweeper& sweeper() { return sweeper_; }
+  DataBound& data_bound() { return data_bound_; }
 
  private:
   using Figures = std::vector<std::pair<std::string, uint64_t>>;
+  struct Estimators {
+    BufferEstimates counts;
+    KeyMapper keys;
+  };
 
   Engine(std::string directory, const EngineOptions& options);
   VersionSetParts Parts();
 
-  absl::Status Recover();
-  absl::Status ReplayLog(LogRecovery* recovery);
+  absl::Status Recover(const ReplayListener& on_replay);
+  absl::Status ReplayLog(const ReplayListener& on_replay, LogRecovery* recovery);
   // Applies one batch of the log.
   absl::Status ApplyRecovered(std::string_view operations, SequenceNumber first, uint32_t count);
   absl::Status StartLog(const LogRecovery& recovery);
@@ -135,7 +149,6 @@ class Engine {
   const std::string directory_;
   const EngineOptions options_;
   FileSystem* const file_system_;
-  const std::shared_ptr<const CompactionPicker> picker_;
   StoreClock clock_;
   std::unique_ptr<FileLock> directory_lock_;
   SegmentCaches caches_;
@@ -150,13 +163,18 @@ class Engine {
   VersionSet version_set_;
   CommitPipeline pipeline_;
   Quotas quotas_;
+  DataBound data_bound_;
   Reader reader_;
   Flusher flusher_;
   Compactor compactor_;
   OptimisticUpdate updates_;
   AsyncWrites async_writes_;
-  mutable BufferEstimates buffer_estimates_;
-  SequenceNumber recovered_sequence_ = kNoSequence;  // at the end of Open
+  mutable Estimators estimators_;
+  struct Recovered {
+    SequenceNumber sequence = kNoSequence;  // the newest at the end of Open
+    uint64_t log_bytes = 0;                 // of the operations that were replayed
+  };
+  Recovered recovered_;
 };
 
 }  // namespace varve

@@ -48,14 +48,15 @@ bool HoldsExpiryIndex(const Version& version) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Open(const std::string& directory,
-                                                     const EngineOptions& options) {
+                                                     const EngineOptions& options,
+                                                     const ReplayListener& on_replay) {
   VARVE_RETURN_IF_ERROR(CheckOptions(options));
   std::unique_ptr<Engine> engine(new Engine(directory, options));
-  VARVE_RETURN_IF_ERROR(engine->Recover());
+  VARVE_RETURN_IF_ERROR(engine->Recover(on_replay));
   return engine;
 }
 
-absl::Status Engine::Recover() {
+absl::Status Engine::Recover(const ReplayListener& on_replay) {
   VARVE_RETURN_IF_ERROR(file_system_->CreateDirectory(directory_));
   VARVE_ASSIGN_OR_RETURN(directory_lock_, file_system_->Lock(directory_ + "/LOCK"));
   VARVE_RETURN_IF_ERROR(version_set_.LoadOrCreate());
@@ -68,19 +69,20 @@ absl::Status Engine::Recover() {
   }
   VARVE_RETURN_IF_ERROR(FindValueFiles(file_system_, directory_, *version));
   LogRecovery recovery;
-  VARVE_RETURN_IF_ERROR(ReplayLog(&recovery));
+  VARVE_RETURN_IF_ERROR(ReplayLog(on_replay, &recovery));
   VARVE_RETURN_IF_ERROR(StartLog(recovery));
   StartThreads();
   return absl::OkStatus();
 }
 
-absl::Status Engine::ReplayLog(LogRecovery* recovery) {
+absl::Status Engine::ReplayLog(const ReplayListener& on_replay, LogRecovery* recovery) {
   const Manifest manifest = version_set_.CurrentManifest();
   absl::StatusOr<LogRecovery> recovered = RecoverLog(
       file_system_, directory_, manifest.store_id, manifest.flushed_sequence, manifest.log_ends,
       [this](std::string_view operations, SequenceNumber first, uint32_t count) {
         return ApplyRecovered(operations, first, count);
-      });
+      },
+      on_replay);
   if (absl::IsDataLoss(recovered.status())) {
     return absl::DataLossError(
         fmt::format("{}; restore a copy of the store, or let `client_main repair {}` keep the "
@@ -97,7 +99,7 @@ absl::Status Engine::ReplayLog(LogRecovery* recovery) {
   version_set_.SkipFileNumbers(recovery->last_file_number);
   absl::MutexLock lock(&versions_.mutex());
   versions_.ShowLocked();
-  recovered_sequence_ = versions_.LastSequenceLocked();
+  recovered_.sequence = versions_.LastSequenceLocked();
   return absl::OkStatus();
 }
 
@@ -124,6 +126,7 @@ absl::Status Engine::ApplyRecovered(std::string_view operations, SequenceNumber 
                     directory_, first));
   }
   if (namespaces) version_set_.SkipGenerations(namespaces->HighestGeneration());
+  recovered_.log_bytes += operations.size();
   if (versions_.NeedsOwnBuffer(recovered.size())) {
     if (!versions_.ActiveBufferIsEmptyLocked()) versions_.RotateLocked(/*log_bytes=*/0);
     versions_.MakeActiveBufferLocked(recovered.size());

@@ -1,4 +1,7 @@
 // Engine: the figures that the store keeps of itself.
+#include <algorithm>
+#include <cmath>
+
 #include "db/compaction/value_collection.h"
 #include "db/engine/engine.h"
 #include "db/version/range_estimate.h"
@@ -9,7 +12,7 @@ namespace varve {
 Engine::Figures Engine::Statistics() const {
   Figures figures{{"sequence", versions_.visible()},
                   {"durable_sequence", log_->durable_sequence()},
-                  {"recovered_sequence", recovered_sequence_},
+                  {"recovered_sequence", recovered_.sequence},
                   {"gets", reader_.gets()},
                   {"writes", pipeline_.writes()},
                   {"write_conflicts", pipeline_.conflicts()},
@@ -93,22 +96,31 @@ StoreObservation Engine::Observe() const {
 }
 
 std::vector<NamespaceEstimate> Engine::EstimateNamespaces(const SuperVersion& state) const {
-  const GenerationKeyCounts buffered = buffer_estimates_.Estimate(state, versions_.visible());
+  const GenerationKeyCounts buffered = estimators_.counts.Estimate(state, versions_.visible());
+  GenerationKeyCounts live = buffered;
+  for (const Run* run : state.version->runs()) {
+    for (const std::shared_ptr<Segment>& segment : run->segments) live.Add(segment->info().live);
+  }
   std::vector<NamespaceEstimate> estimates;
   for (const ManifestNamespace& entry : state.namespaces.entries()) {
-    const NamespaceDescription* const described = state.namespaces.Description(entry.id);
     const RangeEstimate stored =
         EstimateRange(*state.version, FirstTreeKey(entry.generation), EndTreeKey(entry.generation));
     const KeyCounts added = buffered.Of(entry.generation);
     const auto sum = [](double below, int64_t above) {
       return static_cast<uint64_t>(std::max(0.0, below + static_cast<double>(above)));
     };
+    const uint64_t keys = sum(stored.entries, added.keys);
+    const KeyCounts counts = live.Of(entry.generation);
+    const double share =
+        counts.keys <= 0 ? 0
+                         : static_cast<double>(counts.expiring) / static_cast<double>(counts.keys);
     estimates.push_back({.id = entry.id,
-                         .name = described == nullptr || described->name.empty()
-                                     ? fmt::to_string(entry.id)
-                                     : described->name,
-                         .keys = sum(stored.entries, added.keys),
-                         .bytes = sum(stored.bytes, added.bytes)});
+                         .name = state.namespaces.ShownNameOf(entry.id),
+                         .keys = keys,
+                         .bytes = sum(stored.bytes, added.bytes),
+                         .expiring = static_cast<uint64_t>(
+                             std::lround(static_cast<double>(keys) * std::clamp(share, 0.0, 1.0))),
+                         .mean_expiry_ms = MeanExpiry(counts)});
   }
   return estimates;
 }

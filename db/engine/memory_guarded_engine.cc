@@ -7,15 +7,16 @@
 
 namespace varve {
 
-absl::StatusOr<std::unique_ptr<StorageEngine>> StorageEngine::Open(const std::string& directory,
-                                                                   const EngineOptions& options) {
+absl::StatusOr<std::unique_ptr<StorageEngine>> StorageEngine::Open(
+    const std::string& directory, const EngineOptions& options, const ReplayListener& on_replay) {
 #ifdef NDEBUG
   // Debian builds abseil with deadlock detection on, which costs each lock more than the rest of
   // its work.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 #endif
   return GuardMemory("opening the store", [&]() -> absl::StatusOr<std::unique_ptr<StorageEngine>> {
-    VARVE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, Engine::Open(directory, options));
+    VARVE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                           Engine::Open(directory, options, on_replay));
     return std::make_unique<MemoryGuardedEngine>(std::move(engine));
   });
 }
@@ -95,6 +96,11 @@ absl::StatusOr<NamespaceList> MemoryGuardedEngine::Namespaces() const {
   });
 }
 
+absl::StatusOr<uint64_t> MemoryGuardedEngine::CountData() {
+  return GuardMemory("counting the bytes of all keys and values",
+                     [&] { return engine_->data_bound().Count(); });
+}
+
 std::vector<std::pair<std::string, uint64_t>> MemoryGuardedEngine::Statistics() const {
   std::vector<std::pair<std::string, uint64_t>> statistics;
   TryWithMemory([&] { statistics = engine_->Statistics(); });
@@ -112,6 +118,18 @@ uint64_t MemoryGuardedEngine::EstimateBytes(NamespaceId space, std::string_view 
   uint64_t bytes = 0;
   TryWithMemory([&] { bytes = engine_->EstimateBytes(space, lower, upper); });
   return bytes;
+}
+
+TreeSurvey GuardedSurveys::SurveyTree(size_t most_segments) const {
+  TreeSurvey survey;
+  TryWithMemory([&] { survey = engine_->SurveyTree(most_segments); });
+  return survey;
+}
+
+KeyMap GuardedSurveys::MapKeys(size_t most_groups) {
+  KeyMap map;
+  TryWithMemory([&] { map = engine_->MapKeys(most_groups); });
+  return map;
 }
 
 absl::Status MemoryGuardedEngine::Close() {

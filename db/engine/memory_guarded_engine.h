@@ -13,12 +13,28 @@
 
 #include "db/engine/engine.h"
 #include "varve/storage_engine.h"
+#include "varve/store_survey.h"
 
 namespace varve {
 
-class MemoryGuardedEngine final : public StorageEngine {
+// The surveys of a guarded engine.
+class GuardedSurveys : public SurveyedStore {
  public:
-  explicit MemoryGuardedEngine(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+  // Requires: the engine outlives all calls.
+  explicit GuardedSurveys(Engine* engine) : engine_(engine) {}
+
+  TreeSurvey SurveyTree(size_t most_segments) const override;
+  KeyMap MapKeys(size_t most_groups) override;
+  StorePositions Positions() const override { return engine_->Positions(); }
+
+ private:
+  Engine* const engine_;
+};
+
+class MemoryGuardedEngine final : public StorageEngine, public GuardedSurveys {
+ public:
+  explicit MemoryGuardedEngine(std::unique_ptr<Engine> engine)
+      : GuardedSurveys(engine.get()), engine_(std::move(engine)) {}
 
   StoreCapabilities capabilities() const override { return {}; }
 
@@ -81,8 +97,14 @@ class MemoryGuardedEngine final : public StorageEngine {
   StoreObservation Observe() const override;
   uint64_t EstimateBytes(NamespaceId space, std::string_view lower,
                          std::string_view upper) const override;
+  void SetDataLimit(uint64_t bytes) override { engine_->data_bound().SetLimit(bytes); }
+  DataCheck CheckData(uint64_t more) const override { return engine_->data_bound().Check(more); }
+  absl::StatusOr<uint64_t> CountData() override;
   void SetExpiryListener(ExpiryListener listener) override {
     engine_->sweeper().SetListener(std::move(listener));
+  }
+  void PauseExpiry(std::chrono::milliseconds how_long) override {
+    engine_->sweeper().PauseUntil(SteadyNow() + absl::FromChrono(how_long));
   }
   absl::Status Close() override;
 

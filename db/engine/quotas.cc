@@ -49,12 +49,12 @@ absl::StatusOr<CommitResult> Quotas::Submit(const WriteOptions& options, WriteBa
   for (bool swept = false;;) {
     parts_.pipeline->WaitForExclusiveWrite(options.exclusive_write);
     absl::MutexLock lock(&quota_mutex_);
-    SequenceNumber checked = kNoSequence;
+    CheckedBatch checked;
     GenerationKeyCounts added;
     const uint64_t expired =
         parts_.sweeper->expired_keys();  // before the look, as others remove, too
     const absl::Status fits = Check(batch, &checked, &added);
-    if (IsNamespaceFull(fits) && !std::exchange(swept, true)) {
+    if ((IsNamespaceFull(fits) || IsStoreFull(fits)) && !std::exchange(swept, true)) {
       // What has expired counts only where it can't be removed. Not while a Commit is there: a
       // thread has one at a time.
       parts_.sweeper->SweepAll().IgnoreError();
@@ -63,7 +63,7 @@ absl::StatusOr<CommitResult> Quotas::Submit(const WriteOptions& options, WriteBa
     VARVE_RETURN_IF_ERROR(fits);
     GenerationKeyCounts bounds = bounds_;
     bounds.Add(added);
-    VARVE_ASSERT(bounds_at_ == checked);
+    VARVE_ASSERT(bounds_at_ == checked.namespaces_changed);
     bool changed = false;  // the namespaces meanwhile, or who writes exclusively
     absl::StatusOr<CommitResult> result =
         parts_.pipeline->TrySubmit(options, batch, &checked, &changed);
@@ -76,11 +76,12 @@ absl::StatusOr<CommitResult> Quotas::Submit(const WriteOptions& options, WriteBa
   }
 }
 
-absl::Status Quotas::Check(WriteBatch* batch, SequenceNumber* checked, GenerationKeyCounts* added) {
+absl::Status Quotas::Check(WriteBatch* batch, CheckedBatch* checked, GenerationKeyCounts* added) {
   const std::shared_ptr<const SuperVersion> state = parts_.versions->Share();
   const NamespaceTable& namespaces = state->namespaces;
-  *checked = state->namespaces_changed;
-  if (std::exchange(bounds_at_, *checked) != *checked) bounds_ = GenerationKeyCounts();
+  checked->namespaces_changed = state->namespaces_changed;
+  if (std::exchange(bounds_at_, state->namespaces_changed) != state->namespaces_changed)
+    bounds_ = GenerationKeyCounts();
   Commit commit(batch);
   VARVE_RETURN_IF_ERROR(
       commit.Resolve(namespaces, [this](NamespaceId) { return parts_.new_generation(); }));
@@ -95,7 +96,44 @@ absl::Status Quotas::Check(WriteBatch* batch, SequenceNumber* checked, Generatio
     const bool is_new = !namespaces.Holds(place.second);  // it begins with this batch
     VARVE_RETURN_IF_ERROR(CheckOne(commit, *space, place.second, is_new, added));
   }
-  return absl::OkStatus();
+  return CheckData(commit, checked);
+}
+
+absl::Status Quotas::CheckData(const Commit& commit, CheckedBatch* checked) {
+  DataBound* const bound = parts_.data_bound;
+  checked->added_bytes = static_cast<int64_t>(commit.record_size());
+  if (bound == nullptr || bound->Fits(commit.record_size())) return absl::OkStatus();
+  VARVE_ASSIGN_OR_RETURN(checked->added_bytes, BytesOf(commit));
+  if (checked->added_bytes <= 0 || bound->Fits(static_cast<uint64_t>(checked->added_bytes)))
+    return absl::OkStatus();
+  for (;;) {
+    // Before the look at what the batch replaces, as others may remove that meanwhile.
+    VARVE_ASSIGN_OR_RETURN(const uint64_t bytes, bound->CountNow());
+    VARVE_ASSIGN_OR_RETURN(checked->added_bytes, BytesOf(commit));
+    const auto added = static_cast<uint64_t>(std::max<int64_t>(checked->added_bytes, 0));
+    if (added == 0 || bound->Fits(added)) return absl::OkStatus();
+    if (bytes + added > bound->limit()) {
+      return StoreIsFull(fmt::format(
+          "the store is full: its keys and values have {} of {} bytes that its limit allows, and "
+          "the write adds {}; delete some or raise it",
+          bytes, bound->limit(), added));
+    }
+    // Others have written since the count.
+  }
+}
+
+absl::StatusOr<int64_t> Quotas::BytesOf(const Commit& commit) const {
+  std::vector<NamespaceGeneration> seen;
+  int64_t bytes = 0;
+  for (const Commit::Operation& operation : commit.operations()) {
+    const NamespaceGeneration generation = GenerationOf(operation.record.key);
+    if (!IsWriteTo(operation, generation)) continue;
+    if (std::find(seen.begin(), seen.end(), generation) != seen.end()) continue;
+    seen.push_back(generation);
+    VARVE_ASSIGN_OR_RETURN(const KeyCounts change, ChangeOf(commit, generation));
+    bytes += change.bytes;
+  }
+  return bytes;
 }
 
 absl::Status Quotas::CheckOne(const Commit& commit, const NamespaceDescription& space,

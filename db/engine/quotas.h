@@ -1,15 +1,18 @@
-// Quotas limit how many keys, and how many bytes of keys and values, a namespace may hold.
+// Quotas limit how many keys, and how many bytes of keys and values, a namespace may hold, and how
+// many bytes all namespaces together.
 //
 // The rule: a batch is refused if it adds to a namespace and the namespace would then hold more
-// than its quota. The rule is exact, also with concurrent writers. Contents that were there before
-// the quota was set, or that came by a swap, stay. Reads, deletes, and writes that make a namespace
-// smaller are never refused.
+// than its quota, or if it adds to all together and they would then hold more than their limit. The
+// rule is exact, also with concurrent writers. Contents that were there before the quota was set,
+// or that came by a swap, stay; a clone may pass the limit of all. Reads, deletes, and writes that
+// make a namespace smaller are never refused.
 //
 // The cost: writes into namespaces with a quota go one at a time through quota_mutex_. Each
 // generation has an upper bound, to which a batch adds all that it writes, as if each key was new.
 // Only when the bound reaches the quota does Submit() look up what the batch replaces, and only
 // when that does not fit either does it count the keys (db/counting/key_counter.h), which lowers
-// the bound by what was deleted. Writes into other namespaces only read a flag.
+// the bound by what was deleted. Writes into other namespaces only read a flag. The limit of all
+// has such a bound, too (data_bound.h): while that is below the limit, writes do not come here.
 //
 // Thread-safety: Submit() may be called on any thread. quota_mutex_ is held across I/O and a whole
 // commit; it is acquired before the sweeper's, the key counter's and the commit lock.
@@ -26,6 +29,7 @@
 #include "db/counting/key_counter.h"
 #include "db/engine/commit.h"
 #include "db/engine/commit_pipeline.h"
+#include "db/engine/data_bound.h"
 #include "db/expiry/expiry_sweeper.h"
 #include "db/expiry/store_clock.h"
 #include "db/format/key_counts.h"
@@ -43,6 +47,7 @@ struct QuotaParts {
   KeyCounter* counter = nullptr;
   ExpirySweeper* sweeper = nullptr;
   CommitPipeline* pipeline = nullptr;
+  DataBound* data_bound = nullptr;  // null: data has no limit
   std::function<NamespaceGeneration()> new_generation;
 };
 
@@ -50,15 +55,21 @@ class Quotas {
  public:
   explicit Quotas(QuotaParts parts) : parts_(std::move(parts)) {}
 
-  // Commits the batch if it is within the quotas of its namespaces, else NamespaceIsFull.
+  // Commits the batch if it is within the quotas of its namespaces and the limit of all, else
+  // NamespaceIsFull or StoreIsFull.
   [[nodiscard]] absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch)
       ABSL_LOCKS_EXCLUDED(quota_mutex_);
 
  private:
-  // Returns OK if the batch fits. Stores in `*added` what it adds to each generation, and in
-  // `*checked` the sequence of the change of namespaces as of which it fits.
-  absl::Status Check(WriteBatch* batch, SequenceNumber* checked, GenerationKeyCounts* added)
+  // Returns OK if the batch fits. Stores in `*added` what it adds to each generation with a quota,
+  // and in `*checked` as of when it fits.
+  absl::Status Check(WriteBatch* batch, CheckedBatch* checked, GenerationKeyCounts* added)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(quota_mutex_);
+  // Checks the batch against the limit of all.
+  absl::Status CheckData(const Commit& commit, CheckedBatch* checked)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(quota_mutex_);
+  // Returns by how many bytes the batch changes all namespaces together now.
+  absl::StatusOr<int64_t> BytesOf(const Commit& commit) const;
   absl::Status CheckOne(const Commit& commit, const NamespaceDescription& space,
                         NamespaceGeneration generation, bool is_new, GenerationKeyCounts* added)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(quota_mutex_);

@@ -203,8 +203,7 @@ absl::StatusOr<CountResult> Reader::Count(const ReadOptions& options, std::strin
     VARVE_ASSIGN_OR_RETURN(counts, CountRange(options, lower, upper, &at, &durable_after));
   }
   VARVE_ASSERT(counts.keys >= 0 && counts.bytes >= 0);
-  CountResult result{static_cast<uint64_t>(counts.keys), static_cast<uint64_t>(counts.bytes),
-                     std::max(durable_after, log_.RequiredDurable(at))};
+  CountResult result = ResultOf(counts, std::max(durable_after, log_.RequiredDurable(at)));
   if (absl::Status waited = Await(options, result.durable_after, at > log_->written_sequence());
       !waited.ok()) {
     if (WorthReadingAgain(options, log_had_failed)) return Count(options, lower, upper);

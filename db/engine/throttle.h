@@ -33,9 +33,14 @@ class Throttle {
     const uint64_t owed = owed_ns_.fetch_add(cost, std::memory_order_relaxed) + cost;
     if (owed < kWorthSleeping) return;
     const uint64_t mine = owed_ns_.exchange(0, std::memory_order_relaxed);
-    std::this_thread::sleep_for(
-        std::min(std::chrono::nanoseconds(mine), std::chrono::nanoseconds(kLongestSleep)));
+    const uint64_t sleeps = std::min(mine, kLongestSleep);
+    std::this_thread::sleep_for(std::chrono::nanoseconds(sleeps));
+    CountStall(sleeps);
   }
+
+  // Notes that a writer was held up for so long. The sum covers the sleeps of Pay(), too.
+  void CountStall(uint64_t nanos) { stall_ns_.fetch_add(nanos, std::memory_order_relaxed); }
+  uint64_t stall_nanos() const { return stall_ns_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr double kNanosecondsPerByte = 20;  // at pressure 1: 50 MB/s
@@ -44,6 +49,7 @@ class Throttle {
 
   std::atomic<double> pressure_{0};
   std::atomic<uint64_t> owed_ns_{0};
+  std::atomic<uint64_t> stall_ns_{0};
 };
 
 }  // namespace varve

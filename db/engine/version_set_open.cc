@@ -85,6 +85,7 @@ absl::Status VersionSet::LoadOrCreate() {
   } else {
     VARVE_RETURN_IF_ERROR(manifest.status());
     manifest_ = *std::move(manifest);
+    ForgetCountsWithoutExpiry(&manifest_);
   }
   next_file_number_ = manifest_.next_file_number;
   next_generation_ = manifest_.next_generation;

@@ -88,8 +88,9 @@ bool ExpirySweeper::WaitUntilDue(SteadyTime rest_until) {
   absl::MutexLock lock(&versions_->mutex());
   for (;;) {
     if (stopped_) return false;
-    if (SteadyNow() < rest_until) {
-      work_.WaitWithDeadline(&versions_->mutex(), rest_until);
+    const SteadyTime idle_until = std::max(rest_until, paused_until_);
+    if (SteadyNow() < idle_until) {
+      work_.WaitWithDeadline(&versions_->mutex(), idle_until);
       continue;
     }
     const uint64_t due = *std::min_element(due_from_.begin(), due_from_.end());
@@ -128,7 +129,19 @@ void ExpirySweeper::SetListener(Store::ExpiryListener listener) {
   listener_ = std::move(listener);
 }
 
+void ExpirySweeper::PauseUntil(SteadyTime until) {
+  absl::MutexLock lock(&versions_->mutex());
+  paused_until_ = until;
+  work_.SignalAll();
+}
+
+bool ExpirySweeper::Paused() const {
+  absl::MutexLock lock(&versions_->mutex());
+  return SteadyNow() < paused_until_;
+}
+
 absl::Status ExpirySweeper::SweepAll() {
+  if (Paused()) return absl::OkStatus();
   absl::MutexLock lock(&sweep_mutex_);
   const uint64_t now_ms = clock_->NowMillis();
   for (bool more = true; more;) {
@@ -287,6 +300,7 @@ absl::Status ExpirySweeper::RemoveExpired(absl::Span<const std::string> index_ke
   VARVE_ASSERT(index_keys.size() <= kKeysPerBatch);
   Removal removal;
   for (int tries = 0; tries < kTriesAlone; ++tries) {
+    if (Paused()) return absl::CancelledError("expiry: a pause began");
     VARVE_RETURN_IF_ERROR(FillRemoval(index_keys, now_ms, &removal));
     if (removal.batch.empty()) return absl::OkStatus();
     const size_t operations = removal.batch.size();

@@ -71,7 +71,9 @@ class ExpirySweeper {
 
   // Sets the listener. When this returns, no thread calls the listener before any more.
   void SetListener(Store::ExpiryListener listener) ABSL_LOCKS_EXCLUDED(sweep_mutex_);
-  // Removes all that has expired by now, of all namespaces.
+  // Removes nothing until then; a time that has come ends a pause.
+  void PauseUntil(SteadyTime until);
+  // Removes all that has expired by now, of all namespaces; nothing during a pause.
   [[nodiscard]] absl::Status SweepAll() ABSL_LOCKS_EXCLUDED(sweep_mutex_);
   // Returns the lock that a sweep holds: while another thread holds it, the sweeper removes
   // nothing.
@@ -100,6 +102,7 @@ class ExpirySweeper {
     bool more = false;  // the batch was full before the end of the entries
   };
 
+  bool Paused() const;
   void Loop();
   // Waits until an entry may be due and `rest_until` is over. Returns false once stopped.
   bool WaitUntilDue(SteadyTime rest_until);
@@ -132,6 +135,7 @@ class ExpirySweeper {
   // By width.
   std::array<uint64_t, kExpiryWidths> due_from_ ABSL_GUARDED_BY(versions_->mutex());
   bool stopped_ ABSL_GUARDED_BY(versions_->mutex()) = false;
+  SteadyTime paused_until_ ABSL_GUARDED_BY(versions_->mutex()) = SteadyTime::min();
   SteadyCondition work_;
 
   std::atomic<uint64_t> expired_keys_{0};

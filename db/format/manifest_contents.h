@@ -39,6 +39,14 @@ struct Manifest {
   // Level -> run (newest first) -> segment.
   std::vector<std::vector<std::vector<SegmentInfo>>> levels;
   std::vector<CountedGroup> counted_groups;  // db/counting/segment_key_counts.h
+  // The key counts say how many keys expire. False: the manifest is of a version that had no place
+  // for that.
+  bool counts_expiry = true;
 };
+
+// Returns whether a segment may hold keys that expire, as far as the index of expiries tells.
+bool MayHoldExpiries(const Manifest& manifest);
+// Makes the segments of a manifest that does not count expiries uncounted where keys may expire.
+void ForgetCountsWithoutExpiry(Manifest* manifest);
 
 }  // namespace varve

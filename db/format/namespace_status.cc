@@ -8,6 +8,7 @@ namespace {
 
 constexpr const char* kMissing = "varve.namespace.missing";
 constexpr const char* kFull = "varve.namespace.full";
+constexpr const char* kStoreFull = "varve.store.full";
 
 absl::Status Marked(absl::Status status, const char* mark) {
   status.SetPayload(mark, absl::Cord());
@@ -30,5 +31,11 @@ absl::Status NamespaceIsFull(const std::string& message) {
 }
 
 bool IsNamespaceFull(const absl::Status& status) { return status.GetPayload(kFull).has_value(); }
+
+absl::Status StoreIsFull(const std::string& message) {
+  return Marked(absl::ResourceExhaustedError(message), kStoreFull);
+}
+
+bool IsStoreFull(const absl::Status& status) { return status.GetPayload(kStoreFull).has_value(); }
 
 }  // namespace varve

@@ -38,6 +38,8 @@ struct SegmentInfo {
   // The number of keys whose newest version in the segment is a value that no range tombstone of
   // the segment hides. The writer of the segment counts them; only the manifest holds the numbers.
   GenerationKeyCounts live;
+  // `live` says how many of the keys expire. A manifest before version 4 did not.
+  bool expiry_is_counted = true;
   // The segment holds something of a generation that was forked from another one, so `live` does
   // not say what the segment changes, whatever lies below it.
   bool of_clones = false;

@@ -121,6 +121,8 @@ class Log {
   SequenceNumber written_sequence() const { return progress_.written(); }
   // Returns the highest sequence appended with Durability::kAlways.
   SequenceNumber last_always_sequence() const { return progress_.last(Durability::kAlways); }
+  // Returns the highest sequence appended with this durability.
+  SequenceNumber last_sequence(Durability durability) const { return progress_.last(durability); }
   // Returns OK or, once the log has failed, the status of the first failure.
   [[nodiscard]] absl::Status status() const { return progress_.status(); }
 
@@ -151,6 +153,8 @@ class Log {
   // bound.
   uint64_t live_bytes() const { return files_.completed_bytes() + writer_.end().offset; }
   LogStatistics statistics() const;
+  // Returns LogStatistics::bytes_appended, without a lock.
+  uint64_t bytes_appended() const { return progress_.bytes_appended(); }
   const SyncTimes& sync_times() const { return progress_.sync_times(); }
   // Returns whether the last attempt to make a log file found no space.
   bool lacks_space() const { return files_.lacks_space(); }

@@ -65,13 +65,15 @@ void LogFiles::Stop() {
   thread_->Remove(this);
   maker_.reset();
   std::vector<uint64_t> leftovers;
+  LogFile next;
   {
     absl::MutexLock lock(&mutex_);
     leftovers.swap(reusable_);
-    if (next_.file != nullptr) RemoveNumber(next_.number);
-    next_ = LogFile();
+    next = std::exchange(next_, LogFile());
     next_size_.store(0);
   }
+  // The lock is not held over the removals, because callers that ask for figures take it.
+  if (next.file != nullptr) RemoveNumber(next.number);
   RemoveRetired();
   for (const uint64_t number : leftovers) RemoveNumber(number);
 }

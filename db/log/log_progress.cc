@@ -67,7 +67,7 @@ LogStatistics LogProgress::statistics() const {
   statistics.groups = groups_.load(std::memory_order_relaxed);
   statistics.syncs = syncs_.load(std::memory_order_relaxed);
   statistics.bytes_written = bytes_written_.load(std::memory_order_relaxed);
-  statistics.bytes_appended = bytes_appended_.load(std::memory_order_relaxed);
+  statistics.bytes_appended = bytes_appended();
   return statistics;
 }
 

@@ -71,6 +71,7 @@ class LogProgress {
   const SyncTimes& sync_times() const { return sync_times_; }
   // Returns the figures counted here.
   LogStatistics statistics() const;
+  uint64_t bytes_appended() const { return bytes_appended_.load(std::memory_order_relaxed); }
 
  private:
   std::atomic<SequenceNumber> appended_;

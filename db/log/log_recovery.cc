@@ -31,18 +31,56 @@ bool IsTruncated(const FoundFile& file) { return file.size < file.prepared_size;
 
 enum class Mode { kRecover, kSurvey };
 
+// Tells a listener how far a replay has come, each few MiB.
+class ReplayMeter {
+ public:
+  // `listener`: null: nobody is told.
+  explicit ReplayMeter(ReplayListener listener) : listener_(std::move(listener)) {}
+
+  void Begin(uint64_t bytes_total) {
+    total_ = bytes_total;
+    Tell(0);
+  }
+  // Notes that all bytes of the present file up to `offset` are read.
+  void ReachOffset(uint64_t offset) {
+    if (before_file_ + offset >= told_ + kStep) Tell(before_file_ + offset);
+  }
+  // Notes that nothing more is read of the present file, which has `size` bytes.
+  void EndFile(uint64_t size) {
+    ReachOffset(size);
+    before_file_ += size;
+  }
+  void End() {
+    if (total_ != 0 && told_ != total_) Tell(total_);
+  }
+
+ private:
+  static constexpr uint64_t kStep = 4u << 20;
+
+  void Tell(uint64_t bytes) {
+    told_ = bytes;
+    if (listener_ && total_ != 0) listener_({.bytes_read = bytes, .bytes_total = total_});
+  }
+
+  const ReplayListener listener_;
+  uint64_t total_ = 0;
+  uint64_t before_file_ = 0;  // bytes of the files before the present one
+  uint64_t told_ = 0;
+};
+
 class Recovery {
  public:
   Recovery(FileSystem* file_system, const std::string& directory, uint64_t store_id,
            SequenceNumber flushed, const std::vector<LogEnd>& known_ends,
-           const DeliverBatch& deliver, Mode mode)
+           const DeliverBatch& deliver, Mode mode, ReplayListener on_replay = nullptr)
       : file_system_(file_system),
         directory_(directory),
         store_id_(store_id),
         flushed_(flushed),
         known_ends_(known_ends),
         deliver_(deliver),
-        mode_(mode) {
+        mode_(mode),
+        meter_(std::move(on_replay)) {
     result_.last_sequence = flushed;
   }
 
@@ -51,9 +89,11 @@ class Recovery {
     size_t index = FirstNeededFile();
     for (size_t i = 0; i < index; ++i) result_.obsolete_paths.push_back(files_[i].path);
     if (index < files_.size()) next_ = std::min(files_[index].first.value_or(1), flushed_ + 1);
+    meter_.Begin(BytesFrom(index));
     while (index < files_.size()) {
       absl::Status status = ReplayFile(files_[index], begin_);
       begin_ = kLogPageSize;
+      meter_.EndFile(files_[index].size);
       size_t continuation = status.ok() ? FileThatBeginsWithNext(index + 1) : files_.size();
       if (status.ok() && continuation == files_.size()) status = CheckThatNothingIsMissing(index);
       if (!status.ok()) {
@@ -69,6 +109,7 @@ class Recovery {
       if (gaps_.empty()) gaps_.push_back({std::move(status), next_, kNoSequence});
     }
     if (mode_ == Mode::kRecover) VARVE_RETURN_IF_ERROR(MakeDurable());
+    meter_.End();
     return std::move(result_);
   }
 
@@ -83,6 +124,8 @@ class Recovery {
   absl::Status FindFiles();
   // Index of the first file that may hold operations after `flushed_`.
   size_t FirstNeededFile() const;
+  // The sizes of files_[index] and those behind it together.
+  uint64_t BytesFrom(size_t index) const;
   size_t FileThatBeginsWithNext(size_t from) const;
   absl::Status ReplayFile(const FoundFile& file, uint64_t begin);
   // Whether a block at or behind offset_ goes on where operations that are in segments can't be
@@ -122,6 +165,7 @@ class Recovery {
   const std::vector<LogEnd>& known_ends_;
   const DeliverBatch& deliver_;
   const Mode mode_;
+  ReplayMeter meter_;
   std::vector<LogGap> gaps_;
   uint64_t begin_ = kLogPageSize;  // where the next file is read from
 
@@ -179,6 +223,12 @@ size_t Recovery::FirstNeededFile() const {
   // Without such a file the log begins later than it should, or nothing in it can be read: begin at
   // the front.
   return index > 0 ? index - 1 : 0;
+}
+
+uint64_t Recovery::BytesFrom(size_t index) const {
+  uint64_t bytes = 0;
+  for (; index < files_.size(); ++index) bytes += files_[index].size;
+  return bytes;
 }
 
 size_t Recovery::FileThatBeginsWithNext(size_t from) const {
@@ -270,6 +320,7 @@ absl::StatusOr<bool> Recovery::ReplayBlock(const FoundFile& file, uint64_t limit
     return false;
   }
   offset_ = LogBlockAlign(position);
+  meter_.ReachOffset(offset_);
   return true;
 }
 
@@ -441,8 +492,10 @@ absl::Status Recovery::MakeDurable() {
 absl::StatusOr<LogRecovery> RecoverLog(FileSystem* file_system, const std::string& directory,
                                        uint64_t store_id, SequenceNumber flushed,
                                        const std::vector<LogEnd>& known_ends,
-                                       const DeliverBatch& deliver) {
-  return Recovery(file_system, directory, store_id, flushed, known_ends, deliver, Mode::kRecover)
+                                       const DeliverBatch& deliver,
+                                       const ReplayListener& on_replay) {
+  return Recovery(file_system, directory, store_id, flushed, known_ends, deliver, Mode::kRecover,
+                  on_replay)
       .Run();
 }
 

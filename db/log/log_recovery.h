@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "db/format/log_end.h"
 #include "util/os/file_system.h"
+#include "varve/replay_progress.h"
 #include "varve/types.h"
 
 namespace varve {
@@ -41,13 +42,15 @@ using DeliverBatch =
 // Replays all batches with operations behind `flushed`, oldest first, from the log files of
 // `directory`. `known_ends` are the ends in the manifest of files that were closed cleanly or
 // truncated by an earlier recovery. The function syncs what it replays. Returns DataLoss, with file
-// and offset, if an acknowledged part is damaged.
+// and offset, if an acknowledged part is damaged. `on_replay` is told of the progress if there is
+// something to replay; null: nobody is.
 // Requires: no log is open in the directory.
 [[nodiscard]] absl::StatusOr<LogRecovery> RecoverLog(FileSystem* file_system,
                                                      const std::string& directory,
                                                      uint64_t store_id, SequenceNumber flushed,
                                                      const std::vector<LogEnd>& known_ends,
-                                                     const DeliverBatch& deliver);
+                                                     const DeliverBatch& deliver,
+                                                     const ReplayListener& on_replay = nullptr);
 
 // A gap is a range of lost operations. Recovery refuses a log with a gap; a repair goes on behind
 // it.

@@ -90,6 +90,11 @@ const NamespaceDescription* NamespaceTable::Description(NamespaceId id) const {
   return space != descriptions().end() && space->id == id ? &*space : nullptr;
 }
 
+std::string NamespaceTable::ShownNameOf(NamespaceId id) const {
+  const NamespaceDescription* const described = Description(id);
+  return described == nullptr || described->name.empty() ? fmt::to_string(id) : described->name;
+}
+
 const NamespaceDescription* NamespaceTable::Named(std::string_view name) const {
   for (const NamespaceDescription& space : descriptions()) {
     if (!space.name.empty() && space.name == name) return &space;

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -73,6 +74,8 @@ class NamespaceTable {
   // has none. The pointer is valid until the table changes.
   const NamespaceDescription* Description(NamespaceId id) const;
   const NamespaceDescription* Named(std::string_view name) const;
+  // Returns the name that people see; the number of a database as text.
+  std::string ShownNameOf(NamespaceId id) const;
   NamespaceId next_named() const { return next_named_; }
   // Returns whether some namespace has a quota or a sync mode of its own, so that writes have to
   // look up descriptions.

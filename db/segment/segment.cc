@@ -29,6 +29,26 @@ auto ReadTwice(const Read& read) {
   return result;
 }
 
+// The blocks whose fences lie within a range.
+struct FenceRange {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+FenceRange FencesWithin(const SegmentFences& fences, std::string_view lower,
+                        std::string_view upper) {
+  if (fences.count() == 0) return {};
+  const auto first_at_or_behind = [&](std::string_view key) {
+    const size_t block = fences.Find(key);
+    return fences.Key(block) < key ? block + 1 : block;
+  };
+  // The first fence has no key.
+  FenceRange range{std::max<size_t>(first_at_or_behind(lower), 1), fences.count()};
+  if (!upper.empty()) range.end = first_at_or_behind(upper);
+  range.end = std::max(range.begin, range.end);
+  return range;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Segment>> Segment::Open(FileSystem* file_system,
@@ -131,6 +151,22 @@ double Segment::ShareBefore(std::string_view tree_key) const {
   const ResidentIndex::Pin pin(resident_);
   return pin ? pin->fences().ShareBefore(tree_key, info_.largest)
              : ShareBetween(info_.smallest, tree_key, info_.largest);
+}
+
+size_t Segment::FencesBetween(std::string_view lower, std::string_view upper) const {
+  const ResidentIndex::Pin pin(resident_);
+  if (!pin) return 0;
+  const FenceRange range = FencesWithin(pin->fences(), lower, upper);
+  return range.end - range.begin;
+}
+
+void Segment::VisitFences(std::string_view lower, std::string_view upper, size_t stride,
+                          absl::FunctionRef<void(std::string_view)> visit) const {
+  VARVE_ASSERT(stride > 0);
+  const ResidentIndex::Pin pin(resident_);
+  if (!pin) return;
+  const FenceRange range = FencesWithin(pin->fences(), lower, upper);
+  for (size_t i = range.begin; i < range.end; i += stride) visit(pin->fences().Key(i));
 }
 
 bool Segment::ProbeResident(uint64_t hash, OffsetTableCandidates* candidates) const {

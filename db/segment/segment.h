@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -79,6 +80,15 @@ class Segment {
   // they are in memory, else by the key's distance to the smallest and the largest key. Reads
   // nothing.
   double ShareBefore(std::string_view tree_key) const;
+  // Returns whether offset table and fences are in memory.
+  bool has_index() const { return bool(ResidentIndex::Pin(resident_)); }
+  // Returns how many fences lie within [lower, upper) (an empty `upper`: no end); 0 if they are not
+  // in memory. Reads nothing.
+  size_t FencesBetween(std::string_view lower, std::string_view upper) const;
+  // Calls `visit` with the key of each `stride`-th of them. The view is valid during the call.
+  // Requires: stride > 0.
+  void VisitFences(std::string_view lower, std::string_view upper, size_t stride,
+                   absl::FunctionRef<void(std::string_view tree_key)> visit) const;
   // Finds the newest version of `tree_key` that is not newer than `at`, tombstones included.
   // Returns whether there is one. The call takes no disk read when table and record are cached, one
   // when only the table is, and two when neither is; an older version may take more. For a

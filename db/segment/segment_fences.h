@@ -88,6 +88,12 @@ class SegmentFences {
   // Returns about which part of the data, from 0 to 1, lies before `key`; exact but for what lies
   // in its block. `largest`: a key at or behind the last one.
   double ShareBefore(std::string_view key, std::string_view largest) const;
+  // Returns the key that separates the block from what comes before.
+  std::string_view Key(size_t block) const {
+    const char* ends = bytes_ + count_ * 8;
+    const uint32_t begin = block == 0 ? 0 : DecodeFixed32(ends + (block - 1) * 4);
+    return {ends + count_ * 4 + begin, DecodeFixed32(ends + block * 4) - begin};
+  }
   // Returns whether the block is worth caching as one. Readers read a block with a large last
   // record in parts instead.
   bool IsCacheable(BlockSpan span) const {
@@ -107,11 +113,6 @@ class SegmentFences {
   }
   bool IsContinued(size_t block) const {
     return (DecodeFixed64(bytes_ + block * 8) & kFenceContinued) != 0;
-  }
-  std::string_view Key(size_t block) const {
-    const char* ends = bytes_ + count_ * 8;
-    const uint32_t begin = block == 0 ? 0 : DecodeFixed32(ends + (block - 1) * 4);
-    return {ends + count_ * 4 + begin, DecodeFixed32(ends + block * 4) - begin};
   }
 
   const char* bytes_ = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/format/key_counts.h"
 #include "db/iterators/store_iterator.h"
 #include "db/transaction/transaction_iterator.h"
 #include "fmt/format.h"
@@ -198,23 +199,21 @@ absl::StatusOr<CountResult> TransactionStore::CountAll(const ReadOptions& option
   counted_ = true;
   ReadOptions now = below;
   now.snapshot = nullptr;
-  VARVE_ASSIGN_OR_RETURN(CountResult count, store_->Count(now, {}, {}));
+  VARVE_ASSIGN_OR_RETURN(const CountResult count, store_->Count(now, {}, {}));
   const OwnWrites::Space* const own = writes_.Find(below.space);
   if (own == nullptr) return count;
+  KeyCounts counts{static_cast<int64_t>(count.keys), static_cast<int64_t>(count.bytes),
+                   static_cast<int64_t>(count.expiring),
+                   absl::int128(count.mean_expiry_ms) * count.expiring};
   below.without_value = true;
   std::string none;
   for (const auto& [key, write] : own->keys) {
     VARVE_ASSIGN_OR_RETURN(const ReadResult read, store_->Get(below, key, &none));
-    if (read.found) {
-      count.keys -= 1;
-      count.bytes -= key.size() + read.value_size;
-    }
-    if (!write.Hidden(snapshot_->instant_ms())) {
-      count.keys += 1;
-      count.bytes += key.size() + write.value.size();
-    }
+    if (read.found) counts += -CountsOf(key.size(), read.value_size, read.expiry_ms);
+    if (!write.Hidden(snapshot_->instant_ms()))
+      counts += CountsOf(key.size(), write.value.size(), write.expiry_ms);
   }
-  return count;
+  return ResultOf(counts, count.durable_after);
 }
 
 absl::StatusOr<CountResult> TransactionStore::CountByScan(const ReadOptions& options,
@@ -222,15 +221,14 @@ absl::StatusOr<CountResult> TransactionStore::CountByScan(const ReadOptions& opt
                                                           std::string_view upper) {
   ReadOptions scan = options;
   scan.fill_cache = false;
-  CountResult count;
-  const std::unique_ptr<Iterator> iterator = NewIterator(scan, lower, upper, &count.durable_after);
+  KeyCounts counts;
+  SequenceNumber durable_after = kNoSequence;
+  const std::unique_ptr<Iterator> iterator = NewIterator(scan, lower, upper, &durable_after);
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
-    count.keys += 1;
-    count.bytes += iterator->key().size() + iterator->value().size();
+    counts += CountsOf(iterator->key().size(), iterator->value().size(), iterator->expiry_ms());
   }
   VARVE_RETURN_IF_ERROR(iterator->status());
-  count.durable_after = std::max(count.durable_after, iterator->durable_after());
-  return count;
+  return ResultOf(counts, std::max(durable_after, iterator->durable_after()));
 }
 
 void TransactionStore::Depend(std::string_view key, NamespaceId space) {

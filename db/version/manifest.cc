@@ -7,8 +7,9 @@
 //   levels:     count, and of each: count of runs, and of each: count of segments, and of each:
 //     number, file size, records, tombstones, range tombstones, smallest sequence, largest
 //     sequence, flags (1 byte; bit 0: the largest key is exclusive, bit 1: the segment holds
-//     records of a clone's generation), smallest key, largest key (length-prefixed), key counts of
-//     its live keys; in version 3: value files: count, and of each: number, bytes referred to
+//     records of a clone's generation, in version 4 bit 2: the key counts do not say what expires),
+//     smallest key, largest key (length-prefixed), key counts of its live keys; from version 3 on:
+//     value files: count, and of each: number, bytes referred to
 //   counted groups: count, and of each: count of segments, the number of each, ascending; key
 //   counts
 //
@@ -19,7 +20,9 @@
 //   forks: count, and of each, ascending: generation, its parent, the fork point
 //   key counts of the parents at the fork points, by forked generation, where they are known
 //
-//   key counts: count, and of each, ascending: generation, keys, bytes (both zigzag)
+//   key counts: count, and of each, ascending: generation, keys, bytes (both zigzag); in version 4:
+//     keys that expire (zigzag), the sum of the instants at which they expire, in milliseconds
+//     since the epoch: its upper 64 bits (zigzag), its lower 64 bits
 //
 // The checksum is seeded with the format version.
 #include "db/version/manifest.h"
@@ -39,7 +42,8 @@ namespace varve {
 namespace {
 
 constexpr std::string_view kMagic = "VARVEMAN";
-constexpr uint32_t kFormatVersion = 3;
+constexpr uint32_t kFormatVersion = 4;
+constexpr uint32_t kVersionOfExpiry = 4;       // and of no manifest where no key may expire
 constexpr uint32_t kVersionOfValues = 3;       // and of no manifest without
 constexpr uint32_t kVersionWithoutValues = 2;  // also today
 constexpr uint32_t kOldestFormatVersion = 1;
@@ -56,7 +60,7 @@ constexpr size_t kMinValueReferenceSize = 2;
 constexpr size_t kMinKeyCountsSize = 3;
 constexpr size_t kMinDescriptionSize = 7;
 constexpr size_t kMinForkSize = 3;
-constexpr uint8_t kLargestIsExclusive = 1, kOfClones = 2;  // flags of a segment
+constexpr uint8_t kLargestIsExclusive = 1, kOfClones = 2, kExpiryUncounted = 4;  // of a segment
 
 absl::StatusOr<Manifest> ReadManifestFile(FileSystem* file_system, const std::string& path) {
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, file_system->OpenForRead(path));
@@ -87,12 +91,16 @@ uint64_t ZigZag(int64_t value) {
 }
 int64_t UnZigZag(uint64_t value) { return static_cast<int64_t>(value >> 1 ^ (0 - (value & 1))); }
 
-void EncodeKeyCounts(const GenerationKeyCounts& counts, std::string* bytes) {
+void EncodeKeyCounts(const GenerationKeyCounts& counts, uint32_t version, std::string* bytes) {
   PutVarint64(bytes, counts.entries().size());
   for (const GenerationKeyCounts::Entry& entry : counts.entries()) {
     PutVarint32(bytes, entry.generation);
     PutVarint64(bytes, ZigZag(entry.counts.keys));
     PutVarint64(bytes, ZigZag(entry.counts.bytes));
+    if (version < kVersionOfExpiry) continue;
+    PutVarint64(bytes, ZigZag(entry.counts.expiring));
+    PutVarint64(bytes, ZigZag(absl::Int128High64(entry.counts.expiry_ms)));
+    PutVarint64(bytes, absl::Int128Low64(entry.counts.expiry_ms));
   }
 }
 
@@ -105,10 +113,11 @@ void EncodeSegment(const SegmentInfo& segment, uint32_t version, std::string* by
   PutVarint64(bytes, segment.smallest_sequence);
   PutVarint64(bytes, segment.largest_sequence);
   bytes->push_back(static_cast<char>((segment.largest_is_exclusive ? kLargestIsExclusive : 0) |
-                                     (segment.of_clones ? kOfClones : 0)));
+                                     (segment.of_clones ? kOfClones : 0) |
+                                     (segment.expiry_is_counted ? 0 : kExpiryUncounted)));
   PutLengthPrefixed(bytes, segment.smallest);
   PutLengthPrefixed(bytes, segment.largest);
-  EncodeKeyCounts(segment.live, bytes);
+  EncodeKeyCounts(segment.live, version, bytes);
   if (version < kVersionOfValues) return;
   PutVarint64(bytes, segment.value_files.size());
   for (const ValueReference& file : segment.value_files) {
@@ -117,9 +126,32 @@ void EncodeSegment(const SegmentInfo& segment, uint32_t version, std::string* by
   }
 }
 
-// The oldest one that has a place for everything: what refers to no value files is as it always
-// was.
+bool CountsExpiry(const GenerationKeyCounts& counts) {
+  return std::any_of(counts.entries().begin(), counts.entries().end(), [](const auto& entry) {
+    return entry.counts.expiring != 0 || entry.counts.expiry_ms != 0;
+  });
+}
+
+// Returns whether something in the manifest needs the version that counts what expires.
+bool NeedsPlaceForExpiry(const Manifest& manifest) {
+  if (MayHoldExpiries(manifest) || CountsExpiry(manifest.parent_counts)) return true;
+  for (const CountedGroup& group : manifest.counted_groups) {
+    if (CountsExpiry(group.change)) return true;
+  }
+  for (const auto& level : manifest.levels) {
+    for (const auto& run : level) {
+      for (const SegmentInfo& segment : run) {
+        if (!segment.expiry_is_counted || CountsExpiry(segment.live)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+// The oldest one that has a place for everything: what refers to no value files and knows no
+// expiries is as it always was.
 uint32_t VersionFor(const Manifest& manifest) {
+  if (manifest.counts_expiry && NeedsPlaceForExpiry(manifest)) return kVersionOfExpiry;
   for (const auto& level : manifest.levels) {
     for (const auto& run : level) {
       for (const SegmentInfo& segment : run) {
@@ -165,8 +197,11 @@ class ManifestReader {
     if (version_ >= 2 && !reader_.ReadVarint64(&manifest->clock_mark)) return Damaged("clock mark");
     if (version_ >= 2) VARVE_RETURN_IF_ERROR(ReadDescriptions(manifest));
     if (version_ >= 2) VARVE_RETURN_IF_ERROR(ReadForks(manifest));
-    if (version_ >= kVersionOfValues && !refers_to_values_)
+    if (version_ == kVersionOfValues && !refers_to_values_)
       return Damaged("it refers to no value files");
+    manifest->counts_expiry = version_ >= kVersionOfExpiry;
+    if (manifest->counts_expiry && !NeedsPlaceForExpiry(*manifest))
+      return Damaged("it holds no key that expires");
     return reader_.empty() ? absl::OkStatus() : Damaged("bytes behind the last field");
   }
 
@@ -205,9 +240,12 @@ class ManifestReader {
     }
     if (smallest.size() < kGenerationSize || largest.size() < kGenerationSize || smallest > largest)
       return false;
-    if (flags > (kLargestIsExclusive | kOfClones)) return false;
+    const uint8_t known =
+        kLargestIsExclusive | kOfClones | (version_ >= kVersionOfExpiry ? kExpiryUncounted : 0);
+    if ((flags & ~known) != 0) return false;
     segment->largest_is_exclusive = (flags & kLargestIsExclusive) != 0;
     segment->of_clones = (flags & kOfClones) != 0;
+    segment->expiry_is_counted = (flags & kExpiryUncounted) == 0;
     segment->smallest = smallest;
     segment->largest = largest;
     return true;
@@ -285,14 +323,20 @@ class ManifestReader {
     if (!ReadCount(kMinKeyCountsSize, &count)) return false;
     for (; count > 0; --count) {
       NamespaceGeneration generation = 0;
-      uint64_t keys = 0, bytes = 0;
+      uint64_t keys = 0, bytes = 0, expiring = 0, expiry_high = 0, expiry_low = 0;
       if (!reader_.ReadVarint32(&generation) || !reader_.ReadVarint64(&keys) ||
           !reader_.ReadVarint64(&bytes)) {
         return false;
       }
+      if (version_ >= kVersionOfExpiry &&
+          (!reader_.ReadVarint64(&expiring) || !reader_.ReadVarint64(&expiry_high) ||
+           !reader_.ReadVarint64(&expiry_low))) {
+        return false;
+      }
       if (!counts->entries().empty() && counts->entries().back().generation >= generation)
         return false;
-      counts->Add(generation, {UnZigZag(keys), UnZigZag(bytes)});
+      counts->Add(generation, {UnZigZag(keys), UnZigZag(bytes), UnZigZag(expiring),
+                               absl::MakeInt128(UnZigZag(expiry_high), expiry_low)});
     }
     return true;
   }
@@ -375,7 +419,7 @@ std::string EncodeManifest(const Manifest& manifest) {
   for (const CountedGroup& group : manifest.counted_groups) {
     PutVarint64(&bytes, group.segments.size());
     for (const uint64_t number : group.segments) PutVarint64(&bytes, number);
-    EncodeKeyCounts(group.change, &bytes);
+    EncodeKeyCounts(group.change, version, &bytes);
   }
   PutVarint64(&bytes, manifest.clock_mark);
   PutVarint32(&bytes, manifest.next_named_namespace - kFirstNamedNamespace);
@@ -390,7 +434,7 @@ std::string EncodeManifest(const Manifest& manifest) {
     PutVarint32(&bytes, fork.parent);
     PutVarint64(&bytes, fork.fork_point);
   }
-  EncodeKeyCounts(manifest.parent_counts, &bytes);
+  EncodeKeyCounts(manifest.parent_counts, version, &bytes);
   EncodeFixed64(bytes.data() + kCheckedOffset, bytes.size() - kFieldsOffset);
   const std::string_view checked = std::string_view(bytes).substr(kCheckedOffset);
   EncodeFixed32(bytes.data() + kChecksumOffset, Checksum(checked, version));

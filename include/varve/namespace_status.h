@@ -1,5 +1,7 @@
-// The refusals that concern one namespace and no other: a writer that joins the writes of several
-// clients tells them from other errors by these functions. Thread-safety: all are thread-safe.
+// The refusals that concern one namespace and no other, or one write and no smaller one: a writer
+// that joins the writes of several clients tells them from other errors by these functions.
+//
+// Thread-safety: all functions are thread-safe.
 #pragma once
 
 #include <string>
@@ -17,8 +19,15 @@ bool IsNoSuchNamespace(const absl::Status& status);
 absl::Status NamespaceIsFull(const std::string& message);
 bool IsNamespaceFull(const absl::Status& status);
 
-inline bool ConcernsOneNamespace(const absl::Status& status) {
-  return !status.ok() && (IsNoSuchNamespace(status) || IsNamespaceFull(status));
+// ResourceExhausted: the write doesn't fit into what all namespaces together may hold
+// (StoreUpkeep::SetDataLimit).
+absl::Status StoreIsFull(const std::string& message);
+bool IsStoreFull(const absl::Status& status);
+
+// Returns whether another write may succeed where this one was refused.
+inline bool ConcernsSomeWrites(const absl::Status& status) {
+  return !status.ok() &&
+         (IsNoSuchNamespace(status) || IsNamespaceFull(status) || IsStoreFull(status));
 }
 
 }  // namespace varve

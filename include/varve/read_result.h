@@ -49,6 +49,9 @@ struct CountResult {
   uint64_t keys = 0;
   uint64_t bytes = 0;                          // of keys and values together
   SequenceNumber durable_after = kNoSequence;  // as in ReadResult
+  uint64_t expiring = 0;                       // those of the keys that expire
+  // The mean of the instants at which these expire, in milliseconds since the epoch.
+  uint64_t mean_expiry_ms = kNoExpiry;
 };
 
 // One entry of a range that is read in slices (StoreReads::ReadRangeAsync).

@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "varve/options.h"
+#include "varve/replay_progress.h"
 #include "varve/store.h"
 
 namespace varve {
@@ -28,9 +29,11 @@ class StorageEngine : public Store {
  public:
   // Opens the store in `directory`, creating it (and missing parents) unless options say otherwise,
   // and recovers what a crash left. DataLoss: the manifest, or an acknowledged part of the log, is
-  // damaged; the message names file and offset.
+  // damaged; the message names file and offset. `on_replay` is told how far the replay of the log
+  // has come; null: nobody is.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<StorageEngine>> Open(
-      const std::string& directory, const EngineOptions& options);
+      const std::string& directory, const EngineOptions& options,
+      const ReplayListener& on_replay = nullptr);
 
   // Write batches of one operation, with default options.
   [[nodiscard]] absl::Status Put(std::string_view key, std::string_view value);

@@ -25,6 +25,7 @@
 // Thread-safety: all functions are thread-safe.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -63,6 +64,13 @@ struct StoreCapabilities {
   bool exact_counts = true;                // Count() of a whole namespace is exact and cheap
   bool history = false;                    // past states can be read
   bool remote = false;                     // calls wait for other processes
+};
+
+// How much the keys and values of all namespaces together have, beside the limit.
+enum class DataCheck : uint8_t {
+  kWithin,
+  kOver,       // when they were last counted, and nothing was written since
+  kMustCount,  // only StoreUpkeep::CountData() can tell
 };
 
 // How much the background is behind: 0 at rest, 1 when writes should wait. The server moves batches
@@ -151,7 +159,8 @@ class StoreWrites {
 
   // Commits the batch and waits until it is as durable as its mode promises. Aborted: a condition
   // failed, nothing was written. ResourceExhausted: the disk is full, there is no memory, or a
-  // namespace's quota is reached (NamespaceIsFull); nothing was written. Unavailable: the log
+  // namespace's quota or the limit of all data is reached (NamespaceIsFull, StoreIsFull); nothing
+  // was written. Unavailable: the log
   // failed; the write may or may not survive. FailedPrecondition: the batch asks for what the store
   // can't do (capabilities()); nothing was written.
   // Requires: no other thread uses the batch meanwhile. It is empty afterwards unless the commit
@@ -276,6 +285,15 @@ class StoreUpkeep {
                                  std::string_view upper) const {
     return 0;
   }
+  // Refuses writes from now on that add to the keys and values of all namespaces together and
+  // would make them more than `bytes`, as quotas count bytes (StoreIsFull). 0: no limit. A clone is
+  // not refused.
+  virtual void SetDataLimit(uint64_t bytes) {}
+  // Returns whether the keys and values are within the limit, and still are after a batch of `more`
+  // bytes. Answered locally.
+  virtual DataCheck CheckData(uint64_t more) const { return DataCheck::kWithin; }
+  // Counts these bytes exactly, as Count() counts the keys of each namespace.
+  [[nodiscard]] virtual absl::StatusOr<uint64_t> CountData() { return 0; }
   // Calls `listener` with each key that was removed because its time is over, once the removal is
   // submitted: on any thread, under locks of the store. It must be short and must not call the
   // store. `durable_after` as in ReadResult. An empty listener: nobody is told. Returns once the
@@ -283,6 +301,10 @@ class StoreUpkeep {
   using ExpiryListener =
       std::function<void(NamespaceId space, std::string_view key, SequenceNumber durable_after)>;
   virtual void SetExpiryListener(ExpiryListener listener) = 0;
+  // Removes nothing that has expired for so long from now on; zero ends that at once. Readers hide
+  // what has expired as ever, and counts include it. A store that removes nothing by itself need
+  // not do anything.
+  virtual void PauseExpiry(std::chrono::milliseconds how_long) {}
   // Finishes background work, syncs, and records a clean end. Later calls fail. The destructor
   // calls it, too.
   // Requires: no iterator, snapshot or transaction of the store is left.

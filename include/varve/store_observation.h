@@ -49,6 +49,9 @@ struct NamespaceEstimate {
   std::string name;  // the number of a database as text
   uint64_t keys = 0;
   uint64_t bytes = 0;
+  uint64_t expiring = 0;  // those of the keys that expire, as if they were everywhere as frequent
+  // The mean of the instants at which these expire, in milliseconds since the epoch.
+  uint64_t mean_expiry_ms = kNoExpiry;
 };
 
 struct StoreObservation {

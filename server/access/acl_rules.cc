@@ -59,6 +59,7 @@ absl::Status AddSelector(const RuleContext& context, std::string_view rules, Use
 void Reset(const RuleContext& context, User* user) {
   user->on = user->nopass = false;
   user->passwords.clear();
+  user->limits = UserLimits();
   user->payload = User::Payload::kSanitize;
   user->selectors.clear();
   user->root = NewSelector(context);
@@ -119,6 +120,8 @@ absl::Status ApplyUserRule(const RuleContext& context, std::string_view rule, Us
     user->passwords.clear();
   } else if (is("sanitize-payload") || is("skip-sanitize-payload")) {
     user->payload = is("sanitize-payload") ? User::Payload::kSanitize : User::Payload::kSkip;
+  } else if (IsLimitRule(rule)) {
+    return ApplyLimitRule(rule, &user->limits);
   } else if (is("clearselectors")) {
     user->selectors.clear();
   } else if (is("reset")) {

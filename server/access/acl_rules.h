@@ -1,7 +1,7 @@
 // The rules of ACL SETUSER and of the file of users: "on", ">password", "~app:*", "%R~shared:*",
 // "&news", "+get", "-@dangerous", "+config|get", "db=0", "ns=app", "(~tmp:* +del)". Beside Redis'
-// words there are Valkey's db=, alldbs and resetdbs for databases, and ns=, allns and resetns for
-// namespaces.
+// words there are Valkey's db=, alldbs and resetdbs for databases, ns=, allns and resetns for
+// namespaces, and maxclients=, cidr= and expires= for limits (server/access/user_limits.h).
 //
 // A selector may work everywhere until a rule names databases or namespaces: from then on it may
 // work in those alone that rules name, be they databases or namespaces.

@@ -206,6 +206,14 @@ bool AllowsEveryKey(const Selector& selector, KeyRights rights) {
   });
 }
 
+bool MayReadKey(const User& user, std::string_view key, const Place& place) {
+  const auto allows = [&](const Selector& selector) {
+    return AllowsPlace(selector, place) &&
+           (selector.all_keys || AllowsKey(selector, key, kMayRead));
+  };
+  return allows(user.root) || std::any_of(user.selectors.begin(), user.selectors.end(), allows);
+}
+
 bool AllowsChannel(const User& user, std::string_view channel, bool is_pattern) {
   const auto allows = [&](const Selector& selector) {
     return AllowsChannelIn(selector, channel, is_pattern);

@@ -47,6 +47,8 @@ bool SelectorAllows(const CommandCatalog& catalog, const Selector& selector, con
 bool AllowsPlace(const Selector& selector, const Place& place);
 // Returns whether the selector allows all of `rights` on every key.
 bool AllowsEveryKey(const Selector& selector, KeyRights rights);
+// Returns whether a selector of the user allows to read the key at that place.
+bool MayReadKey(const User& user, std::string_view key, const Place& place);
 // Returns whether a selector of the user allows to listen to the channel, or, literally, to the
 // pattern.
 bool AllowsChannel(const User& user, std::string_view channel, bool is_pattern);

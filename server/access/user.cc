@@ -81,6 +81,7 @@ std::string DescribeUser(const User& user) {
   std::string line = "user " + user.name;
   for (const std::string& flag : FlagsOf(user)) AppendWord(&line, flag);
   for (const std::string& password : user.passwords) AppendWord(&line, "#" + password);
+  AppendWord(&line, DescribeLimits(user.limits));
   AppendWord(&line, DescribeSelector(user.root));
   for (const Selector& selector : user.selectors)
     AppendWord(&line, "(" + DescribeSelector(selector) + ")");

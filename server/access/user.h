@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "server/access/command_catalog.h"
+#include "server/access/user_limits.h"
 
 namespace varve {
 
@@ -60,6 +61,8 @@ struct User {
   // Accepted and shown as in Redis; the store has no payloads to sanitize.
   enum class Payload : uint8_t { kUnsaid, kSanitize, kSkip } payload = Payload::kUnsaid;
   std::vector<std::string> passwords;  // SHA-256 in hexadecimal
+  UserLimits limits;
+  UserSeats seats = std::make_shared<std::atomic<uint32_t>>(0);
   Selector root;
   std::vector<Selector> selectors;
   bool unrestricted = false;  // one of the selectors allows everything

@@ -64,6 +64,7 @@ void UserTable::Replace(std::vector<User> users) {
   const auto add = [&](User user) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto known = users_.find(user.name);
     user.identity = known != users_.end() ? known->second->identity : next_identity_++;
+    if (known != users_.end()) user.seats = known->second->seats;
     std::string name = user.name;
     table.insert_or_assign(std::move(name), std::make_shared<const User>(std::move(user)));
   };

@@ -8,13 +8,19 @@
 namespace varve {
 namespace {
 
-// As in Redis: O monitors, P listens to channels, x is between MULTI and EXEC, c closes after its
-// reply, e is not evicted, N is nothing of these.
+// As in Redis: O monitors, P listens to channels, x is between MULTI and EXEC, b waits for the end
+// of CLIENT PAUSE, t tracks keys, R has lost the connection that it redirects to, B tracks
+// prefixes, c closes after its reply, e is not evicted, N is nothing of these.
 std::string Flags(const ClientState& client, bool subscribed, bool closing) {
   std::string flags;
   if (client.link.monitoring.load(std::memory_order_relaxed)) flags += 'O';
   if (subscribed) flags += 'P';
   if (client.link.queued.load(std::memory_order_relaxed) >= 0) flags += 'x';
+  if (client.link.paused.load(std::memory_order_relaxed)) flags += 'b';
+  const uint8_t tracking = client.link.tracking.load(std::memory_order_relaxed);
+  if (tracking & ClientLink::kTracks) flags += 't';
+  if (tracking & ClientLink::kRedirectionBroken) flags += 'R';
+  if (tracking & ClientLink::kBroadcasts) flags += 'B';
   if (closing) flags += 'c';
   if (client.link.no_evict.load(std::memory_order_relaxed)) flags += 'e';
   return flags.empty() ? "N" : flags;
@@ -24,11 +30,9 @@ size_t Subscriptions(const ClientState& client, PubSub::Kind kind) {
   return client.link.subscriptions[static_cast<size_t>(kind)].load(std::memory_order_relaxed);
 }
 
-bool Subscribed(const ClientState& client) {
-  return Subscriptions(client, PubSub::Kind::kChannel) +
-             Subscriptions(client, PubSub::Kind::kPattern) +
-             Subscriptions(client, PubSub::Kind::kShard) >
-         0;
+int64_t Redirection(const ClientLink& link) {
+  const bool tracks = (link.tracking.load(std::memory_order_relaxed) & ClientLink::kTracks) != 0;
+  return tracks ? static_cast<int64_t>(link.redirect.load(std::memory_order_relaxed)) : -1;
 }
 
 }  // namespace
@@ -54,16 +58,16 @@ std::string DescribeClient(const ClientState& client, bool self) {
       "qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp={} obl={} oll={} omem={} tot-mem={} "
       "events={} cmd={} "
       "user={} "
-      "redir=-1 resp={} lib-name={} lib-ver={}\n",
+      "redir={} resp={} lib-name={} lib-ver={}\n",
       client.id, client.address, link.local_address, link.descriptor, client.name, age, idle,
-      Flags(client, Subscribed(client), self && client.close_after_reply),
+      Flags(client, client.link.Subscribed(), self && client.close_after_reply),
       link.space.load(std::memory_order_relaxed), Subscriptions(client, PubSub::Kind::kChannel),
       Subscriptions(client, PubSub::Kind::kPattern), Subscriptions(client, PubSub::Kind::kShard),
       link.queued.load(std::memory_order_relaxed), input, room,
       link.transaction_bytes.load(std::memory_order_relaxed), output, output, output,
       waiting > 0 ? 1 : 0, waiting, ClientBytes(client), output + waiting > 0 ? "rw" : "r",
-      link.last_command.load(std::memory_order_relaxed), client.user_name, protocol,
-      client.library_name, client.library_version);
+      link.last_command.load(std::memory_order_relaxed), client.user_name, Redirection(link),
+      protocol, client.library_name, client.library_version);
 }
 
 uint64_t ClientBytes(const ClientState& client) {
@@ -73,7 +77,7 @@ uint64_t ClientBytes(const ClientState& client) {
 }
 
 std::string_view ClientType(const ClientState& client) {
-  return Subscribed(client) ? "pubsub" : "normal";
+  return client.link.Subscribed() ? "pubsub" : "normal";
 }
 
 bool ClientFilter::Matches(const ClientState& client, uint64_t self) const {

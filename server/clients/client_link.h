@@ -5,10 +5,12 @@
 // all threads read them. ClientModes belongs to that thread alone.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -47,12 +49,44 @@ struct ClientLink {
   std::atomic<bool> monitoring{false};
   std::atomic<bool> no_evict{false};
 
+  // CLIENT TRACKING: the bits say what holds for the connection.
+  static constexpr uint8_t kTracks = 1;
+  static constexpr uint8_t kBroadcasts = 2;
+  static constexpr uint8_t kRedirectionBroken = 4;
+  std::atomic<uint8_t> tracking{0};
+  std::atomic<uint64_t> redirect{0};
+  std::atomic<bool> is_target{false};  // others have redirected to it
+  std::atomic<bool> paused{false};     // its next request waits for the end of CLIENT PAUSE
+
+  bool Subscribed() const {
+    return std::any_of(std::begin(subscriptions), std::end(subscriptions),
+                       [](const std::atomic<size_t>& names) { return names.load() > 0; });
+  }
+
   // Returns the memory that its buffers hold and keep ready.
   uint64_t BufferBytes() const {
     return input_bytes.load(std::memory_order_relaxed) +
            input_room.load(std::memory_order_relaxed) +
            output_bytes.load(std::memory_order_relaxed) + mailbox.bytes();
   }
+};
+
+// The choices of CLIENT TRACKING.
+struct TrackingMode {
+  bool on = false;
+  bool broadcast = false;
+  bool optin = false;
+  bool optout = false;
+  bool noloop = false;
+  bool caching = false;   // CLIENT CACHING was given for the next request or transaction
+  uint64_t redirect = 0;  // the connection that gets the messages; 0: this one
+  std::set<std::string> prefixes;
+  // The place and the user that KeyTracking::NotePlace() noted last.
+  NamespaceId known_space = kDefaultNamespace;
+  uint64_t known_user = 0;
+
+  // Returns whether the keys that the next request reads are to be remembered.
+  bool Remembers() const { return on && !broadcast && (optin ? caching : !(optout && caching)); }
 };
 
 struct ClientModes {
@@ -67,6 +101,7 @@ struct ClientModes {
   bool monitoring = false;
   Replies replies = Replies::kOn;
   ClientTransaction transaction;
+  TrackingMode tracking;
 
   bool Subscribed() const {
     return !subscriptions[0].empty() || !subscriptions[1].empty() || !subscriptions[2].empty();

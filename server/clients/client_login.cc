@@ -1,13 +1,23 @@
 #include "server/clients/client_login.h"
 
+#include <ctime>
 #include <utility>
 
+#include "fmt/format.h"
 #include "util/base/assert.h"
 
 namespace varve {
 
-void BecomeUser(ClientState* client, UserPointer user) {
+absl::Status BecomeUser(ClientState* client, UserPointer user) {
   VARVE_ASSERT(user != nullptr);
+  const std::string refusal =
+      RefusalByLimits(user->limits, user->name, client->address, std::time(nullptr));
+  if (!refusal.empty()) return absl::PermissionDeniedError(refusal);
+  if (!client->rights.TakeSeat(*user)) {
+    return absl::ResourceExhaustedError(
+        fmt::format("ERR max number of clients reached for the user '{}' (maxclients={})",
+                    user->name, user->limits.max_clients));
+  }
   {
     absl::MutexLock lock(&client->link.names_mutex);
     client->user_name = user->name;
@@ -16,6 +26,7 @@ void BecomeUser(ClientState* client, UserPointer user) {
   client->authenticated = true;
   client->failed_logins = 0;
   VARVE_ASSERT(client->rights.Stale());
+  return absl::OkStatus();
 }
 
 void BecomeDefaultUser(ClientState* client, const UserTable& users) {

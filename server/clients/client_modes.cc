@@ -4,10 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "server/clients/client_tracking.h"
+
 namespace varve {
 namespace {
-
-constexpr size_t kNameBytes = 128;  // of a subscription, beside its name
 
 // After one more, or less (`bytes` wraps around).
 void ShowSubscriptions(ClientState* client, size_t kind, size_t bytes) {
@@ -23,7 +23,7 @@ bool Subscribe(Clients* clients, ClientState* client, PubSub::Kind kind, std::st
   const size_t index = static_cast<size_t>(kind);
   std::string key(name);
   if (modes.subscriptions[index].contains(key)) return true;
-  const size_t bytes = name.size() + kNameBytes;
+  const size_t bytes = name.size() + kBytesPerName;
   if (client->link.subscription_bytes.load(std::memory_order_relaxed) + bytes >
       kMaxSubscriptionBytes)
     return false;
@@ -36,7 +36,7 @@ bool Subscribe(Clients* clients, ClientState* client, PubSub::Kind kind, std::st
 void Unsubscribe(Clients* clients, ClientState* client, PubSub::Kind kind, std::string_view name) {
   const size_t index = static_cast<size_t>(kind);
   if (client->modes.subscriptions[index].erase(std::string(name)) == 0) return;
-  ShowSubscriptions(client, index, size_t{0} - name.size() - kNameBytes);
+  ShowSubscriptions(client, index, size_t{0} - name.size() - kBytesPerName);
   clients->pubsub.Unsubscribe(kind, name, &client->link.mailbox);
 }
 
@@ -57,6 +57,7 @@ void LeaveModes(Clients* clients, ClientState* client) {
   if (client->modes.monitoring) clients->monitors.Remove(&client->link.mailbox);
   client->link.monitoring.store(false, std::memory_order_relaxed);
   client->link.no_evict.store(false, std::memory_order_relaxed);
+  StopTracking(clients, client);
   client->modes = ClientModes();
   ShowTransaction(client);
 }

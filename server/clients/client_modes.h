@@ -11,8 +11,9 @@
 
 namespace varve {
 
-// The most memory for the names that one connection listens to; each counts 128 bytes more.
+// The most memory for the names that one connection listens to, channels and prefixes of keys.
 inline constexpr size_t kMaxSubscriptionBytes = 16u << 20;
+inline constexpr size_t kBytesPerName = 128;  // that each counts more
 
 // Subscribes the client; a second subscription to the name changes nothing. Returns false if it
 // would exceed kMaxSubscriptionBytes.

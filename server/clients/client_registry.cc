@@ -17,6 +17,14 @@ void ClientRegistry::Remove(uint64_t id) {
   VARVE_ASSERT(removed == 1);
 }
 
+bool ClientRegistry::Visit(uint64_t id, const std::function<void(ClientState&)>& visit) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = clients_.find(id);
+  if (found == clients_.end()) return false;
+  visit(*found->second);
+  return true;
+}
+
 void ClientRegistry::ForEach(const std::function<void(ClientState&)>& visit) const {
   absl::MutexLock lock(&mutex_);
   for (const auto& [id, client] : clients_) visit(*client);

@@ -24,6 +24,9 @@ class ClientRegistry {
   // only use ClientState::link and the fields that never change, except for the connection that its
   // thread executes for.
   void ForEach(const std::function<void(ClientState&)>& visit) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Does the same for one connection; returns false if there is none of that id.
+  bool Visit(uint64_t id, const std::function<void(ClientState&)>& visit) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   mutable absl::Mutex mutex_;

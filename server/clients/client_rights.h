@@ -21,6 +21,7 @@ class ClientRights {
     VARVE_ASSERT(table != nullptr);
     table_ = table;
     seen_epoch_ = table->epoch().load(std::memory_order_acquire);
+    seat_.Leave();
     Take(table->Default());
   }
 
@@ -32,13 +33,21 @@ class ClientRights {
     Take(std::move(user));
   }
 
+  // Takes one of the connections that the user may have, instead of the one taken before. False:
+  // it has them all.
+  [[nodiscard]] bool TakeSeat(const User& user) {
+    return seat_.Take(user.seats, user.limits.max_clients);
+  }
+
   // Returns whether requests have to be checked, or the user to be looked up again.
-  bool NeedCheck() const { return limited_ || Stale(); }
+  bool NeedCheck() const { return limited_ || bound_ || Stale(); }
   bool Stale() const {
     return table_ != nullptr && seen_epoch_ != table_->epoch().load(std::memory_order_acquire);
   }
   // Returns whether the user may not do everything.
   bool limited() const { return limited_; }
+  // Returns whether the user's limits may refuse a request.
+  bool bound() const { return bound_; }
   const User& user() const { return *user_; }
 
   // Looks the user up again. False: there is no such user any more, and the rights stay as they
@@ -57,12 +66,15 @@ class ClientRights {
     VARVE_ASSERT(user != nullptr && user->identity > 0);
     user_ = std::move(user);
     limited_ = !user_->unrestricted;
+    bound_ = user_->limits.bind_requests();
   }
 
   const UserTable* table_ = nullptr;
   UserPointer user_;
   uint64_t seen_epoch_ = 0;
   bool limited_ = false;
+  bool bound_ = false;
+  UserSeat seat_;
 };
 
 }  // namespace varve

@@ -45,8 +45,18 @@ struct ClientState {
     link.space.store(wanted, std::memory_order_relaxed);
   }
 
-  // Returns whether other threads may send the client messages that are no replies.
+  // Speaks that version of the protocol from now on.
+  void Speak(int version) {
+    protocol = version;
+    link.protocol.store(version);
+  }
+
+  // Returns whether the client waits for messages that are no replies.
   bool Listens() const { return modes.monitoring || modes.Subscribed(); }
+  // Returns whether messages may stand between the replies.
+  bool MayGetMessages() const {
+    return Listens() || modes.tracking.on || link.is_target.load(std::memory_order_relaxed);
+  }
   // Returns whether CLIENT REPLY asked for replies not to be sent.
   bool RepliesKept() const {
     return modes.replies == ClientModes::Replies::kOff ||
@@ -62,7 +72,8 @@ struct ClientState {
   // their replies do not leave as they are.
   bool Restricted() const {
     return modes.replies != ClientModes::Replies::kOn || modes.transaction.open ||
-           modes.monitoring || (protocol < 3 && modes.Subscribed()) || rights.NeedCheck();
+           modes.monitoring || modes.tracking.on || (protocol < 3 && modes.Subscribed()) ||
+           rights.NeedCheck();
   }
 };
 

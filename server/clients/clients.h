@@ -9,9 +9,12 @@
 
 #include "server/access/acl_file.h"
 #include "server/access/acl_log.h"
+#include "server/access/audit_log.h"
 #include "server/access/user_table.h"
 #include "server/clients/client_memory.h"
+#include "server/clients/client_pause.h"
 #include "server/clients/client_registry.h"
+#include "server/clients/key_tracking.h"
 #include "server/clients/keyspace_events.h"
 #include "server/clients/login_guard.h"
 #include "server/clients/monitors.h"
@@ -24,6 +27,7 @@ struct Clients {
   Clients(const CommandCatalog* catalog, const ServerOptions& options)
       : users(catalog, options.password),
         acl_file(options.acl_file),
+        audit(options.acl_log_file),
         events(&pubsub, options.key_events) {}
 
   std::atomic<uint64_t> next_id{1};
@@ -32,11 +36,14 @@ struct Clients {
   UserTable users;
   AclFile acl_file;
   AclLog denials;
+  AuditLog audit;
   LoginGuard login_guard;
   ClientMemory memory;
   PubSub pubsub{&memory};
   KeyspaceEvents events;
   Monitors monitors{&memory};
+  ClientPause pause{&registry};
+  KeyTracking tracking{&memory, &users, &registry};
 };
 
 }  // namespace varve

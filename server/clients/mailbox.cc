@@ -19,7 +19,7 @@ void Mailbox::Open(const LiveOutputLimits* limits, std::function<void()> wake) {
   wake_ = std::move(wake);
 }
 
-bool Mailbox::Deliver(Message message, SequenceNumber durable_after) {
+bool Mailbox::Deliver(Message message, SequenceNumber durable_after, Audience audience) {
   VARVE_ASSERT(limits_ != nullptr);
   VARVE_ASSERT(!message->empty());
   bool wakes = false;
@@ -34,7 +34,7 @@ bool Mailbox::Deliver(Message message, SequenceNumber durable_after) {
       overflowed_.store(true, std::memory_order_relaxed);
       wakes = true;
     } else {
-      items_.push_back({std::move(message), durable_after});
+      items_.push_back({std::move(message), durable_after, audience});
       bytes_.store(after, std::memory_order_release);
     }
   }
@@ -60,6 +60,7 @@ SequenceNumber Mailbox::TakeFirst(ByteBuffer* out, int protocol) {
   items_.pop_front();
   VARVE_ASSERT(bytes() >= item.message->size() + kItemBytes);
   bytes_.fetch_sub(item.message->size() + kItemBytes, std::memory_order_release);
+  if (protocol < 3 && item.audience == Audience::kThreeOnly) return kNoSequence;
   std::string_view text = *item.message;
   if (protocol < 3 && text.front() == '>') {
     out->Append("*");
@@ -73,8 +74,9 @@ void Mailbox::Take(PendingReplies* replies, int protocol, size_t budget) {
   absl::MutexLock lock(&mutex_);
   const size_t full = replies->size() + budget;
   while (!items_.empty() && replies->size() < full) {
+    const size_t before = replies->size();
     const SequenceNumber durable_after = TakeFirst(&replies->bytes(), protocol);
-    replies->Mark(durable_after, 1);
+    if (replies->size() > before) replies->Mark(durable_after, 1);
   }
   if (items_.empty()) std::deque<Item>().swap(items_);
   VARVE_ASSERT(items_.empty() == empty());

@@ -2,9 +2,9 @@
 // of MONITOR, and the request to close. The first message wakes the loop of the connection, which
 // sends messages between replies. A message that lies in several mailboxes is shared by them.
 //
-// Thread-safety: Deliver(), RequestClose(), overflowed(), bytes() and empty() may be called on any
-// thread; only the thread that executes for the connection calls the rest. Messages of one thread
-// leave in the order in which it delivered them.
+// Thread-safety: Deliver(), RequestClose(), Nudge(), overflowed(), bytes() and empty() may be
+// called on any thread; only the thread that executes for the connection calls the rest. Messages
+// of one thread leave in the order in which it delivered them.
 // Invariants: a mailbox holds no more bytes than the limits allow. When a message would exceed
 // them, the connection is to be closed and the mailbox takes no more messages.
 #pragma once
@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -31,6 +32,9 @@ class Mailbox {
  public:
   // A message is encoded in RESP3. If the connection speaks RESP2, a push is sent as an array.
   using Message = std::shared_ptr<const std::string>;
+  // The connections that a message is for: all, or those that speak RESP3 when they take it, as it
+  // has no meaning in RESP2.
+  enum class Audience : uint8_t { kAll, kThreeOnly };
 
   Mailbox() = default;
   Mailbox(const Mailbox&) = delete;
@@ -42,11 +46,14 @@ class Mailbox {
 
   // Adds a message that must not leave before `durable_after` is durable. Returns whether it woke
   // the connection, which will send the message.
-  bool Deliver(Message message, SequenceNumber durable_after) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Deliver(Message message, SequenceNumber durable_after, Audience audience = Audience::kAll)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns whether a message would have exceeded the limits, so that the connection is to be
   // closed.
   bool overflowed() const { return overflowed_.load(std::memory_order_relaxed); }
   void RequestClose();
+  // Has the loop of the connection look whether there is something to do.
+  void Nudge() { wake_(); }
 
   bool empty() const { return bytes() == 0; }
   size_t bytes() const { return bytes_.load(std::memory_order_acquire); }
@@ -65,8 +72,9 @@ class Mailbox {
   struct Item {
     Message message;
     SequenceNumber durable_after;
+    Audience audience;
   };
-  // Appends the first message, and returns its durable-after sequence.
+  // Appends the first message, if it is for this protocol, and returns its durable-after sequence.
   SequenceNumber TakeFirst(ByteBuffer* out, int protocol) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const LiveOutputLimits* limits_ = nullptr;

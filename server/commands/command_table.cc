@@ -34,6 +34,8 @@ std::vector<Command> JoinGroups() {
     VARVE_ASSERT(i == 0 || commands[i - 1].name != commands[i].name);
     commands[i].index = i;
     commands[i].subcommands = SubcommandsOf(commands[i].name);
+    if (commands[i].redis.flags.find("denyoom") != std::string_view::npos)
+      commands[i].flags |= kAddsDataCommand;
   }
   return commands;
 }

@@ -1,5 +1,6 @@
 // CLIENT: what the server knows of connections.
 #include <algorithm>
+#include <chrono>
 #include <string>
 
 #include "fmt/format.h"
@@ -8,10 +9,13 @@
 #include "server/commands/command_groups.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
+#include "server/commands/tracking_commands.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {
+
+constexpr int64_t kLongestPause = int64_t{1000} * 365 * 86400 * 100;  // milliseconds
 
 bool ReadType(CommandContext& context, std::string_view text, ClientFilter* filter) {
   for (const std::string_view known : {"normal", "pubsub", "master", "replica", "slave"}) {
@@ -169,32 +173,23 @@ void HandleUnblock(CommandContext& context, Arguments arguments) {
   context.reply.Integer(0);
 }
 
-void HandleTracking(CommandContext& context, Arguments arguments) {
-  for (size_t i = 3; i < arguments.size(); ++i) {
-    const auto is = [&](std::string_view word) { return EqualsIgnoreCase(arguments[i], word); };
-    if ((is("redirect") || is("prefix")) && i + 1 < arguments.size()) {
-      ++i;
-    } else if (!is("bcast") && !is("optin") && !is("optout") && !is("noloop")) {
-      return ReplySyntaxError(context);
-    }
+void HandlePause(CommandContext& context, Arguments arguments) {
+  if (arguments.size() > 4) return ReplySubcommandSyntax(context, arguments);
+  ClientPause::Kind kind = ClientPause::Kind::kAll;
+  if (arguments.size() == 4 && EqualsIgnoreCase(arguments[3], "write")) {
+    kind = ClientPause::Kind::kWrites;
+  } else if (arguments.size() == 4 && !EqualsIgnoreCase(arguments[3], "all")) {
+    return context.reply.Error("ERR CLIENT PAUSE mode must be WRITE or ALL");
   }
-  if (EqualsIgnoreCase(arguments[2], "on")) {
-    return context.reply.Error(
-        "ERR Varve has no client-side caching: CLIENT TRACKING can't be turned on");
+  int64_t milliseconds = 0;
+  if (!ParseRespInteger(arguments[2], &milliseconds) || milliseconds > kLongestPause) {
+    return context.reply.Error("ERR timeout is not an integer or out of range");
   }
-  if (!EqualsIgnoreCase(arguments[2], "off")) return ReplySyntaxError(context);
+  if (milliseconds < 0) return context.reply.Error("ERR timeout is negative");
+  ClientPause& pause = context.server.clients.pause;
+  pause.Begin(kind, std::chrono::milliseconds(milliseconds));
+  context.server.store->PauseExpiry(pause.Left());
   context.reply.Ok();
-}
-
-void ReplyTrackingInfo(RespWriter& reply) {
-  reply.Map(3);
-  reply.Bulk("flags");
-  reply.Set(1);
-  reply.Bulk("off");
-  reply.Bulk("redirect");
-  reply.Integer(-1);
-  reply.Bulk("prefixes");
-  reply.Array(0);
 }
 
 void HandleClient(CommandContext& context, Arguments arguments) {
@@ -227,20 +222,19 @@ void HandleClient(CommandContext& context, Arguments arguments) {
   } else if (what == "unblock") {
     HandleUnblock(context, arguments);
   } else if (what == "pause") {
-    context.reply.Error(
-        "ERR Varve can't pause its clients: CLIENT PAUSE is for handing over to a replica");
+    HandlePause(context, arguments);
   } else if (what == "unpause") {
-    context.reply.Ok();  // nobody is paused
+    context.server.clients.pause.End();
+    context.server.store->PauseExpiry(std::chrono::milliseconds(0));
+    context.reply.Ok();
   } else if (what == "tracking") {
     HandleTracking(context, arguments);
   } else if (what == "trackinginfo") {
-    ReplyTrackingInfo(context.reply);
+    HandleTrackingInfo(context);
   } else if (what == "getredir") {
-    context.reply.Integer(-1);
+    HandleGetRedir(context);
   } else {  // caching
-    context.reply.Error(
-        "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or "
-        "OPTOUT mode enabled");
+    HandleCaching(context, arguments);
   }
 }
 

@@ -10,7 +10,6 @@
 #include "server/commands/command_table.h"
 #include "server/commands/command_traits.h"
 #include "server/execution/syntax_arguments.h"
-#include "type/version.h"
 #include "util/base/glob.h"
 
 namespace varve {
@@ -121,13 +120,19 @@ void ReplyDocs(RespWriter& reply, const NamedCommand& command) {
   const std::vector<SyntaxArgument> arguments =
       subcommands.empty() ? ParseSyntax(syntax) : std::vector<SyntaxArgument>();
   reply.Bulk(command.name);
-  reply.Map(4u + !arguments.empty() + !subcommands.empty());
+  const std::string_view complexity =
+      is_subcommand ? std::string_view() : command.command.complexity;
+  reply.Map(4u + !complexity.empty() + !arguments.empty() + !subcommands.empty());
   reply.Bulk("summary");
   reply.Bulk(is_subcommand ? command.subcommand->summary : command.command.summary);
   reply.Bulk("since");
-  reply.Bulk(kVarveVersion);
+  reply.Bulk(is_subcommand ? command.subcommand->since : command.command.since);
   reply.Bulk("group");
   reply.Bulk(command.command.group);
+  if (!complexity.empty()) {
+    reply.Bulk("complexity");
+    reply.Bulk(complexity);
+  }
   reply.Bulk("syntax");
   reply.Bulk(syntax);
   if (!arguments.empty()) {

@@ -34,7 +34,7 @@ void HandleReset(CommandContext& context, Arguments arguments) {
     context.DependOn(mailbox.TakeAll(context.reply.buffer(), context.client.protocol));
   }
   RenameClient(&context.client, "");
-  context.client.protocol = 2;
+  context.client.Speak(2);
   context.client.UseNamespace(kDefaultNamespace);
   BecomeDefaultUser(&context.client, context.server.clients.users);
   context.reply.set_protocol(2);
@@ -49,6 +49,7 @@ constexpr Command kRows[] = {
      .group = "connection",
      .summary = "Answers its argument.",
      .syntax = "message",
+     .complexity = "O(1)",
      .redis = {.flags = "loading stale"}},
     {.name = "ping",
      .arity = -1,
@@ -57,6 +58,7 @@ constexpr Command kRows[] = {
      .group = "connection",
      .summary = "Answers PONG, or its argument.",
      .syntax = "[message]",
+     .complexity = "O(1)",
      .redis = {.tips = "request_policy:all_shards response_policy:all_succeeded"}},
     {.name = "quit",
      .arity = -1,
@@ -65,6 +67,7 @@ constexpr Command kRows[] = {
      .handler = HandleQuit,
      .group = "connection",
      .summary = "Closes the connection after the replies before it.",
+     .complexity = "O(1)",
      .redis = {.flags = "noscript loading stale allow_busy"}},
     {.name = "reset",
      .arity = 1,
@@ -73,6 +76,7 @@ constexpr Command kRows[] = {
      .handler = HandleReset,
      .group = "connection",
      .summary = "Makes the connection what it was when it came.",
+     .complexity = "O(N) for N subscriptions and watched keys",
      .redis = {.flags = "noscript loading stale allow_busy"}},
 };
 

@@ -73,6 +73,7 @@ constexpr Command kRows[] = {
      .group = "server",
      .summary = "Empties all databases in constant time; named namespaces stay.",
      .syntax = "[ASYNC | SYNC]",
+     .complexity = "O(D) for D databases, whatever they hold",
      .redis = {.tips = "request_policy:all_shards response_policy:all_succeeded",
                .categories = "@keyspace @dangerous"}},
     {.name = "flushdb",
@@ -82,6 +83,7 @@ constexpr Command kRows[] = {
      .group = "server",
      .summary = "Empties the database or namespace in use in constant time.",
      .syntax = "[ASYNC | SYNC]",
+     .complexity = "O(1), whatever the database holds",
      .redis = {.tips = "request_policy:all_shards response_policy:all_succeeded",
                .categories = "@keyspace @dangerous"}},
     {.name = "select",
@@ -91,6 +93,7 @@ constexpr Command kRows[] = {
      .group = "connection",
      .summary = "Chooses the database that the commands of this connection work in.",
      .syntax = "index",
+     .complexity = "O(1)",
      .redis = {.flags = "loading stale"}},
     {.name = "swapdb",
      .arity = 3,
@@ -99,6 +102,7 @@ constexpr Command kRows[] = {
      .group = "server",
      .summary = "Exchanges what two databases hold, in constant time.",
      .syntax = "index1 index2",
+     .complexity = "O(1), whatever the databases hold",
      .redis = {.categories = "@keyspace @dangerous"}},
 };
 

@@ -141,6 +141,7 @@ constexpr Command kRows[] = {
      .group = "generic",
      .summary = "Answers a value in the form that RESTORE takes, here and in Redis.",
      .syntax = "key",
+     .complexity = "O(M) for M bytes of the value",
      .redis = {.tips = "nondeterministic_output"}},
     {.name = "restore",
      .arity = -4,
@@ -150,6 +151,7 @@ constexpr Command kRows[] = {
      .group = "generic",
      .summary = "Makes a key of what DUMP has answered, here or in Redis.",
      .syntax = "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+     .complexity = "O(M) for M bytes of the payload",
      .redis = {.flags = "denyoom", .categories = "@dangerous", .key_flags = "OW update"}},
 };
 

@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
+#include "server/execution/key_read.h"
 #include "server/execution/key_update.h"
 
 namespace varve {
@@ -46,7 +47,7 @@ class MGetStream : public ReplyStream {
         MultiGetResult& result = results[i];
         const absl::Status& failed = !status.ok() ? status : result.status;
         context.DependOn(result.result.durable_after);
-        if (failed.ok()) context.CountLookup(slice[i], result.result.found);
+        if (failed.ok()) NoteRead(context, slice[i], result.result);
         if (!failed.ok()) {
           context.Fail(failed);  // in the place of this one value
         } else if (result.result.found) {
@@ -212,6 +213,7 @@ constexpr Command kRows[] = {
      .group = "generic",
      .summary = "Deletes keys; answers how many there were.",
      .syntax = "key [key ...]",
+     .complexity = "O(N) for N keys",
      .redis = {.tips = "request_policy:multi_shard response_policy:agg_sum",
                .key_flags = "RM delete"}},
     {.name = "delete",
@@ -222,6 +224,7 @@ constexpr Command kRows[] = {
      .group = "generic",
      .summary = "The same as DEL.",
      .syntax = "key [key ...]",
+     .complexity = "O(N) for N keys",
      .redis = {.tips = "request_policy:multi_shard response_policy:agg_sum",
                .key_flags = "RM delete"}},
     {.name = "exists",
@@ -232,6 +235,7 @@ constexpr Command kRows[] = {
      .group = "generic",
      .summary = "Counts how many of the keys exist.",
      .syntax = "key [key ...]",
+     .complexity = "O(N) for N keys",
      .redis = {.tips = "request_policy:multi_shard response_policy:agg_sum", .key_flags = "RO"}},
     {.name = "mget",
      .arity = -2,
@@ -241,6 +245,7 @@ constexpr Command kRows[] = {
      .group = "string",
      .summary = "Reads the values of several keys at one instant.",
      .syntax = "key [key ...]",
+     .complexity = "O(N) for N keys",
      .redis = {.tips = "request_policy:multi_shard"}},
     {.name = "mset",
      .arity = -3,
@@ -250,6 +255,7 @@ constexpr Command kRows[] = {
      .group = "string",
      .summary = "Writes several keys, all or none.",
      .syntax = "key value [key value ...]",
+     .complexity = "O(N) for N keys",
      .redis = {.flags = "denyoom",
                .tips = "request_policy:multi_shard response_policy:all_succeeded",
                .key_flags = "OW update"}},
@@ -261,6 +267,7 @@ constexpr Command kRows[] = {
      .group = "string",
      .summary = "Writes several keys if none of them exists.",
      .syntax = "key value [key value ...]",
+     .complexity = "O(N) for N keys",
      .redis = {.flags = "denyoom",
                .tips = "request_policy:multi_shard response_policy:agg_min",
                .key_flags = "OW insert"}},
@@ -272,6 +279,7 @@ constexpr Command kRows[] = {
      .group = "generic",
      .summary = "The same as EXISTS: reading leaves no mark on a key.",
      .syntax = "key [key ...]",
+     .complexity = "O(N) for N keys",
      .redis = {.tips = "request_policy:multi_shard response_policy:agg_sum", .key_flags = "RO"}},
     {.name = "unlink",
      .arity = -2,
@@ -281,6 +289,7 @@ constexpr Command kRows[] = {
      .group = "generic",
      .summary = "The same as DEL: memory is never freed while a client waits.",
      .syntax = "key [key ...]",
+     .complexity = "O(N) for N keys",
      .redis = {.tips = "request_policy:multi_shard response_policy:agg_sum",
                .key_flags = "RM delete"}},
 };

@@ -103,7 +103,8 @@ constexpr Command kRows[] = {
      .handler = HandleLcs,
      .group = "string",
      .summary = "Finds the longest bytes that stand in two values in the same order.",
-     .syntax = "key1 key2 [LEN | IDX [MINMATCHLEN length] [WITHMATCHLEN]]"},
+     .syntax = "key1 key2 [LEN | IDX [MINMATCHLEN length] [WITHMATCHLEN]]",
+     .complexity = "O(N * M) for values of N and M bytes"},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Commands that tell what the server was and is busy with: SLOWLOG, LATENCY, EXPLAIN, STATUS.
+// Commands that tell what the server was and is busy with: SLOWLOG, SERVERLOG, LATENCY, EXPLAIN,
+// STATUS.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -8,6 +9,7 @@
 #include "server/commands/command_groups.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
+#include "server/statistics/server_log.h"
 #include "server/status/status_document.h"
 #include "util/resp/resp_parser.h"
 
@@ -52,6 +54,21 @@ void HandleSlowLog(CommandContext& context, Arguments arguments) {
     context.server.statistics.slow_log.Clear();
     context.reply.Ok();
   }
+}
+
+// --- SERVERLOG -----------------------------------------------------------------------------------
+
+constexpr int64_t kLogLinesShown = 100;  // by default
+
+void HandleServerLog(CommandContext& context, Arguments arguments) {
+  int64_t count = kLogLinesShown;
+  if (arguments.size() > 2) return context.reply.Error("ERR syntax error");
+  if (arguments.size() == 2 && (!ParseRespInteger(arguments[1], &count) || count < -1))
+    return context.reply.Error("ERR count should be greater than or equal to -1");
+  const std::vector<std::string> lines =
+      RecentLogLines(count < 0 ? SIZE_MAX : static_cast<size_t>(count));
+  context.reply.Array(lines.size());
+  for (const std::string& line : lines) context.reply.Bulk(line);
 }
 
 // --- LATENCY -------------------------------------------------------------------------------------
@@ -190,6 +207,7 @@ constexpr Command kRows[] = {
          "Reads a key and tells where it was looked for, what that cost, and which disk reads it "
          "took.",
      .syntax = "GET key",
+     .complexity = "O(1)",
      .redis = {.categories = "@keyspace"}},
     {.name = "latency",
      .arity = -2,
@@ -198,6 +216,15 @@ constexpr Command kRows[] = {
      .group = "server",
      .summary = "Shows how the times of commands are spread.",
      .syntax = "DOCTOR | GRAPH | HISTOGRAM | HISTORY | LATEST | RESET | HELP"},
+    {.name = "serverlog",
+     .arity = -1,
+     .flags = kAdminCommand | kSlowCommand,
+     .handler = HandleServerLog,
+     .group = "server",
+     .summary = "Shows the newest lines of the server's own log.",
+     .syntax = "[count]",
+     .complexity = "O(N) for N lines",
+     .redis = {.flags = "loading stale"}},
     {.name = "slowlog",
      .arity = -2,
      .flags = kAdminCommand | kSlowCommand | kContainerCommand,
@@ -211,6 +238,7 @@ constexpr Command kRows[] = {
      .handler = HandleStatus,
      .group = "server",
      .summary = "Shows whether the server is healthy, what limits it, and its main figures.",
+     .complexity = "O(N) for N namespaces",
      .redis = {.flags = "loading stale", .categories = "@dangerous"}},
 };
 

@@ -131,8 +131,7 @@ void MakeNamespace(CommandContext& context, NamespaceDescription space,
     space.id = list->next_id;
     WriteBatch batch;
     source ? batch.CloneNamespace(*source, space) : batch.CreateNamespace(space);
-    const absl::StatusOr<CommitResult> created =
-        context.store.Submit(context.write_options(), &batch);
+    const absl::StatusOr<CommitResult> created = context.Commit(&batch);
     // Somebody may have taken the id since; only the name is refused for good.
     if (absl::IsAlreadyExists(created.status()) && list->Find(space.name) == nullptr) continue;
     if (!created.ok()) return context.Fail(created.status());

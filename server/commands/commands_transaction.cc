@@ -32,6 +32,16 @@ void HandleDiscard(CommandContext& context, Arguments) {
   context.reply.Ok();
 }
 
+// Returns whether the client may keep what the transaction reads in a cache.
+bool CachesReads(const ClientState& client, const ClientTransaction& transaction) {
+  const TrackingMode& mode = client.modes.tracking;
+  if (!mode.on || mode.broadcast || mode.Remembers()) return mode.on;
+  // CLIENT CACHING may be among the requests.
+  return std::any_of(
+      transaction.requests.begin(), transaction.requests.end(),
+      [](const QueuedRequest& request) { return request.command().name == "client"; });
+}
+
 void HandleExec(CommandContext& context, Arguments) {
   if (!context.client.modes.transaction.open) return context.reply.Error("ERR EXEC without MULTI");
   ClientTransaction transaction = std::move(context.client.modes.transaction);
@@ -39,21 +49,21 @@ void HandleExec(CommandContext& context, Arguments) {
   if (transaction.refused) {
     return context.reply.Error("EXECABORT Transaction discarded because of previous errors.");
   }
-  auto run = std::make_unique<TransactionRun>(std::move(transaction));
+  const bool is_cached = CachesReads(context.client, transaction);
+  auto run = std::make_unique<TransactionRun>(std::move(transaction), is_cached);
   if (!run->ExecuteWhole(context)) context.Stream(std::move(run));
 }
 
 // Where the key has expired and is there still, it is removed first: else its removal, later, would
-// be a write to a key that is watched.
+// be a write to a key that is watched. During a pause nothing is removed.
 absl::StatusOr<ReadResult> LookUpUnexpired(CommandContext& context, std::string_view key) {
   for (;;) {
     absl::StatusOr<ReadResult> read = context.LookUp(key);
-    if (!read.ok() || !read->expired) return read;
+    if (!read.ok() || !read->expired || context.server.clients.pause.Any()) return read;
     WriteBatch& batch = ClearedBatch(context);
     batch.Delete(key);
     batch.RequireUnchanged(key, *read);
-    const absl::StatusOr<CommitResult> removed =
-        context.store.Submit(context.write_options(), &batch);
+    const absl::StatusOr<CommitResult> removed = context.Commit(&batch);
     if (!removed.ok() && !absl::IsAborted(removed.status())) return removed.status();
     context.Submitted();
     if (!removed.ok()) continue;
@@ -106,6 +116,7 @@ constexpr Command kRows[] = {
      .handler = HandleDiscard,
      .group = "transactions",
      .summary = "Forgets the requests since MULTI, and the keys watched.",
+     .complexity = "O(N) for N queued requests and watched keys",
      .redis = {.flags = "noscript loading stale allow_busy"}},
     {.name = "exec",
      .arity = 1,
@@ -113,6 +124,7 @@ constexpr Command kRows[] = {
      .handler = HandleExec,
      .group = "transactions",
      .summary = "Executes the requests since MULTI as one step, unless a key watched was written.",
+     .complexity = "what the queued requests take together",
      .redis = {.flags = "noscript loading stale skip_slowlog"}},
     {.name = "multi",
      .arity = 1,
@@ -120,6 +132,7 @@ constexpr Command kRows[] = {
      .handler = HandleMulti,
      .group = "transactions",
      .summary = "Lets the requests that follow wait for EXEC.",
+     .complexity = "O(1)",
      .redis = {.flags = "noscript loading stale allow_busy"}},
     {.name = "unwatch",
      .arity = 1,
@@ -127,6 +140,7 @@ constexpr Command kRows[] = {
      .handler = HandleUnwatch,
      .group = "transactions",
      .summary = "Forgets the keys watched.",
+     .complexity = "O(N) for N watched keys",
      .redis = {.flags = "noscript loading stale allow_busy"}},
     {.name = "watch",
      .arity = -2,
@@ -136,6 +150,7 @@ constexpr Command kRows[] = {
      .group = "transactions",
      .summary = "Lets the next EXEC do nothing if one of the keys is written before it.",
      .syntax = "key [key ...]",
+     .complexity = "O(N) for N keys",
      .redis = {.flags = "noscript loading stale allow_busy", .key_flags = "RO"}},
 };
 

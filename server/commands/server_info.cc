@@ -14,6 +14,7 @@
 #include "server/execution/command_context.h"
 #include "server/execution/database_index.h"
 #include "server/statistics/process_memory.h"
+#include "server/tls/tls_contexts.h"
 #include "type/version.h"
 
 namespace varve {
@@ -112,8 +113,8 @@ void WriteClients(const ServerState& server, InfoText* info) {
   info->Line("maxclients", server.live.max_clients.load());
   info->Line("client_recent_max_input_buffer", most_input);
   info->Line("client_recent_max_output_buffer", most_output);
-  info->Line("blocked_clients", 0);
-  info->Line("tracking_clients", 0);
+  info->Line("blocked_clients", server.clients.pause.waiting());
+  info->Line("tracking_clients", server.clients.tracking.count());
   info->Line("pubsub_clients", listening);
 }
 
@@ -135,9 +136,10 @@ void WriteMemory(const ServerState& server, InfoText* info) {
   info->Line("total_system_memory", system);
   info->Line("total_system_memory_human", Human(system));
   info->Line("memory_limit", server.configuration.Get("memory-limit"));
-  info->Line("maxmemory", 0);
-  info->Line("maxmemory_human", "0B");
-  info->Line("maxmemory_policy", "noeviction");
+  const uint64_t max_memory = server.live.max_memory;
+  info->Line("maxmemory", max_memory);
+  info->Line("maxmemory_human", Human(max_memory));
+  info->Line("maxmemory_policy", server.configuration.Get("maxmemory-policy"));
   info->Line("mem_fragmentation_ratio", "1.00");  // as used_memory is what is resident
   info->Line("mem_allocator", "libc");
 }
@@ -178,7 +180,9 @@ void WriteStats(ServerState& server, InfoText* info) {
                   server.statistics.output_rate.Rate(server.statistics.bytes_out.load()) / 1024));
   info->Line("rejected_connections", server.statistics.connections_rejected.load());
   info->Line("evicted_clients", server.clients.memory.evicted());
-  info->Line("expired_keys", 0);
+  for (const auto& [name, value] : server.store->Statistics()) {
+    if (name == "expired_keys") info->Line(name, value);
+  }
   info->Line("evicted_keys", 0);
   info->Line("keyspace_hits", server.statistics.KeyspaceHits());
   info->Line("keyspace_misses", server.statistics.KeyspaceMisses());
@@ -186,6 +190,10 @@ void WriteStats(ServerState& server, InfoText* info) {
   info->Line("pubsub_patterns", server.clients.pubsub.Count(PubSub::Kind::kPattern));
   info->Line("pubsubshard_channels", server.clients.pubsub.Count(PubSub::Kind::kShard));
   info->Line("latest_fork_usec", 0);
+  const KeyTracking::Totals tracked = server.clients.tracking.totals();
+  info->Line("tracking_total_keys", tracked.keys);
+  info->Line("tracking_total_items", tracked.items);
+  info->Line("tracking_total_prefixes", tracked.prefixes);
   info->Line("total_error_replies", server.statistics.errors.total());
   const auto& denied = server.statistics.access_denied;
   info->Line("acl_access_denied_auth", denied[4].load());
@@ -233,6 +241,20 @@ void WriteCommandStats(const ServerState& server, InfoText* info) {
   }
 }
 
+// Under Valkey's names, where it has them.
+void WriteTls(const TlsContexts& tls, InfoText* info) {
+  const TlsStatistics& counts = tls.statistics();
+  info->Line("tls_connections", counts.connections.load(std::memory_order_relaxed));
+  info->Line("tls_handshakes", counts.handshakes.load(std::memory_order_relaxed));
+  info->Line("tls_handshake_failures", counts.failures.load(std::memory_order_relaxed));
+  const std::shared_ptr<const TlsContext> context = tls.Get();
+  if (context == nullptr) return;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  info->Line("tls_server_cert_serial", context->serial());
+  info->Line("tls_server_cert_expires_in_seconds",
+             context->expires_at() - std::chrono::duration_cast<std::chrono::seconds>(now).count());
+}
+
 void WriteLatencyStats(const ServerState& server, InfoText* info) {
   const std::vector<CommandFigures> figures = server.statistics.commands.Read();
   for (const Command& command : AllCommands()) {
@@ -260,6 +282,7 @@ std::string ServerInfo(ServerState& server, StoreContents& store, Arguments sect
   if (info.Section("Stats")) WriteStats(server, &info);
   if (info.Section("Replication")) WriteReplication(server, &info);
   if (info.Section("CPU")) WriteCpu(&info);
+  if (info.Section("TLS")) WriteTls(*server.tls, &info);
   if (info.Section("Commandstats", InfoText::kOnRequest)) WriteCommandStats(server, &info);
   if (info.Section("Latencystats", InfoText::kOnRequest)) WriteLatencyStats(server, &info);
   if (info.Section("Errorstats")) {
@@ -279,8 +302,10 @@ std::string ServerInfo(ServerState& server, StoreContents& store, Arguments sect
       if (!count.ok()) continue;
       *durable_after = std::max(*durable_after, count->durable_after);
       if (count->keys == 0) continue;
+      const uint64_t now = store.NowMillis();
       info.Line(fmt::format("db{}", database),
-                fmt::format("keys={},expires=0,avg_ttl=0", count->keys));
+                fmt::format("keys={},expires={},avg_ttl={}", count->keys, count->expiring,
+                            std::max(count->mean_expiry_ms, now) - now));
     }
   }
   return info.Take();

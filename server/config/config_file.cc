@@ -258,14 +258,13 @@ absl::Status RewriteConfigFile(const std::string& path, const ServerConfig& conf
 std::string ExampleConfig() {
   const ServerConfig defaults;
   std::string text =
-      "# Varve's configuration: server_main --config FILE. Every setting is listed with its "
-      "default; the names are "
-      "those of\n"
-      "# the flags, and a flag on the command line goes before the file. `server_main --config "
-      "FILE --check-config` "
-      "looks\n"
-      "# for mistakes without starting. Settings marked \"live\" can be changed with CONFIG SET "
-      "while the server "
+      "# Varve's configuration: varve-server --config FILE. Every setting is listed with its "
+      "default; the names are\n"
+      "# those of the flags. A flag on the command line goes before a variable of the environment "
+      "(VARVE_FOO_BAR for\n"
+      "# foo-bar), and that before the file. `varve-server --config FILE --check-config` looks for "
+      "mistakes without\n"
+      "# starting. Settings marked \"live\" can be changed with CONFIG SET while the server "
       "runs.\n";
   for (const Setting& setting : AllSettings()) {
     text += fmt::format("\n# {}{}\n# {} = {}\n", setting.help,

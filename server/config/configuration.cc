@@ -25,6 +25,11 @@ void Configuration::NotePort(uint16_t port) {
   in_force_.server.port = port;
 }
 
+void Configuration::NoteTlsPort(uint16_t port) {
+  absl::MutexLock lock(&mutex_);
+  in_force_.server.tls.port = port;
+}
+
 void Configuration::NoteHttpPort(uint16_t port) {
   absl::MutexLock lock(&mutex_);
   in_force_.server.http_port = port;

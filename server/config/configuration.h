@@ -31,6 +31,7 @@ class Configuration {
 
   // The port that is listened on, where any was fine.
   void NotePort(uint16_t port) ABSL_LOCKS_EXCLUDED(mutex_);
+  void NoteTlsPort(uint16_t port) ABSL_LOCKS_EXCLUDED(mutex_);
   void NoteHttpPort(uint16_t port) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Names (Redis' own among them) that match one of the patterns, and their values; in alphabetic

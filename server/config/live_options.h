@@ -36,6 +36,7 @@ class LiveOutputLimits {
 struct LiveOptions {
   explicit LiveOptions(const ServerOptions& options)
       : max_clients(options.max_clients),
+        max_memory(options.max_memory),
         unsent_max_bytes(options.unsent_max_bytes),
         max_value_bytes(options.max_value_bytes),
         max_clients_memory(options.max_clients_memory),
@@ -48,6 +49,7 @@ struct LiveOptions {
         protected_mode(options.protected_mode) {}
 
   std::atomic<size_t> max_clients;
+  std::atomic<size_t> max_memory;
   std::atomic<size_t> unsent_max_bytes;
   std::atomic<size_t> max_value_bytes;
   std::atomic<size_t> max_clients_memory;

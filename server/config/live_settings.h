@@ -4,9 +4,11 @@
 // Thread-safety: the configuration calls it under its lock, from any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "server/config/live_options.h"
 #include "type/server_options.h"
 #include "varve/options.h"
@@ -25,8 +27,14 @@ class LiveSettings {
   virtual void SetPassword(const std::string& password) = 0;
   // Applies options.acl_all_channels and options.acl_log_entries.
   virtual void SetAccess(const ServerOptions& options) = 0;
+  // Remembers at most so many keys for CLIENT TRACKING; 0: any number.
+  virtual void SetTrackedKeys(size_t keys) = 0;
   // Applies options.slow_log_micros and options.slow_log_entries.
   virtual void SetSlowLog(const ServerOptions& options) = 0;
+  // Uses options.tls for connections that come from now on. The error says why it can't.
+  [[nodiscard]] virtual absl::Status SetTls(const ServerOptions& options) = 0;
+  // Lets the store hold so many bytes of keys and values; 0: any.
+  virtual void SetDataLimit(uint64_t bytes) = 0;
   // Syncs writes from now on in this mode.
   virtual void SetSync(Durability sync) = 0;
 };

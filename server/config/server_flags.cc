@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "server/config/config_file.h"
+#include "server/config/environment.h"
 #include "server/config/memory_plan.h"
 #include "util/base/status.h"
 
@@ -85,7 +86,8 @@ absl::Status TakeFlag(const Flag& flag, ServerConfig* config) {
 
 }  // namespace
 
-absl::StatusOr<ServerCommandLine> ParseServerCommandLine(int argc, char** argv) {
+absl::StatusOr<ServerCommandLine> ParseServerCommandLine(int argc, char** argv,
+                                                         const char* const* environment) {
   ServerCommandLine line;
   VARVE_ASSIGN_OR_RETURN(const std::vector<Flag> flags, SplitFlags(argc, argv, &line));
   if (line.help || line.version || line.example_config) return line;
@@ -94,6 +96,7 @@ absl::StatusOr<ServerCommandLine> ParseServerCommandLine(int argc, char** argv) 
   }
   if (!line.config_file.empty())
     VARVE_RETURN_IF_ERROR(ReadConfigFile(line.config_file, &line.config));
+  if (environment != nullptr) VARVE_RETURN_IF_ERROR(TakeEnvironment(environment, &line.config));
   for (const Flag& flag : flags) {
     if (flag.name != "config") VARVE_RETURN_IF_ERROR(TakeFlag(flag, &line.config));
   }
@@ -105,13 +108,15 @@ absl::StatusOr<ServerCommandLine> ParseServerCommandLine(int argc, char** argv) 
 
 std::string ServerHelp() {
   std::string text =
-      "server_main serves an ordered, durable key-value store over Redis' protocol.\n\n"
-      "  --config FILE\n      a TOML file with the settings below; flags go before it\n"
+      "varve-server serves an ordered, durable key-value store over Redis' protocol.\n\n"
+      "  --config FILE\n      a TOML file with the settings below; flags and variables go before "
+      "it\n"
       "  --check-config\n      look for mistakes in the settings and end: 0, or 1 when there are "
       "some\n"
       "  --example-config\n      print a file with every setting\n"
       "  --help, --version\n\n"
-      "Settings (sizes take KiB, MiB, GiB):\n";
+      "Settings (sizes take KiB, MiB, GiB; the variable VARVE_FOO_BAR sets foo-bar, and "
+      "VARVE_FOO_BAR_FILE\nnames a file that holds its value):\n";
   const ServerConfig defaults;
   for (const Setting& setting : AllSettings()) {
     if (setting.secret) continue;

@@ -1,6 +1,7 @@
-// The command line of server_main and the configuration file that it names. Flags are written with
-// dashes (`--write-buffer-size=64MiB`, or the value as the next argument); underscores mean the
-// same. A flag takes precedence over the file.
+// The settings that the server starts with: of its command line, the environment
+// (server/config/environment.h) and the configuration file. Flags are written with dashes
+// (`--write-buffer-size=64MiB`, or the value as the next argument); underscores mean the same. A
+// flag takes precedence over the environment, and that over the file.
 //
 // Thread-safety: All threads may call the functions.
 #pragma once
@@ -23,9 +24,11 @@ struct ServerCommandLine {
   ServerConfig fitted;
 };
 
-// Reads the command line, the file and the password's file. InvalidArgument says which settings are
+// Reads the command line, `environment` ("NAME=value", null at the end; null itself: none), the
+// file and the password's file. InvalidArgument says which settings are
 // wrong and what they take; those of the file a line each, with file and line.
-[[nodiscard]] absl::StatusOr<ServerCommandLine> ParseServerCommandLine(int argc, char** argv);
+[[nodiscard]] absl::StatusOr<ServerCommandLine> ParseServerCommandLine(
+    int argc, char** argv, const char* const* environment = nullptr);
 
 // Returns the text that --help prints.
 std::string ServerHelp();

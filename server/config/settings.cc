@@ -5,12 +5,13 @@
 
 #include <charconv>
 #include <chrono>
-#include <fstream>
 #include <limits>
+#include <sstream>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "server/config/key_event_classes.h"
+#include "server/config/secret_file.h"
 #include "server/config/settings_live.h"
 #include "util/base/nearest_text.h"
 #include "util/base/size_text.h"
@@ -104,15 +105,28 @@ std::string AddressNeeded(const std::string& text) {
   return fine ? "" : "takes an IP address";
 }
 std::string DirectoryNeeded(const std::string& text) { return text.empty() ? "takes a path" : ""; }
+std::string TlsProtocolsNeeded(const std::string& text) {
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (word != "TLSv1.2" && word != "TLSv1.3") return "takes TLSv1.2, TLSv1.3 or both";
+  }
+  return "";
+}
+std::string PolicyNeeded(const std::string& text) {
+  return text == "noeviction" ? "" : "takes noeviction; Varve evicts no keys";
+}
 std::string SocketPathNeeded(const std::string& text) {
   constexpr size_t kMost = sizeof(sockaddr_un::sun_path) - 1;
   return text.size() <= kMost ? "" : fmt::format("takes a path of at most {} bytes", kMost);
 }
 
-constexpr std::string_view kSyncWords[] = {"always", "everysec", "no"};             // Durability
-constexpr std::string_view kSyncBackendWords[] = {"auto", "pwrite", "direct"};      // SyncBackend
-constexpr std::string_view kAclPubSubWords[] = {"resetchannels", "allchannels"};    // bool
-constexpr std::string_view kExecutionWords[] = {"adaptive", "pool", "inline"};      // Execution
+constexpr std::string_view kSyncWords[] = {"always", "everysec", "no"};           // Durability
+constexpr std::string_view kSyncBackendWords[] = {"auto", "pwrite", "direct"};    // SyncBackend
+constexpr std::string_view kAclPubSubWords[] = {"resetchannels", "allchannels"};  // bool
+constexpr std::string_view kExecutionWords[] = {"adaptive", "pool", "inline"};    // Execution
+constexpr std::string_view kTlsWords[] = {"off", "optional", "required"};         // TlsMode
+constexpr std::string_view kTlsClientWords[] = {"yes", "no", "optional"};  // TlsClientCertificates
+constexpr std::string_view kTlsUserWords[] = {"off", "CN", "URI"};         // TlsUserName
 constexpr std::string_view kLogLevels[] = {"trace", "debug",    "info", "warning",  // spdlog's
                                            "error", "critical", "off"};
 
@@ -123,8 +137,9 @@ constexpr int64_t kLongestKeepalive = 32767;  // the kernel's, in seconds
 constexpr Setting kSettings[] = {
     // Where it listens.
     Text("bind", VARVE_KEPT_IN(server.bind), "IP address to listen on").Checked(AddressNeeded),
-    Integer("port", 0, 65535, VARVE_KEPT_IN(server.port),
-            "TCP port; 0: none, or, where there is no --unixsocket either, any free one"),
+    Integer(
+        "port", 0, 65535, VARVE_KEPT_IN(server.port),
+        "TCP port; 0: none, or, where there is neither --unixsocket nor --tls-port, any free one"),
     Text("unixsocket", VARVE_KEPT_IN(server.unix_socket),
          "path of a Unix socket to listen on as well; empty: none")
         .Checked(SocketPathNeeded),
@@ -139,6 +154,70 @@ constexpr Setting kSettings[] = {
     Text("http-hosts", VARVE_KEPT_IN(server.http_hosts),
          "names by which HTTP requests may call this server, separated by commas, besides IP "
          "addresses and localhost"),
+    // TLS, which hides what is said and shows who says it.
+    Word("tls", kTlsWords, VARVE_KEPT_IN(server.tls.mode),
+         "what port and http-port speak: off (plain text), optional (TLS or plain text, which the "
+         "first byte of a connection tells apart) or required (TLS alone)")
+        .Live(ApplyTls),
+    Integer("tls-port", -1, 65535, VARVE_KEPT_IN(server.tls.port),
+            "a further port, for TLS alone; 0: none, -1: any free one, which the log names"),
+    Text("tls-cert-file", VARVE_KEPT_IN(server.tls.certificate_file),
+         "the server's certificate and those between it and its authority, in PEM form")
+        .Live(ApplyTls),
+    Text("tls-key-file", VARVE_KEPT_IN(server.tls.key_file),
+         "the private key of that certificate, in PEM form; empty: it is in tls-cert-file")
+        .Live(ApplyTls),
+    Text("tls-key-file-pass", VARVE_KEPT_IN(server.tls.key_password),
+         "password of the private key; empty: it has none")
+        .Live(ApplyTls)
+        .Secret(),
+    Text("tls-ca-cert-file", VARVE_KEPT_IN(server.tls.ca_file),
+         "certificates of the authorities that sign clients' certificates, in PEM form")
+        .Live(ApplyTls),
+    Text("tls-ca-cert-dir", VARVE_KEPT_IN(server.tls.ca_directory),
+         "directory of such certificates, named by their hashes (openssl rehash)")
+        .Live(ApplyTls),
+    Text("tls-crl-file", VARVE_KEPT_IN(server.tls.crl_file),
+         "list of clients' certificates that were taken back, in PEM form")
+        .Live(ApplyTls),
+    Word("tls-auth-clients", kTlsClientWords, VARVE_KEPT_IN(server.tls.client_certificates),
+         "whether a client has to show a certificate: yes, no or optional (one that is shown must "
+         "be good)")
+        .Live(ApplyTls),
+    Word("tls-auth-clients-user", kTlsUserWords, VARVE_KEPT_IN(server.tls.user_name),
+         "what of a client's certificate names the user that it is logged in as: off, CN (common "
+         "name) or URI (alternative name)")
+        .Live(ApplyTls),
+    Text("tls-protocols", VARVE_KEPT_IN(server.tls.protocols),
+         "TLSv1.2, TLSv1.3, or both with a space between; empty: both")
+        .Checked(TlsProtocolsNeeded)
+        .Live(ApplyTls),
+    Text("tls-ciphers", VARVE_KEPT_IN(server.tls.ciphers),
+         "ciphers of TLS 1.2, in OpenSSL's words; empty: OpenSSL's choice")
+        .Live(ApplyTls),
+    Text("tls-ciphersuites", VARVE_KEPT_IN(server.tls.cipher_suites),
+         "cipher suites of TLS 1.3, in OpenSSL's words; empty: OpenSSL's choice")
+        .Live(ApplyTls),
+    Switch("tls-prefer-server-ciphers", VARVE_KEPT_IN(server.tls.prefer_server_ciphers),
+           "choose the cipher by the server's order, not the client's")
+        .Live(ApplyTls),
+    Text("tls-dh-params-file", VARVE_KEPT_IN(server.tls.dh_file),
+         "Diffie-Hellman parameters for TLS 1.2, in PEM form; empty: OpenSSL's")
+        .Live(ApplyTls),
+    Switch("tls-session-caching", VARVE_KEPT_IN(server.tls.session_caching),
+           "let clients take up an earlier session, which saves most of a handshake")
+        .Live(ApplyTls),
+    Integer("tls-session-cache-size", 0, 1'000'000, VARVE_KEPT_IN(server.tls.session_cache_size),
+            "sessions of TLS 1.2 that are kept for that; 0: any number")
+        .Live(ApplyTls),
+    Integer("tls-session-cache-timeout", 1, kYear.count(),
+            VARVE_KEPT_IN(server.tls.session_cache_seconds),
+            "seconds for which a session may be taken up")
+        .Live(ApplyTls),
+    Integer("tls-auto-reload-interval", 0, kYear.count(), VARVE_KEPT_IN(server.tls.reload_seconds),
+            "seconds between looks at the files above, which are used anew when they changed; 0: "
+            "only SIGHUP has them read")
+        .Live(ApplyTls),
     // Who may come in.
     Switch("protected-mode", VARVE_KEPT_IN(server.protected_mode),
            "serve only clients of this machine while no password is set")
@@ -155,9 +234,15 @@ constexpr Setting kSettings[] = {
     Word("acl-pubsub-default", kAclPubSubWords, VARVE_KEPT_IN(server.acl_all_channels),
          "channels that a new user may use: resetchannels (none) or allchannels")
         .Live(ApplyAccess),
+    Integer("tracking-table-max-keys", 0, 1'000'000'000, VARVE_KEPT_IN(server.tracking_max_keys),
+            "keys that CLIENT TRACKING remembers for clients, within 128 MiB; 0: as many as fit")
+        .Live(ApplyTrackedKeys),
     Integer("acllog-max-len", 0, 1'000'000, VARVE_KEPT_IN(server.acl_log_entries),
             "denials kept for ACL LOG")
         .Live(ApplyAccess),
+    Text("acl-log-file", VARVE_KEPT_IN(server.acl_log_file),
+         "file to append a line of JSON to for each denial and each executed command of @admin, "
+         "opened anew at SIGHUP; empty: none"),
     Integer("maxclients", 1, 1'000'000, VARVE_KEPT_IN(server.max_clients), "connections at a time")
         .Live(ApplyMaxClients),
     Size("maxmemory-clients", 0, 16 * kTi, VARVE_KEPT_IN(server.max_clients_memory),
@@ -166,6 +251,14 @@ constexpr Setting kSettings[] = {
          "then. 0: any")
         .Live(ApplyClientsMemory)
         .SharesMemory(),
+    Size("maxmemory", 0, 16 * kTi, VARVE_KEPT_IN(server.max_memory),
+         "bytes of keys and values that all databases and namespaces may hold together; then "
+         "commands that add data are refused. 0: any")
+        .Live(ApplyMaxMemory),
+    Text("maxmemory-policy", VARVE_KEPT_IN(server.max_memory_policy),
+         "what makes room when maxmemory is reached: noeviction (nothing)")
+        .Checked(PolicyNeeded)
+        .Live(ApplyMaxMemory),
     Limits("client-output-buffer-limit",
            "what a client may leave unread before its connection is closed, for replies (normal) "
            "and for messages of "
@@ -452,27 +545,19 @@ absl::Status CheckTogether(const ServerConfig& config) {
 
 absl::Status LoadPassword(ServerConfig* config) {
   if (config->password_file.empty()) return absl::OkStatus();
-  std::ifstream file(config->password_file);
-  std::string password;
-  std::getline(file, password);
-  if (password.ends_with('\r')) password.pop_back();
-  if (password.empty()) {
+  absl::StatusOr<std::string> password = ReadSecretFile(config->password_file);
+  if (!password.ok()) {
     return absl::InvalidArgumentError(
-        fmt::format("requirepass-file: {} {}", config->password_file,
-                    file.is_open() ? "holds no password in its first line" : "can't be read"));
+        fmt::format("requirepass-file: {}", std::string(password.status().message())));
   }
-  if (password.find('\0') != std::string::npos) {
-    return absl::InvalidArgumentError(
-        fmt::format("requirepass-file: {} has a zero byte", config->password_file));
-  }
-  config->server.password = std::move(password);
+  config->server.password = *std::move(password);
   return absl::OkStatus();
 }
 
 absl::Span<const std::pair<std::string_view, std::string_view>> FixedSettings() {
   static constexpr std::pair<std::string_view, std::string_view> kFixed[] = {
-      {"appendonly", "yes"}, {"cluster-enabled", "no"},
-      {"maxmemory", "0"},    {"maxmemory-policy", "noeviction"},
+      {"appendonly", "yes"},
+      {"cluster-enabled", "no"},
       {"save", ""},
   };
   return kFixed;

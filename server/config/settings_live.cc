@@ -43,6 +43,12 @@ absl::Status ApplyMaxClients(LiveSettings& live, const ServerConfig& config) {
   return absl::OkStatus();
 }
 
+absl::Status ApplyMaxMemory(LiveSettings& live, const ServerConfig& config) {
+  live.live_options().max_memory = config.server.max_memory;
+  live.SetDataLimit(config.server.max_memory);
+  return absl::OkStatus();
+}
+
 absl::Status ApplyOutputLimits(LiveSettings& live, const ServerConfig& config) {
   live.live_options().reply_limits.Set(config.server.reply_limits);
   live.live_options().message_limits.Set(config.server.message_limits);
@@ -85,6 +91,15 @@ absl::Status ApplySync(LiveSettings& live, const ServerConfig& config) {
 
 absl::Status ApplyTimeout(LiveSettings& live, const ServerConfig& config) {
   live.live_options().idle_timeout = config.server.idle_timeout;
+  return absl::OkStatus();
+}
+
+absl::Status ApplyTls(LiveSettings& live, const ServerConfig& config) {
+  return live.SetTls(config.server);
+}
+
+absl::Status ApplyTrackedKeys(LiveSettings& live, const ServerConfig& config) {
+  live.SetTrackedKeys(config.server.tracking_max_keys);
   return absl::OkStatus();
 }
 

@@ -20,6 +20,7 @@ absl::Status ApplyLogLevel(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplyLoginTimeout(LiveSettings& live, const ServerConfig& config);
 // FailedPrecondition: the limit on open files doesn't allow it.
 absl::Status ApplyMaxClients(LiveSettings& live, const ServerConfig& config);
+absl::Status ApplyMaxMemory(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplyOutputLimits(LiveSettings& live, const ServerConfig& config);
 // To connections that come from now on; FailedPrecondition: the password comes from a file.
 absl::Status ApplyPassword(LiveSettings& live, const ServerConfig& config);
@@ -29,6 +30,8 @@ absl::Status ApplySlowLog(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplySnapshotMaxAge(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplySync(LiveSettings& live, const ServerConfig& config);  // to writes from now on
 absl::Status ApplyTimeout(LiveSettings& live, const ServerConfig& config);
+absl::Status ApplyTls(LiveSettings& live, const ServerConfig& config);
+absl::Status ApplyTrackedKeys(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplyUnsent(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplyValueSize(LiveSettings& live, const ServerConfig& config);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "server/clients/client_modes.h"
+#include "server/clients/client_tracking.h"
 #include "server/execution/request_account.h"
 #include "server/execution/request_checks.h"
 #include "server/execution/rights_check.h"
@@ -33,6 +33,7 @@ void BatchExecutor::Begin(const RequestBatch* batch) {
   cursor_.batch = batch;
   cursor_.next = 0;
   stream_.reset();
+  paused_at_ = 0;
   broken_ = continued_ = needs_pool_ = maintenance_refused_ = sets_apart_ = false;
 }
 
@@ -108,6 +109,10 @@ BatchExecutor::Progress BatchExecutor::RunSlice(size_t max_value_bytes) {
       break;
     }
     const size_t first = cursor_.next;
+    if (WaitsForPause()) {
+      continued_ = continued_ || first > 0;
+      break;
+    }
     RunNext(&context);
     if (context.needs_pool()) {
       continued_ = continued_ || cursor_.next > 0;
@@ -119,6 +124,22 @@ BatchExecutor::Progress BatchExecutor::RunSlice(size_t max_value_bytes) {
   slice_spent_ = context.slice_spent();
   needs_pool_ = context.needs_pool();
   return progress();
+}
+
+bool BatchExecutor::WaitsForPause() {
+  ClientPause& pause = server_->clients.pause;
+  paused_at_ = 0;
+  if (!pause.Any()) [[likely]]
+    return false;
+  const uint64_t word = pause.word();
+  const ClientPause::Kind kind = pause.Now();
+  const RequestBatch::Request& request = batch().requests[cursor_.next];
+  // A stop of the server waits for the requests that were read.
+  if (batch().refused || server_->draining.load(std::memory_order_relaxed) ||
+      !IsHeldUp(*client_, kind, request.command, batch().ArgumentsOf(request)))
+    return false;
+  paused_at_ = word;
+  return true;
 }
 
 bool BatchExecutor::ContinueStream(CommandContext* context, size_t full) {
@@ -189,7 +210,10 @@ bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request&
   } else if (maintenance_refused_ && (request.command->flags & kMaintenanceCommand) != 0) {
     context->reply.Error("ERR too many COMPACTs are waiting");
   } else {
-    return client_->Restricted() && RefuseRestricted(context, *request.command, arguments);
+    if (client_->Restricted() && RefuseRestricted(context, *request.command, arguments))
+      return true;
+    return server_->live.max_memory.load(std::memory_order_relaxed) != 0 &&
+           RefuseByMaxMemory(context, *request.command, arguments);
   }
   return true;
 }
@@ -203,18 +227,27 @@ bool BatchExecutor::RefuseRestricted(CommandContext* context, const Command& com
   return true;
 }
 
+bool BatchExecutor::RefuseByMaxMemory(CommandContext* context, const Command& command,
+                                      Arguments arguments) {
+  const bool refused = RefusedByMaxMemory(*context, command, arguments);
+  if (refused && !context->needs_pool()) server_->statistics.commands.Rejected(command.index);
+  return refused;
+}
+
 void BatchExecutor::RunOne(CommandContext* context) {
   PendingReplies& replies = *cursor_.replies;
   const RequestBatch::Request& request = batch().requests[cursor_.next];
   const Arguments arguments = batch().ArgumentsOf(request);
   const size_t before = replies.size();
   if (Refuse(context, request, arguments)) {
-    if (broken_) return;
+    if (broken_ || context->needs_pool()) return;
     NoteRefused(*context, request.command, before);
   } else if (!client_->Restricted() ||
              !QueuedByTransaction(*context, *request.command, arguments)) {
     client_->link.last_command.store(FullCommandName(*request.command, arguments),
                                      std::memory_order_relaxed);
+    if (client_->modes.tracking.on) [[unlikely]]
+      TrackReads(&server_->clients, client_, *request.command, arguments);
     request.command->handler(*context, arguments);
     if (context->needs_pool()) {
       replies.Unwrite(before);
@@ -222,18 +255,22 @@ void BatchExecutor::RunOne(CommandContext* context) {
       return;
     }
     ShowToMonitors(server_, *client_, client_->space, batch(), cursor_.next, 1);
+    if (server_->clients.audit.on()) [[unlikely]]
+      NoteExecuted(*context, *request.command, arguments);
     if (context->closes()) {
       broken_ = true;
       return;
     }
     stream_ = context->TakeStream();
     if (stream_ != nullptr) {  // marked as it is produced
+      EndCaching(client_, request.command);
       stream_since_ = std::chrono::steady_clock::now();
       if (client_->RepliesKept()) replies.Unwrite(before);
       stream_began_ = replies.size() > before;
       return;
     }
   }
+  EndCaching(client_, request.command);
   AccountReply(server_, request.command, replies.bytes().view().substr(before));
   EndReply(context, before);
 }

@@ -79,8 +79,15 @@ class BatchExecutor {
   // Returns whether a reply broke off, or the peer does not speak the protocol: the connection is
   // to be closed without further replies.
   bool broken() const { return broken_; }
+  // Returns whether a reply is under way that takes several steps. It may show what was read before
+  // messages came, so these stand behind it.
+  bool replying() const { return stream_ != nullptr; }
   // Returns whether part of a reply was handed out and the rest is still to come.
   bool inside_reply() const { return stream_ != nullptr && stream_began_; }
+  // Returns whether Run() has returned kMore because the next request waits for the end of a pause.
+  bool paused() const { return paused_at_ != 0; }
+  // Returns whether that pause has ended or changed meanwhile.
+  bool PauseChanged() const { return paused_at_ != server_->clients.pause.word(); }
   // Returns whether Run() has returned kMore because its time was spent.
   bool slice_spent() const { return slice_spent_; }
   // Returns since when a reply is being produced that holds a snapshot; nothing when there is none.
@@ -102,10 +109,14 @@ class BatchExecutor {
   // Returns false if the next requests form no run.
   bool RunTogether(CommandContext* context, RequestRun::Kind kind);
   void RunOne(CommandContext* context);
+  // Returns whether the next request waits for the end of a pause, and notes that.
+  bool WaitsForPause();
   // Answers an error if the request is not to be executed. broken_: without an answer.
   bool Refuse(CommandContext* context, const RequestBatch::Request& request, Arguments arguments);
   // Refuse() calls it for the rights and the modes of a client that is Restricted().
   bool RefuseRestricted(CommandContext* context, const Command& command, Arguments arguments);
+  // Refuse() calls it when there is a bound on data.
+  bool RefuseByMaxMemory(CommandContext* context, const Command& command, Arguments arguments);
   // Ends the reply to a command, which is what was written since `before`, as far as the client
   // wants it.
   void EndReply(CommandContext* context, size_t before);
@@ -119,6 +130,7 @@ class BatchExecutor {
   std::chrono::steady_clock::time_point stream_since_;
   std::chrono::steady_clock::time_point lap_begin_;
   uint64_t stream_nanos_ = 0;  // spent on the request whose reply it is
+  uint64_t paused_at_ = 0;     // ClientPause::word() that holds the next request up; 0: none
   uint32_t executions_ = 0;    // of whole batches on the loop, to measure some of them
   bool stream_began_ = false;  // it has written something
   bool slice_spent_ = false;

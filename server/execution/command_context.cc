@@ -1,5 +1,6 @@
 #include "server/execution/command_context.h"
 
+#include "server/execution/request_checks.h"
 #include "varve/namespace_status.h"
 
 namespace varve {
@@ -32,8 +33,20 @@ void CommandContext::Tell(NamespaceId of, std::string_view event, std::string_vi
   }
 }
 
+absl::StatusOr<CommitResult> CommandContext::Commit(WriteBatch* batch) {
+  if (tracked_write_ != nullptr) {
+    tracked_write_->Note(*batch);
+    return store.Submit(write_options(), batch);
+  }
+  TrackedWrite write(&server.clients.tracking);
+  write.Note(*batch);
+  absl::StatusOr<CommitResult> committed = store.Submit(write_options(), batch);
+  if (MayBeVisible(committed.status())) write.Tell(client.id);
+  return committed;
+}
+
 bool CommandContext::Submit(WriteBatch* batch) {
-  const absl::StatusOr<CommitResult> committed = store.Submit(write_options(), batch);
+  const absl::StatusOr<CommitResult> committed = Commit(batch);
   if (!committed.ok()) {
     Fail(committed.status());
     return false;
@@ -47,6 +60,7 @@ std::string CommandContext::ErrorText(const absl::Status& status) {
   if (IsNoSuchNamespace(status)) {
     return "ERR the namespace in use was dropped: SELECT a database, or NAMESPACE USE another one";
   }
+  if (IsStoreFull(status)) return std::string(kOutOfMemory);
   // MISCONF is what clients of Redis know as "writes are refused"; DATALOSS is damage that leaves
   // other keys readable.
   const char* code = "ERR";

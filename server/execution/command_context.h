@@ -115,8 +115,15 @@ class CommandContext : public SliceClock, public ReplyOutcome {
     options.waits_for_exclusive_write = max_value_bytes_ == SIZE_MAX;
     return options;
   }
-  // Submits `batch`; the reply depends on it. False: it failed, and the error was answered.
+  // Commits `batch`, as StoreWrites::Submit does, and tells those who track its keys. All writes of
+  // commands go through this function or Update() (server/execution/key_update.h).
+  [[nodiscard]] absl::StatusOr<CommitResult> Commit(WriteBatch* batch);
+  // Commits `batch`; the reply depends on it. False: it failed, and the error was answered.
   [[nodiscard]] bool Submit(WriteBatch* batch);
+
+  // Inside EXEC: where writes are noted until the transaction has committed. Else null.
+  TrackedWrite* tracked_write() const { return tracked_write_; }
+  void set_tracked_write(TrackedWrite* write) { tracked_write_ = write; }
 
   // Notes that something was submitted: the store must be pushed before replies leave.
   void Submitted() {
@@ -141,8 +148,14 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   std::vector<KeyEvent> events_;
   size_t max_value_bytes_ = SIZE_MAX;
   const bool in_transaction_ = false;
+  TrackedWrite* tracked_write_ = nullptr;
   bool submitted_ = false;
 };
+
+// Returns whether a write that ended so may be visible: when the log fails, it is not known.
+inline bool MayBeVisible(const absl::Status& committed) {
+  return committed.ok() || absl::IsUnavailable(committed);
+}
 
 // Returns options for a read that does not wait in the store until what it read is durable; the
 // reply waits instead.

@@ -32,8 +32,7 @@ bool OpenDatabase(CommandContext& context, NamespaceId database) {
   if (context.store.HasNamespace(database)) return true;
   WriteBatch batch;
   batch.CreateNamespace({.id = database});
-  const absl::StatusOr<CommitResult> created =
-      context.store.Submit(context.write_options(), &batch);
+  const absl::StatusOr<CommitResult> created = context.Commit(&batch);
   if (absl::IsAlreadyExists(created.status())) return true;  // somebody was faster
   if (!created.ok()) {
     context.Fail(created.status());

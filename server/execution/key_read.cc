@@ -19,6 +19,9 @@ std::optional<ReadResult> Note(CommandContext& context, std::string_view key,
 void NoteRead(CommandContext& context, std::string_view key, const ReadResult& read) {
   context.DependOn(read.durable_after);
   context.CountLookup(key, read.found);
+  KeyTracking& tracking = context.server.clients.tracking;
+  if (read.expired && tracking.Any()) [[unlikely]]
+    tracking.FoundExpired(context.space(), key, context.client.id);
 }
 
 std::optional<ReadResult> ReadKey(CommandContext& context, std::string_view key,

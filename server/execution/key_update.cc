@@ -11,11 +11,17 @@ WriteBatch& ClearedBatch(const CommandContext& context) {
 
 bool Update(CommandContext& context, Arguments keys,
             absl::FunctionRef<absl::Status(WriteBatch*)> decide, SequenceNumber* last) {
+  TrackedWrite own(&context.server.clients.tracking);
+  TrackedWrite& write = context.in_transaction() ? *context.tracked_write() : own;
   const absl::StatusOr<CommitResult> committed =
       context.store.Update(context.write_options(), keys, [&](WriteBatch* batch) {
         context.UseNamespace(batch);
-        return decide(batch);
+        const absl::Status decided = decide(batch);
+        own.Forget();  // what an earlier try would have written
+        if (decided.ok()) write.Note(*batch);
+        return decided;
       });
+  if (!context.in_transaction() && MayBeVisible(committed.status())) write.Tell(context.client.id);
   context.Submitted();
   if (!committed.ok()) {
     context.Fail(committed.status());

@@ -1,12 +1,15 @@
 #include "server/execution/request_checks.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "fmt/format.h"
 #include "server/requests/foreign_commands.h"
 #include "util/base/assert.h"
 #include "util/base/letter_case.h"
+#include "util/base/nearest_text.h"
 
 namespace varve {
 namespace {
@@ -15,12 +18,94 @@ namespace {
 constexpr size_t kShownOfNames = 128;
 constexpr size_t kShownOfWords = 1024;
 
+// Returns, for the end of an error text, the known name that the client most likely meant.
+std::string Suggestion(std::string_view name, std::span<const std::string_view> known) {
+  const std::string_view nearest = NearestText(LowerCase(NameInError(name)), known);
+  return nearest.empty() ? std::string() : fmt::format("(did you mean {}?)", UpperCase(nearest));
+}
+
+std::string SuggestedCommand(const CommandContext& context, std::string_view name) {
+  const CommandCatalog& catalog = context.server.clients.users.catalog();
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < catalog.size(); ++i) {
+    if (catalog.entry(i).subcommand == nullptr) names.push_back(catalog.entry(i).name);
+  }
+  return Suggestion(name, names);
+}
+
+std::string SuggestedSubcommand(const Command& command, std::string_view word) {
+  std::vector<std::string_view> words;
+  for (const Subcommand& subcommand : command.subcommands) words.push_back(subcommand.word());
+  return Suggestion(word, words);
+}
+
 // Returns at most `limit` bytes, for an error text, which ends at a zero like that of Redis.
 std::string_view Head(std::string_view text, size_t limit) {
   return text.substr(0, std::min(limit, text.find('\0')));
 }
 
+bool AddsData(const ClientTransaction& transaction, const Command& command, Arguments arguments) {
+  if (transaction.open) {
+    if (command.name == "exec") {
+      return std::any_of(transaction.requests.begin(), transaction.requests.end(),
+                         [](const QueuedRequest& request) {
+                           return (request.command().flags & kAddsDataCommand) != 0;
+                         });
+    }
+    return command.name != "discard" && command.name != "reset" && command.name != "quit";
+  }
+  if ((command.flags & kContainerCommand) == 0) return (command.flags & kAddsDataCommand) != 0;
+  const Subcommand* const subcommand = FindSubcommand(command, arguments);
+  return subcommand != nullptr && (subcommand->flags & kAddsDataCommand) != 0;
+}
+
+// What a replica would have to know of, in Redis.
+bool IsWrite(const Command& command, Arguments arguments) {
+  constexpr uint32_t kListens = kPubSubCommand | kSubscriberCommand;
+  if ((command.flags & kWriteCommand) != 0 || (command.flags & kListens) == kPubSubCommand)
+    return true;
+  if ((command.flags & kContainerCommand) == 0) return false;
+  const Subcommand* const subcommand = FindSubcommand(command, arguments);
+  return subcommand != nullptr && (subcommand->flags & kWriteCommand) != 0;
+}
+
 }  // namespace
+
+bool RefusedByMaxMemory(CommandContext& context, const Command& command, Arguments arguments) {
+  if (!AddsData(context.client.modes.transaction, command, arguments)) return false;
+  Store& store = *context.server.store;
+  size_t bytes = 0;
+  for (const std::string_view argument : arguments) bytes += argument.size();
+  if (store.CheckData(bytes) == DataCheck::kMustCount && context.NeedsPoolFor(SIZE_MAX))
+    return true;
+  DataCheck check = store.CheckData(/*more=*/0);
+  if (check == DataCheck::kMustCount) {
+    if (const absl::StatusOr<uint64_t> counted = store.CountData(); !counted.ok()) {
+      context.Fail(counted.status());
+      return true;
+    }
+    check = store.CheckData(/*more=*/0);
+  }
+  // Where others write meanwhile, the store decides at the commit.
+  if (check != DataCheck::kOver) return false;
+  context.reply.Error(kOutOfMemory);
+  return true;
+}
+
+bool IsHeldUp(const ClientState& client, ClientPause::Kind pause, const Command* command,
+              Arguments arguments) {
+  if (pause == ClientPause::Kind::kNone || command == nullptr ||
+      !TakesArguments(*command, arguments))
+    return false;
+  const bool ends_it = command->name == "client" && arguments.size() > 1 &&
+                       EqualsIgnoreCase(arguments[1], "unpause");
+  if (ends_it || pause == ClientPause::Kind::kAll) return !ends_it;
+  if (command->name != "exec") return IsWrite(*command, arguments);
+  const auto& queued = client.modes.transaction.requests;
+  return std::any_of(queued.begin(), queued.end(), [](const QueuedRequest& request) {
+    return IsWrite(request.command(), request.arguments());
+  });
+}
 
 bool RefusedByModes(CommandContext& context, const Command& command, Arguments arguments) {
   const ClientState& client = context.client;
@@ -46,8 +131,10 @@ bool AcceptsSubcommand(CommandContext& context, const Command& command, Argument
   const Subcommand* const subcommand = FindSubcommand(command, arguments);
   if (subcommand == nullptr) {
     if (arguments.size() < 2) return true;  // without one it says something, too
-    context.reply.Error(fmt::format("ERR unknown subcommand '{}'. Try {} HELP.",
-                                    NameInError(arguments[1]), UpperCase(command.name)));
+    const std::string suggestion = SuggestedSubcommand(command, arguments[1]);
+    context.reply.Error(fmt::format("ERR unknown subcommand '{}'. Try {} HELP.{}{}",
+                                    NameInError(arguments[1]), UpperCase(command.name),
+                                    suggestion.empty() ? "" : " ", suggestion));
     return false;
   }
   if (ArityMatches(subcommand->arity, arguments.size())) return true;
@@ -63,8 +150,9 @@ void ReplyUnknownCommand(CommandContext& context, Arguments arguments) {
   for (size_t i = 1; i < arguments.size() && shown.size() < kShownOfNames; ++i) {
     shown += fmt::format("'{}' ", Head(arguments[i], kShownOfNames - shown.size()));
   }
-  context.reply.Error(fmt::format("ERR unknown command '{}', with args beginning with: {}",
-                                  NameInError(arguments[0]), shown));
+  context.reply.Error(fmt::format("ERR unknown command '{}', with args beginning with: {}{}",
+                                  NameInError(arguments[0]), shown,
+                                  SuggestedCommand(context, arguments[0])));
 }
 
 void ReplyWrongArity(CommandContext& context, std::string_view name) {

@@ -1,5 +1,6 @@
 // The checks that a request passes before its command executes, and the replies to a request that
-// does not pass them, worded as Redis 7 words them.
+// does not pass them, worded as Redis 7 words them. The replies to unknown names end with the name
+// that the client most likely meant.
 //
 // Thread-safety: the thread that executes for the connection calls these functions.
 #pragma once
@@ -14,6 +15,22 @@ namespace varve {
 // Returns true, and has answered the error, if a mode of the client forbids the command.
 [[nodiscard]] bool RefusedByModes(CommandContext& context, const Command& command,
                                   Arguments arguments);
+
+// The reply to a command that would make the data more than `maxmemory`, in Redis' words.
+inline constexpr std::string_view kOutOfMemory =
+    "OOM command not allowed when used memory > 'maxmemory'.";
+// Returns true if the store holds more than `maxmemory` and the command adds data, and has answered
+// the error. Between MULTI and EXEC only the commands that end the transaction are allowed then.
+// Where the keys may have to be counted for the command, an I/O thread moves it to the pool and
+// returns true.
+// Requires: `maxmemory` is not 0.
+[[nodiscard]] bool RefusedByMaxMemory(CommandContext& context, const Command& command,
+                                      Arguments arguments);
+
+// Returns whether a pause of that kind holds the request up. CLIENT UNPAUSE is never held up, nor
+// is what no command takes: its error is told at once.
+bool IsHeldUp(const ClientState& client, ClientPause::Kind pause, const Command* command,
+              Arguments arguments);
 
 // Returns whether the request names a subcommand of `command` that exists, with a number of
 // arguments that fits, or no subcommand at all. If not, the error has been answered.

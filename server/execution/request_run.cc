@@ -49,12 +49,12 @@ size_t RequestRun::Take(BatchCursor* cursor, size_t limit) {
   VARVE_ASSERT(cursor->replies != nullptr);
   VARVE_ASSERT(parts_.empty() || parts_.back().cursor != cursor);
   const RequestBatch& batch = *cursor->batch;
-  if (batch.refused || cursor->client->Restricted()) return 0;
+  if (batch.refused || cursor->client->Restricted() || server_->clients.pause.Any()) return 0;
   if (kind_ == Kind::kGets) {
     if (size_ > 0 && cursor->client->space != space_) return 0;
     space_ = cursor->client->space;
-  } else if (server_->clients.events.Tells(kNewEvent)) {
-    return 0;  // each SET has to look whether its key is new
+  } else if (server_->clients.events.Tells(kNewEvent) || MayExceedMaxMemory(batch)) {
+    return 0;  // each SET has to look whether its key is new, or whether there is room for it
   }
   const size_t end = std::min(batch.requests.size(), cursor->next + std::min(limit, room()));
   const uint64_t expiry_ms =
@@ -72,6 +72,11 @@ size_t RequestRun::Take(BatchCursor* cursor, size_t limit) {
   if (taken > 0) parts_.push_back({cursor, cursor->next, taken});
   VARVE_ASSERT(size_ <= (kind_ == Kind::kGets ? kMaxGets : kMaxSets));
   return taken;
+}
+
+bool RequestRun::MayExceedMaxMemory(const RequestBatch& batch) const {
+  return server_->live.max_memory.load(std::memory_order_relaxed) != 0 &&
+         server_->store->CheckData(writes_.bytes() + batch.input_bytes) != DataCheck::kWithin;
 }
 
 RequestRun::Outcome RequestRun::Execute() {
@@ -136,12 +141,27 @@ RequestRun::Outcome RequestRun::ExecuteSets() {
   // Another thread has the exclusive right to write, and this one serves others meanwhile; or a
   // quota may have room for some of the writes.
   const bool needs_pool = absl::IsCancelled(committed.status());
-  if (needs_pool || (size_ > 1 && ConcernsOneNamespace(committed.status()))) {
+  if (needs_pool || (size_ > 1 && ConcernsSomeWrites(committed.status()))) {
     parts_.clear();
     return needs_pool ? Outcome::kNeedsPool : Outcome::kApart;
   }
+  if (server_->clients.tracking.Any() && MayBeVisible(committed.status())) [[unlikely]]
+    TellOfSets();
   for (const Part& part : parts_) AnswerSets(part, committed);
   return Outcome::kAnswered;
+}
+
+void RequestRun::TellOfSets() const {
+  WrittenKeys written;
+  for (const Part& part : parts_) {
+    const BatchCursor& cursor = *part.cursor;
+    for (size_t i = 0; i < part.count; ++i) {
+      const RequestBatch::Request& request = cursor.batch->requests[part.first + i];
+      written.AddKey(cursor.client->space, cursor.batch->ArgumentsOf(request)[1]);
+    }
+  }
+  // Clients that track are Restricted(), and write by themselves.
+  server_->clients.tracking.Invalidate(&written, /*writer=*/0);
 }
 
 void RequestRun::AnswerSets(const Part& part, const absl::StatusOr<CommitResult>& committed) {

@@ -85,11 +85,15 @@ class RequestRun {
   };
 
   bool Fits(const BatchCursor& cursor, const RequestBatch::Request& request) const;
+  // Returns whether only a count can tell that the SETs of `batch` stay within maxmemory.
+  bool MayExceedMaxMemory(const RequestBatch& batch) const;
   Outcome ExecuteGets();
   Outcome ExecuteSets();
   absl::Status Read(absl::Span<MultiGetResult> results) const;
   void AnswerGets(const Part& part, const absl::Status& status, absl::Span<MultiGetResult> results);
   void AnswerSets(const Part& part, const absl::StatusOr<CommitResult>& committed);
+  // Tells those who track the keys that were set.
+  void TellOfSets() const;
   // Shows what was answered to MONITOR and CLIENT LIST, and moves the cursor.
   void FinishPart(const Part& part);
 

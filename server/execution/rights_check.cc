@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,8 +19,8 @@ constexpr std::string_view kReasons[] = {"command", "key", "database", "channel"
 constexpr size_t kAuthReason = 4;
 constexpr size_t kShownObject = 1024;  // bytes of a key or a channel that the log keeps
 
-void NoteDenial(CommandContext& context, size_t reason, std::string_view object,
-                std::string_view user) {
+void NoteDenial(CommandContext& context, size_t reason, std::string_view command,
+                std::string_view object, std::string_view user) {
   VARVE_ASSERT(reason < std::size(kReasons));
   context.server.statistics.access_denied[reason].fetch_add(1, std::memory_order_relaxed);
   AclLog::Entry entry;
@@ -33,7 +34,27 @@ void NoteDenial(CommandContext& context, size_t reason, std::string_view object,
   entry.created_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
                          std::chrono::system_clock::now().time_since_epoch())
                          .count();
+  context.server.clients.audit.Add({.event = "denied",
+                                    .reason = entry.reason,
+                                    .command = command,
+                                    .object = entry.object,
+                                    .context = entry.context,
+                                    .user = entry.username,
+                                    .client = context.client.address,
+                                    .client_id = context.client.id});
   context.server.clients.denials.Add(std::move(entry));
+}
+
+// Answers that the limits of the user forbid the request, and closes the connection after that.
+bool RefusedByLimits(CommandContext& context, const Command& command, Arguments arguments) {
+  const User& user = context.client.rights.user();
+  const std::string refusal =
+      RefusalByLimits(user.limits, user.name, context.client.address, std::time(nullptr));
+  if (refusal.empty()) return false;
+  NoteDenial(context, kAuthReason, FullCommandName(command, arguments), command.name, user.name);
+  context.reply.Error(refusal);
+  context.client.close_after_reply = true;
+  return true;
 }
 
 std::string DenialText(const Denial& denial) {
@@ -91,6 +112,11 @@ Place PlaceOfClient(const ClientState& client) {
 RightsCheck CheckRights(CommandContext& context, const Command& command, Arguments arguments) {
   ClientRights& rights = context.client.rights;
   if (rights.Stale() && !rights.LookAgain()) return RightsCheck::kUserGone;
+  // A client that its limits refuse may log in as another user.
+  if (rights.bound() && (command.flags & kBeforeLoginCommand) == 0 &&
+      RefusedByLimits(context, command, arguments)) {
+    return RightsCheck::kRefused;
+  }
   if (!rights.limited()) return RightsCheck::kAllowed;
   if ((command.flags & kContainerCommand) != 0 && !AcceptsSubcommand(context, command, arguments)) {
     return RightsCheck::kRefused;
@@ -105,11 +131,25 @@ RightsCheck CheckRights(CommandContext& context, const Command& command, Argumen
   return RightsCheck::kRefused;
 }
 
+void NoteExecuted(CommandContext& context, const Command& command, Arguments arguments) {
+  VARVE_ASSERT(context.server.clients.audit.on());
+  const Subcommand* const subcommand =
+      (command.flags & kContainerCommand) != 0 ? FindSubcommand(command, arguments) : nullptr;
+  const uint32_t flags = command.flags | (subcommand != nullptr ? subcommand->flags : 0);
+  if ((flags & kAdminCommand) == 0) return;
+  context.server.clients.audit.Add({.event = "admin",
+                                    .command = FullCommandName(command, arguments),
+                                    .user = context.client.rights.user().name,
+                                    .client = context.client.address,
+                                    .client_id = context.client.id});
+}
+
 void ReplyDenied(CommandContext& context, const Denial& denial) {
   VARVE_ASSERT(context.client.rights.limited());
   const std::string text = DenialText(denial);
   VARVE_ASSERT(text.starts_with("NOPERM "));
-  NoteDenial(context, static_cast<size_t>(denial.reason), denial.object,
+  NoteDenial(context, static_cast<size_t>(denial.reason),
+             context.client.link.last_command.load(std::memory_order_relaxed), denial.object,
              context.client.rights.user().name);
   context.reply.Error(text);
 }
@@ -125,7 +165,8 @@ bool RefusedAtExec(CommandContext& context, const Command& command, Arguments ar
                         PlaceOfClient(context.client));
   }
   if (!denial) return false;
-  NoteDenial(context, static_cast<size_t>(denial->reason), denial->object, rights.user().name);
+  NoteDenial(context, static_cast<size_t>(denial->reason), FullCommandName(command, arguments),
+             denial->object, rights.user().name);
   context.reply.Error(fmt::format(
       "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC "
       "call. This command is no longer allowed for the following reason: {}",
@@ -134,7 +175,7 @@ bool RefusedAtExec(CommandContext& context, const Command& command, Arguments ar
 }
 
 void NoteFailedLogin(CommandContext& context, std::string_view verb, std::string_view user) {
-  NoteDenial(context, kAuthReason, verb, user);
+  NoteDenial(context, kAuthReason, verb, verb, user);
 }
 
 }  // namespace varve

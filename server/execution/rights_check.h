@@ -25,6 +25,10 @@ enum class RightsCheck : uint8_t {
 [[nodiscard]] bool RefusedAtExec(CommandContext& context, const Command& command,
                                  Arguments arguments);
 
+// Tells the audit log of an executed command if it is one of @admin.
+// Requires: there is an audit log.
+void NoteExecuted(CommandContext& context, const Command& command, Arguments arguments);
+
 // Counts and logs a login that failed.
 void NoteFailedLogin(CommandContext& context, std::string_view verb, std::string_view user);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/tls/tls_contexts.h"
+
 namespace varve {
 
 ServerState::ServerState(Store* the_store, ServerConfig settings, ServerProgram program,
@@ -13,10 +15,13 @@ ServerState::ServerState(Store* the_store, ServerConfig settings, ServerProgram 
       live(options),
       configuration(program.given.value_or(settings), settings, std::move(program.config_file)),
       shut_down(std::move(program.shut_down)),
+      tls(program.tls != nullptr ? std::move(program.tls) : std::make_shared<TlsContexts>()),
       clients(commands, options),
       statistics(commands->command_count(), static_cast<size_t>(std::max(options.io_threads, 1))) {
   last_save.changes = store->ChangeCount();
+  SetDataLimit(options.max_memory);
   SetAccess(options);
+  SetTrackedKeys(options.tracking_max_keys);
   SetSlowLog(options);
 }
 
@@ -24,6 +29,8 @@ void ServerState::SetAccess(const ServerOptions& wanted) {
   clients.users.set_all_channels(wanted.acl_all_channels);
   clients.denials.set_max_entries(wanted.acl_log_entries);
 }
+
+absl::Status ServerState::SetTls(const ServerOptions& wanted) { return tls->Use(wanted.tls); }
 
 void ServerState::SetSlowLog(const ServerOptions& wanted) {
   statistics.slow_log.set_threshold_micros(wanted.slow_log_micros);

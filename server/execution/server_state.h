@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <ctime>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -27,6 +28,8 @@
 
 namespace varve {
 
+class TlsContexts;
+
 // The parts that the program around the server hands to it.
 struct ServerProgram {
   // The file that settings came from and that CONFIG REWRITE writes to. Empty: there is none.
@@ -36,6 +39,8 @@ struct ServerProgram {
   std::optional<ServerConfig> given;
   // Has another thread stop the server soon; SHUTDOWN calls it. May be empty.
   std::function<void()> shut_down;
+  // The TLS contexts in use, which other listeners share. Null: the server makes its own.
+  std::shared_ptr<TlsContexts> tls;
 };
 
 // The last time that a client asked for everything to be put on disk; before the first such
@@ -63,9 +68,12 @@ struct ServerState final : public LiveSettings {
   void SetPassword(const std::string& password) override {
     clients.users.SetDefaultPassword(password);
   }
+  void SetTrackedKeys(size_t keys) override { clients.tracking.SetMaxKeys(keys); }
   void SetAccess(const ServerOptions& wanted) override;
   void SetSlowLog(const ServerOptions& wanted) override;
+  void SetDataLimit(uint64_t bytes) override { store->SetDataLimit(bytes); }
   void SetSync(Durability sync) override { store->SetSync(sync); }
+  absl::Status SetTls(const ServerOptions& wanted) override;
 
   Store* const store;
   const ServerOptions options;  // as they were at start; those that may change are in `live`
@@ -73,6 +81,7 @@ struct ServerState final : public LiveSettings {
   LiveOptions live;
   Configuration configuration;
   const std::function<void()> shut_down;
+  const std::shared_ptr<TlsContexts> tls;  // never null
   const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   LastSave last_save;
   std::atomic<bool> draining{false};  // the server stops: no new connections are accepted

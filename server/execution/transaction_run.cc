@@ -6,10 +6,12 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "server/clients/client_tracking.h"
 #include "server/execution/request_account.h"
 #include "server/execution/rights_check.h"
 #include "server/requests/command.h"
 #include "util/base/status.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
@@ -33,15 +35,18 @@ TransactionRun::Attempt::Attempt(CommandContext& context, const WriteOptions& op
       space(context.client.space),
       space_name(context.client.space_name),
       transaction(context.server.store, {.write = options, .max_bytes = kMaxBatchBytes}),
-      inner(&context.server, &context.client, replies, ContentsOf(&transaction)) {}
+      tracked(&context.server.clients.tracking),
+      inner(&context.server, &context.client, replies, ContentsOf(&transaction)) {
+  inner.set_tracked_write(&tracked);
+}
 
 void TransactionRun::Attempt::Undo() {
   inner.client.protocol = protocol;
   inner.client.UseNamespace(space, space_name);
 }
 
-TransactionRun::TransactionRun(ClientTransaction transaction)
-    : transaction_(std::move(transaction)), repeatable_(Repeatable()) {}
+TransactionRun::TransactionRun(ClientTransaction transaction, bool is_cached)
+    : transaction_(std::move(transaction)), is_cached_(is_cached), repeatable_(Repeatable()) {}
 
 bool TransactionRun::Repeatable() const {
   return std::all_of(
@@ -100,6 +105,7 @@ bool TransactionRun::Begin(CommandContext& context, const ExclusiveWrite* exclus
   options.exclusive_write = exclusive;
   replies_.Clear();
   executed_.clear();
+  if (is_cached_ && context.client.modes.tracking.on) RememberQueuedReads(context);
   attempt_ = std::make_unique<Attempt>(context, options, &replies_);
   const absl::StatusOr<bool> same = WatchedAreSame(context, &attempt_->transaction, options);
   if (same.ok() && *same) {
@@ -109,6 +115,21 @@ bool TransactionRun::Begin(CommandContext& context, const ExclusiveWrite* exclus
   RespWriter reply = Answer(context);
   same.ok() ? reply.NullArray() : reply.Error(CommandContext::ErrorText(same.status()));
   return false;
+}
+
+void TransactionRun::RememberQueuedReads(CommandContext& context) const {
+  for (const QueuedRequest& request : transaction_.requests) {
+    RememberReads(&context.server.clients, &context.client, request.command(), request.arguments());
+  }
+}
+
+void TransactionRun::TellTrackers(CommandContext& context) {
+  KeyTracking& tracking = context.server.clients.tracking;
+  if (attempt_->inner.submitted()) attempt_->tracked.Tell(context.client.id);
+  // What was read was not noted before: in another database, or the transaction began to track.
+  const bool tracks = context.client.modes.tracking.on;
+  if (tracks && (attempt_->reads_elsewhere || !is_cached_))
+    tracking.InvalidateAllOf(context.client);
 }
 
 absl::StatusOr<bool> TransactionRun::WatchedAreSame(CommandContext& context,
@@ -166,8 +187,14 @@ bool TransactionRun::ExecuteOne() {
     const QueuedRequest& request = transaction_.requests[attempt.next];
     attempt.begin = replies_.size();
     attempt.nanos = 0;
-    if (!RefusedAtExec(attempt.inner, request.command(), request.arguments()))
+    attempt.reads_elsewhere =
+        attempt.reads_elsewhere || (is_cached_ && attempt.inner.space() != attempt.space &&
+                                    ReadsKeys(request.command(), request.arguments()));
+    if (!RefusedAtExec(attempt.inner, request.command(), request.arguments())) {
       request.command().handler(attempt.inner, request.arguments());
+      if (attempt.inner.server.clients.audit.on()) [[unlikely]]
+        NoteExecuted(attempt.inner, request.command(), request.arguments());
+    }
     attempt.stream = attempt.inner.TakeStream();
   }
   if (attempt.stream != nullptr) {
@@ -190,11 +217,15 @@ bool TransactionRun::ExecuteOne() {
 TransactionRun::Step TransactionRun::Commit(CommandContext& context) {
   Attempt& attempt = *attempt_;
   const absl::StatusOr<CommitResult> committed = attempt.transaction.Submit();
+  if (MayBeVisible(committed.status())) TellTrackers(context);
   if (!committed.ok()) attempt.Undo();
   if (absl::IsAborted(committed.status())) return Step::kConflict;
   if (attempt.inner.submitted()) context.Submitted();
   if (!committed.ok()) {
-    Answer(context).Error(CommandContext::ErrorText(committed.status()));
+    const std::string error = CommandContext::ErrorText(committed.status());
+    Answer(context).Error(IsStoreFull(committed.status())
+                              ? "EXECABORT Transaction discarded because of: " + error
+                              : error);
     return Step::kDone;
   }
   durable_after_ =

@@ -24,7 +24,8 @@ inline constexpr size_t kMaxExecReplyBytes = 1024u << 20;
 
 class TransactionRun final : public ReplyStream {
  public:
-  explicit TransactionRun(ClientTransaction transaction);
+  // `is_cached`: the client tracks keys and may keep what is read in a cache.
+  TransactionRun(ClientTransaction transaction, bool is_cached);
 
   // Returns whether it was done in this slice, and all was answered. Else nothing was: the rest is
   // Produce()'s.
@@ -48,6 +49,10 @@ class TransactionRun final : public ReplyStream {
                                       const WriteOptions& options);
   bool Repeatable() const;
   void Account(CommandContext& context) const;
+  // Notes, before the snapshot is taken, what a client that tracks is about to read.
+  void RememberQueuedReads(CommandContext& context) const;
+  // Tells those who track keys of what the attempt has written.
+  void TellTrackers(CommandContext& context);
   // Returns a writer of what takes the place of all replies.
   RespWriter Answer(CommandContext& context);
   // False: there is more.
@@ -55,6 +60,7 @@ class TransactionRun final : public ReplyStream {
   void ShowMemory(CommandContext& context) const;
 
   ClientTransaction transaction_;
+  const bool is_cached_;
   const bool repeatable_;
   int tries_ = 0;
   struct Executed {
@@ -76,6 +82,8 @@ class TransactionRun final : public ReplyStream {
     const NamespaceId space;
     const std::string space_name;
     Transaction transaction;
+    TrackedWrite tracked;
+    bool reads_elsewhere = false;  // in another database, keys that a tracker may keep
     CommandContext inner;
     size_t next = 0;  // request
     // The reply to that request, where it takes several slices.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
@@ -16,7 +18,6 @@ namespace varve {
 namespace {
 
 constexpr std::string_view kBasic = "basic ";
-constexpr std::string_view kAsk = "WWW-Authenticate: Basic realm=\"varve\", charset=\"UTF-8\"\r\n";
 
 bool IsSameName(std::string_view a, std::string_view b) {
   return absl::EqualsIgnoreCase(absl::string_view(a.data(), a.size()),
@@ -31,28 +32,50 @@ bool IsIpAddress(std::string_view host) {
          inet_pton(AF_INET6, text.c_str(), bytes) == 1;
 }
 
-// Returns whether the header names a user, with the right password, who may execute STATUS. A user
-// who takes any password is nobody in particular.
-bool IsReader(const ServerState& server, std::string_view authorization) {
+// Returns the user that the header names with the right password; null: it names none.
+UserPointer NamedUser(const UserTable& users, std::string_view authorization) {
   if (authorization.size() <= kBasic.size() ||
       !IsSameName(authorization.substr(0, kBasic.size()), kBasic))
-    return false;
+    return nullptr;
   std::string decoded;
-  if (!DecodeBase64(authorization.substr(kBasic.size()), &decoded)) return false;
+  if (!DecodeBase64(authorization.substr(kBasic.size()), &decoded)) return nullptr;
   const size_t colon = decoded.find(':');
-  if (colon == std::string::npos) return false;
+  if (colon == std::string::npos) return nullptr;
   const std::string_view name = std::string_view(decoded).substr(0, colon);
   const std::string_view password = std::string_view(decoded).substr(colon + 1);
-  const UserTable& users = server.clients.users;
-  const UserPointer user = users.LogIn(name.empty() ? "default" : name, password);
-  if (user == nullptr || user->nopass) return false;
-  const Command* const status = FindCommand("status");
-  VARVE_ASSERT(status != nullptr);
-  const std::string_view request[] = {"status"};
-  return !FindDenial(users.catalog(), *user, *status, request, Place(), CheckPlace::kNo);
+  return users.LogIn(name.empty() ? "default" : name, password);
+}
+
+// Returns whether the user's limits let it work from the peer's address.
+bool MayCome(const User& user, const HttpPeer& peer) {
+  return RefusalByLimits(user.limits, user.name, peer.address, std::time(nullptr)).empty();
+}
+
+// Returns the user that the peer's certificate names; null: it names none that is on.
+UserPointer CertifiedUser(const UserTable& users, const HttpPeer& peer) {
+  for (const std::string& name : peer.user_names) {
+    if (UserPointer user = users.Find(name); user != nullptr && user->on) return user;
+  }
+  return nullptr;
 }
 
 }  // namespace
+
+bool MayExecute(const UserTable& users, const User* user, Arguments request) {
+  if (user == nullptr) return false;
+  const Command* const command = FindCommand(request[0]);
+  VARVE_ASSERT(command != nullptr);
+  return !FindDenial(users.catalog(), *user, *command, request, Place(), CheckPlace::kNo);
+}
+
+bool MayReadAllKeys(const User* user) {
+  if (user == nullptr) return false;
+  const auto reads_all = [](const Selector& selector) {
+    return selector.all_places() && AllowsEveryKey(selector, kMayRead);
+  };
+  return reads_all(user->root) ||
+         std::any_of(user->selectors.begin(), user->selectors.end(), reads_all);
+}
 
 bool IsOwnHost(std::string_view host, const std::vector<std::string>& hosts) {
   return IsSameName(host, "localhost") || IsIpAddress(host) ||
@@ -60,31 +83,38 @@ bool IsOwnHost(std::string_view host, const std::vector<std::string>& hosts) {
                      [&](const std::string& own) { return IsSameName(own, host); });
 }
 
-std::optional<HttpReply> RefusalOf(ServerState& server, const HttpRequest& request,
-                                   const HttpPeer& peer) {
-  if (peer.is_loopback) return std::nullopt;
-  if (request.authorization.empty() && !server.clients.users.login_needed()) {
-    return HttpReply{.status = 403,
-                     .body =
-                         "This page takes a password where it is asked for from another "
-                         "machine, and the server has none: set one (requirepass).\n"};
+HttpReader ReaderOf(ServerState& server, const HttpRequest& request, const HttpPeer& peer) {
+  const UserTable& users = server.clients.users;
+  const auto refuse = [](int status, std::string_view why, std::string_view headers = {}) {
+    return HttpReader{
+        .refusal = HttpReply{.status = status, .body = std::string(why), .more_headers = headers}};
+  };
+  const std::string_view status[] = {"status"};
+  const auto may_read = [&](const User& user) {
+    return peer.is_loopback || (MayCome(user, peer) && MayExecute(users, &user, status));
+  };
+  if (request.authorization.empty()) {
+    UserPointer certified = CertifiedUser(users, peer);
+    if (certified != nullptr && may_read(*certified)) return {.user = std::move(certified)};
+    if (peer.is_loopback) return {.user = users.login_needed() ? nullptr : users.Default()};
+    if (users.login_needed()) return refuse(401, "This page takes a password.\n", kAskForUser);
+    return refuse(403,
+                  "This page takes a password where it is asked for from another machine, and the "
+                  "server has none: set one (requirepass).\n");
   }
-  if (request.authorization.empty())
-    return HttpReply{.status = 401, .body = "This page takes a password.\n", .more_headers = kAsk};
   const auto now = std::chrono::steady_clock::now();
   if (server.clients.login_guard.Delay(peer.address, now).count() > 0) {
-    return HttpReply{.status = 429,
-                     .body = "Too many wrong passwords came from this address.\n",
-                     .more_headers = "Retry-After: 1\r\n"};
+    return refuse(429, "Too many wrong passwords came from this address.\n", "Retry-After: 1\r\n");
   }
-  if (IsReader(server, request.authorization)) return std::nullopt;
+  UserPointer user = NamedUser(users, request.authorization);
+  // A user who takes any password is nobody in particular to another machine.
+  if (user != nullptr && (peer.is_loopback || !user->nopass) && may_read(*user))
+    return {.user = std::move(user)};
   server.statistics.failed_logins.fetch_add(1, std::memory_order_relaxed);
   if (server.clients.login_guard.Failed(peer.address, now) != LoginGuard::Report::kNothing)
     spdlog::warn("A client at {} gave a wrong password over HTTP", peer.address);
-  return HttpReply{
-      .status = 401,
-      .body = "The user or the password is wrong, or the user may not execute STATUS.\n",
-      .more_headers = kAsk};
+  return refuse(401, "The user or the password is wrong, or the user may not execute STATUS.\n",
+                kAskForUser);
 }
 
 }  // namespace varve

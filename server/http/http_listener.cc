@@ -31,6 +31,8 @@ std::string_view ReasonOf(int status) {
   switch (status) {
     case 200:
       return "OK";
+    case 303:
+      return "See Other";
     case 400:
       return "Bad Request";
     case 401:
@@ -111,11 +113,10 @@ std::string HttpReplyText(const HttpReply& reply, bool head_only, bool keep_aliv
   std::string text = fmt::format(
       "HTTP/1.1 {} {}\r\nDate: {:%a, %d %b %Y %H:%M:%S} GMT\r\nContent-Type: {}\r\n"
       "Content-Length: {}\r\nConnection: {}\r\nCache-Control: no-store\r\n"
-      "Content-Security-Policy: default-src 'none'; base-uri 'none'; form-action 'none'; "
-      "frame-ancestors 'none'\r\nX-Content-Type-Options: nosniff\r\n"
+      "Content-Security-Policy: {}\r\nX-Content-Type-Options: nosniff\r\n"
       "Referrer-Policy: no-referrer\r\n{}\r\n",
       reply.status, ReasonOf(reply.status), fmt::gmtime(std::time(nullptr)), reply.content_type,
-      reply.body.size(), keep_alive ? "keep-alive" : "close", reply.more_headers);
+      reply.body.size(), keep_alive ? "keep-alive" : "close", reply.policy, reply.more_headers);
   if (!head_only) text += reply.body;
   return text;
 }
@@ -258,10 +259,12 @@ void HttpListener::Welcome(int descriptor, HttpPeer peer, Time now) {
   VARVE_ASSERT(connections_.size() < kMaxConnections);
   const int on = 1;
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  connections_.push_back({.descriptor = descriptor,
-                          .peer = std::move(peer),
-                          .last_head = now,
-                          .deadline = now + kHeadTime});
+  connections_.push_back(
+      {.descriptor = descriptor,
+       .peer = std::move(peer),
+       .last_head = now,
+       .deadline = now + kHeadTime,
+       .stage = tls_ != nullptr && tls_->Get() != nullptr ? Stage::kArriving : Stage::kOpen});
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP;
   event.data.ptr = &connections_.back();
@@ -285,6 +288,8 @@ void HttpListener::CloseLate(Time now) {
 
 void HttpListener::Close(Connections::iterator connection) {
   VARVE_ASSERT(connection != connections_.end() && connection->descriptor >= 0);
+  if (connection->tls != nullptr && connection->stage == Stage::kOpen)
+    tls_->statistics().connections.fetch_sub(1, std::memory_order_relaxed);
   ::close(connection->descriptor);  // which leaves the epoll descriptor, too
   connections_.erase(connection);
 }
@@ -293,19 +298,72 @@ void HttpListener::Close(Connections::iterator connection) {
 
 bool HttpListener::Serve(Connection* connection, uint32_t events, Time now) {
   if ((events & (EPOLLERR | EPOLLHUP)) != 0) return false;
+  if (connection->stage == Stage::kArriving) return Arrive(connection, now);
+  if (connection->stage == Stage::kHandshake) return ShakeHands(connection, now);
   // While a reply waits, nothing more is read.
   if (!connection->output.empty()) return Send(connection, now) && AnswerRequests(connection, now);
   return Receive(connection, now);
 }
 
-bool HttpListener::Receive(Connection* connection, Time now) {
-  char bytes[kReceiveBytes];
-  const bool is_first = connection->input.empty();
-  const ssize_t got = ::recv(connection->descriptor, bytes, sizeof(bytes), 0);
+bool HttpListener::Arrive(Connection* connection, Time now) {
+  const TlsConnection::Beginning beginning = TlsConnection::LookAtBeginning(connection->descriptor);
+  if (beginning == TlsConnection::Beginning::kNone) return true;
+  const std::shared_ptr<const TlsContext> context = tls_->Get();
+  if (beginning == TlsConnection::Beginning::kTls && context != nullptr) {
+    absl::StatusOr<std::unique_ptr<TlsConnection>> tls =
+        TlsConnection::Accept(context, connection->descriptor);
+    if (!tls.ok()) return false;
+    connection->tls = *std::move(tls);
+    connection->stage = Stage::kHandshake;
+    return ShakeHands(connection, now);
+  }
+  connection->stage = Stage::kOpen;
+  if (tls_->mode() != TlsMode::kRequired) return Receive(connection, now);
+  Refuse(connection, 400, "This port speaks TLS.");
+  connection->deadline = now + kReplyTime;
+  return Send(connection, now);
+}
+
+bool HttpListener::ShakeHands(Connection* connection, Time now) {
+  VARVE_ASSERT(connection->tls != nullptr);
+  switch (connection->tls->ShakeHands()) {
+    case TlsConnection::Handshake::kWantsInput:
+      return Watch(connection, /*output=*/false);
+    case TlsConnection::Handshake::kWantsOutput:
+      return Watch(connection, /*output=*/true);
+    case TlsConnection::Handshake::kFailed:
+      tls_->NoteFailure(connection->peer.address, connection->tls->error());
+      return false;
+    case TlsConnection::Handshake::kDone:
+      break;
+  }
+  connection->stage = Stage::kOpen;
+  connection->peer.user_names = connection->tls->UserNames();
+  tls_->NoteSuccess();
+  return Watch(connection, /*output=*/false) && Receive(connection, now);
+}
+
+bool HttpListener::ReceiveBytes(Connection* connection, std::string* bytes) {
+  char scratch[kReceiveBytes];
+  if (connection->tls != nullptr) {
+    ByteBuffer plain;
+    const TlsConnection::Received result =
+        connection->tls->Receive(absl::MakeSpan(scratch), &plain);
+    bytes->assign(plain.view());
+    return result == TlsConnection::Received::kMore || result == TlsConnection::Received::kEmpty;
+  }
+  const ssize_t got = ::recv(connection->descriptor, scratch, sizeof(scratch), 0);
   if (got < 0) return errno == EAGAIN || errno == EINTR;
-  if (got == 0) return false;
-  if (connection->was_refused) return true;
-  connection->input.append(bytes, static_cast<size_t>(got));
+  bytes->assign(scratch, static_cast<size_t>(got));
+  return got > 0;
+}
+
+bool HttpListener::Receive(Connection* connection, Time now) {
+  const bool is_first = connection->input.empty();
+  std::string bytes;
+  if (!ReceiveBytes(connection, &bytes)) return false;
+  if (bytes.empty() || connection->was_refused) return true;
+  connection->input += bytes;
   // The first head has its time from the connection's beginning.
   if (is_first) connection->deadline = std::min(connection->deadline, now + kHeadTime);
   return AnswerRequests(connection, now);
@@ -318,13 +376,7 @@ bool HttpListener::AnswerRequests(Connection* connection, Time now) {
     if (parsed.result == HttpParse::Result::kIncomplete) return true;
     connection->last_head = now;
     if (parsed.result == HttpParse::Result::kRefused) {
-      connection->closes = connection->was_refused = true;
-      connection->input.clear();
-      connection->output =
-          HttpReplyText({.status = parsed.status,
-                         .body = fmt::format("{}\n", parsed.why),
-                         .more_headers = parsed.status == 405 ? "Allow: GET, HEAD\r\n" : ""},
-                        /*head_only=*/false, /*keep_alive=*/false);
+      Refuse(connection, parsed.status, parsed.why);
     } else {
       VARVE_ASSERT(parsed.size <= connection->input.size());
       connection->input.erase(0, parsed.size);
@@ -336,6 +388,15 @@ bool HttpListener::AnswerRequests(Connection* connection, Time now) {
   return true;
 }
 
+void HttpListener::Refuse(Connection* connection, int status, std::string_view why) {
+  connection->closes = connection->was_refused = true;
+  connection->input.clear();
+  connection->output = HttpReplyText({.status = status,
+                                      .body = fmt::format("{}\n", why),
+                                      .more_headers = status == 405 ? "Allow: GET, HEAD\r\n" : ""},
+                                     /*head_only=*/false, /*keep_alive=*/false);
+}
+
 void HttpListener::Answer(const HttpRequest& request, Connection* connection) {
   VARVE_ASSERT(connection->output.empty() && connection->sent == 0);
   connection->closes = !request.keep_alive;
@@ -343,30 +404,42 @@ void HttpListener::Answer(const HttpRequest& request, Connection* connection) {
                                      request.keep_alive);
 }
 
-bool HttpListener::Send(Connection* connection, Time now) {
+bool HttpListener::SendBytes(Connection* connection) {
   VARVE_ASSERT(connection->sent <= connection->output.size());
+  if (connection->tls != nullptr) {
+    const std::string_view left = std::string_view(connection->output).substr(connection->sent);
+    return connection->tls->Send(left, &connection->sent) != TlsConnection::Sent::kBroken;
+  }
   while (connection->sent < connection->output.size()) {
     const ssize_t sent =
         ::send(connection->descriptor, connection->output.data() + connection->sent,
                connection->output.size() - connection->sent, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno != EAGAIN) return false;
-    if (sent < 0) break;
+    if (sent < 0) return errno == EAGAIN;
     connection->sent += static_cast<size_t>(sent);
   }
+  return true;
+}
+
+bool HttpListener::Watch(Connection* connection, bool output) {
+  if (output == connection->watches_output) return true;
+  epoll_event event{};
+  event.events = output ? EPOLLOUT : EPOLLIN | EPOLLRDHUP;
+  event.data.ptr = connection;
+  connection->watches_output = output;
+  return ::epoll_ctl(epoll_, EPOLL_CTL_MOD, connection->descriptor, &event) == 0;
+}
+
+bool HttpListener::Send(Connection* connection, Time now) {
+  if (!SendBytes(connection)) return false;
   const bool waits = connection->sent < connection->output.size();
-  if (waits != connection->watches_output) {
-    epoll_event event{};
-    event.events = waits ? EPOLLOUT : EPOLLIN | EPOLLRDHUP;
-    event.data.ptr = connection;
-    if (::epoll_ctl(epoll_, EPOLL_CTL_MOD, connection->descriptor, &event) != 0) return false;
-    connection->watches_output = waits;
-  }
+  if (!Watch(connection, waits)) return false;
   if (waits) return true;
   connection->output.clear();
   connection->sent = 0;
   connection->deadline = now + (connection->input.empty() ? kIdleTime : kHeadTime);
   if (!connection->closes) return true;
+  if (connection->tls != nullptr) connection->tls->Close();
   ::shutdown(connection->descriptor, SHUT_WR);
   connection->deadline = now + kFarewellTime;
   return connection->was_refused;

@@ -1,6 +1,7 @@
 // The HTTP listener serves small pages to people and monitors, on a socket and a thread of its own
 // (varve-http), so that it answers while every I/O thread is busy or the disk hangs. What the pages
-// say is up to a handler, which the thread calls.
+// say is up to a handler, which the thread calls. Where TLS is in use, the first byte of a
+// connection tells it from plain text, and the same thread does the handshakes.
 //
 // A connection has 10 s for each head of a request, 10 s for taking a reply, and 60 s between
 // requests. There are at most 64 connections; one more takes the place of the one that has gone
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -21,19 +23,28 @@
 
 #include "absl/status/status.h"
 #include "server/http/http_parser.h"
+#include "server/tls/tls_connection.h"
+#include "server/tls/tls_contexts.h"
 
 namespace varve {
+
+// Lets a page load nothing and run nothing.
+inline constexpr std::string_view kClosedPolicy =
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 struct HttpReply {
   int status = 200;
   std::string_view content_type = "text/plain; charset=utf-8";
   std::string body;
-  std::string_view more_headers;  // whole lines, each with its end
+  std::string_view more_headers;            // whole lines, each with its end
+  std::string_view policy = kClosedPolicy;  // Content-Security-Policy
 };
 
 struct HttpPeer {
   std::string address;  // "10.0.0.5:40000", "[::1]:40000"
   bool is_loopback = false;
+  // By which the peer's certificate calls a user, see TlsConnection::UserNames().
+  std::vector<std::string> user_names;
 };
 
 class HttpListener {
@@ -49,7 +60,8 @@ class HttpListener {
     std::function<void()> tick;  // about once a second
   };
 
-  HttpListener() = default;
+  // `tls`: null where TLS is not spoken. It outlives the listener.
+  explicit HttpListener(TlsContexts* tls = nullptr) : tls_(tls) {}
   ~HttpListener() { Stop(); }
   HttpListener(const HttpListener&) = delete;
   HttpListener& operator=(const HttpListener&) = delete;
@@ -66,6 +78,7 @@ class HttpListener {
 
  private:
   using Time = std::chrono::steady_clock::time_point;
+  enum class Stage : uint8_t { kArriving, kHandshake, kOpen };
   struct Connection {
     int descriptor = -1;
     HttpPeer peer;
@@ -77,6 +90,8 @@ class HttpListener {
     bool closes = false;       // once the output is sent
     bool was_refused = false;  // what still comes is read and dropped, so that the reply arrives
     bool watches_output = false;
+    Stage stage = Stage::kOpen;
+    std::unique_ptr<TlsConnection> tls;  // null: plain text
   };
   using Connections = std::list<Connection>;
 
@@ -92,13 +107,24 @@ class HttpListener {
   void CloseStalest();
   // The functions that serve a connection return whether it stays.
   bool Serve(Connection* connection, uint32_t events, Time now);
+  // Decides by the first byte whether the connection speaks TLS.
+  bool Arrive(Connection* connection, Time now);
+  bool ShakeHands(Connection* connection, Time now);
   bool Receive(Connection* connection, Time now);
+  // Receives once; `*bytes` is empty where nothing came.
+  static bool ReceiveBytes(Connection* connection, std::string* bytes);
   bool AnswerRequests(Connection* connection, Time now);
   bool Send(Connection* connection, Time now);
+  // Sends what the socket takes of the output.
+  static bool SendBytes(Connection* connection);
+  bool Watch(Connection* connection, bool output);
+  // Makes a reply the output, behind which the connection closes.
+  static void Refuse(Connection* connection, int status, std::string_view why);
   void Answer(const HttpRequest& request, Connection* connection);
   void CloseLate(Time now);
   void Close(Connections::iterator connection);
 
+  TlsContexts* const tls_;
   Handlers handlers_;
   uint16_t port_ = 0;
   int socket_ = -1;

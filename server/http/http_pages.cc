@@ -1,17 +1,20 @@
 #include "server/http/http_pages.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
-#include <optional>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "fmt/format.h"
-#include "server/http/http_access.h"
+#include "server/http/front_page.h"
 #include "server/http/metrics_text.h"
 #include "server/http/redis_metrics.h"
 #include "server/http/varve_metrics.h"
+#include "server/status/client_documents.h"
 #include "server/status/server_health.h"
 #include "server/status/status_document.h"
+#include "server/status/survey_documents.h"
 #include "util/base/assert.h"
 
 namespace varve {
@@ -22,21 +25,24 @@ constexpr std::string_view kHtml = "text/html; charset=utf-8";
 constexpr std::string_view kReadyz = "/readyz";
 constexpr std::string_view kOpening = "The store is being opened.\n";
 
-constexpr std::string_view kFrontPage = R"(<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><title>Varve</title></head>
-<body>
-<h1>Varve</h1>
-<ul>
-<li><a href="/status.json">/status.json</a>: what the server does, and what limits it</li>
-<li><a href="/metrics">/metrics</a>: metrics for Prometheus</li>
-<li><a href="/metrics/redis">/metrics/redis</a>: the same as redis_exporter names them</li>
-<li><a href="/readyz?verbose">/readyz</a>: whether it is ready to serve</li>
-<li><a href="/livez?verbose">/livez</a>: whether the process works</li>
-</ul>
-</body>
-</html>
-)";
+constexpr std::chrono::seconds kBetweenMaps{1};
+
+// Returns what the page shows in the place of figures that only a user with `command` may see.
+StatusValue Hidden(std::string_view command) {
+  return StatusValue::Map().Set(
+      "hidden",
+      StatusValue::Text(fmt::format("This is shown to users who may execute {}.", command)));
+}
+
+// A browser that was asked for a user at /login gives the same user for the other pages.
+HttpReply LoginReply(const User* user) {
+  if (user == nullptr) {
+    return {.status = 401,
+            .body = "Give the name and the password of a user.\n",
+            .more_headers = kAskForUser};
+  }
+  return {.status = 303, .body = "You are known: see /.\n", .more_headers = "Location: /\r\n"};
+}
 
 // The pieces of a list with commas, without blanks around them.
 std::vector<std::string> PiecesOf(std::string_view list) {
@@ -105,7 +111,9 @@ void HttpPages::ServeFor(ServerState* server) {
 
 void HttpPages::Tick() {
   ServerState* const server = server_.load(std::memory_order_acquire);
-  if (server != nullptr) LookAtLoad(*server, server->store->Observe());
+  if (server == nullptr) return;
+  const StoreObservation seen = server->store->Observe();
+  history_.Add(*server, seen, LookAtLoad(*server, seen));
 }
 
 HttpReply HttpPages::Answer(const HttpRequest& request, const HttpPeer& peer) {
@@ -125,17 +133,67 @@ HttpReply HttpPages::Answer(const HttpRequest& request, const HttpPeer& peer) {
         request);
   }
   if (server == nullptr) return {.status = 503, .body = std::string(kOpening)};
-  if (std::optional<HttpReply> refusal = RefusalOf(*server, request, peer)) return *refusal;
-  return Page(*server, request);
+  HttpReader reader = ReaderOf(*server, request, peer);
+  if (reader.refusal.has_value()) return *std::move(reader.refusal);
+  return Page(*server, request, reader.user.get());
 }
 
-HttpReply HttpPages::Page(ServerState& server, const HttpRequest& request) const {
-  if (request.path == "/") return {.content_type = kHtml, .body = std::string(kFrontPage)};
-  if (request.path == "/metrics" || request.path == "/metrics/redis")
-    return Metrics(server, request);
-  if (request.path == "/status.json")
-    return {.content_type = kJson, .body = StatusJson(StatusDocument(server)) + "\n"};
-  return {.status = 404, .body = "There is no such page; / lists them.\n"};
+HttpReply HttpPages::Page(ServerState& server, const HttpRequest& request, const User* user) {
+  const auto json = [](const StatusValue& document) {
+    return HttpReply{.content_type = kJson, .body = StatusJson(document) + "\n"};
+  };
+  const auto may_execute = [&](std::initializer_list<std::string_view> command) {
+    return MayExecute(server.clients.users, user, {command.begin(), command.size()});
+  };
+  const std::string& path = request.path;
+  if (path == "/") {
+    const FrontPage& page = TheFrontPage();
+    return {.content_type = kHtml, .body = std::string(page.html), .policy = page.policy};
+  }
+  if (path == "/login") return LoginReply(user);
+  if (path == "/metrics" || path == "/metrics/redis") return Metrics(server, request);
+  if (path == "/status.json") return Status(server, request);
+  if (path == "/tree.json") {
+    const SurveyedStore* const survey = SurveyOf(server.store);
+    return json(
+        TreeDocument(survey == nullptr ? TreeSurvey() : survey->SurveyTree(kMostShownSegments),
+                     MayReadAllKeys(user)));
+  }
+  if (path == "/keys.json") return json(KeysDocument(Keys(server), MayReadAllKeys(user)));
+  if (path == "/clients.json") {
+    return json(may_execute({"client", "list"}) ? ClientsDocument(server) : Hidden("CLIENT LIST"));
+  }
+  if (path == "/slowlog.json") {
+    return json(may_execute({"slowlog", "get"}) ? SlowLogDocument(server) : Hidden("SLOWLOG GET"));
+  }
+  return {.status = 404, .body = "There is no such page; docs/metrics.md lists them.\n"};
+}
+
+HttpReply HttpPages::Status(ServerState& server, const HttpRequest& request) const {
+  std::string body = StatusJson(StatusDocument(server));
+  for (const auto& [name, value] : request.query) {
+    if (name != "series") continue;
+    uint64_t since = 0;
+    if (!value.empty() && !absl::SimpleAtoi(absl::string_view(value), &since))
+      return {.status = 400, .body = "series takes the number of the first sample.\n"};
+    VARVE_ASSERT(body.ends_with('}'));
+    body.pop_back();
+    body += ",\"history\":";
+    history_.WriteJson(since, &body);
+    body += '}';
+    break;
+  }
+  return {.content_type = kJson, .body = body + "\n"};
+}
+
+const KeyMap& HttpPages::Keys(const ServerState& server) {
+  const Time now = std::chrono::steady_clock::now();
+  if (keys_at_ == Time() || now - keys_at_ >= kBetweenMaps) {
+    if (SurveyedStore* const survey = SurveyOf(server.store))
+      keys_ = survey->MapKeys(kMostShownGroups);
+    keys_at_ = now;
+  }
+  return keys_;
 }
 
 HttpReply HttpPages::Metrics(ServerState& server, const HttpRequest& request) const {

@@ -1,18 +1,25 @@
 // The pages that the server serves over HTTP: what each path answers. While the store is being
 // opened there is no server yet, and the pages say so.
 //
+// The pages that the web page reads are made for the reader: key names are for a user who may read
+// all keys, clients and slow log for one who may execute the commands that show them.
+//
 // Thread-safety: Answer() and Tick() run on the listener's thread; ServeFor() is called once, on
 // any thread.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "server/execution/server_state.h"
+#include "server/http/history.h"
+#include "server/http/http_access.h"
 #include "server/http/http_listener.h"
 #include "type/server_options.h"
+#include "varve/store_survey.h"
 
 namespace varve {
 
@@ -29,12 +36,20 @@ class HttpPages {
   void Tick();
 
  private:
-  HttpReply Page(ServerState& server, const HttpRequest& request) const;
+  using Time = std::chrono::steady_clock::time_point;
+
+  HttpReply Page(ServerState& server, const HttpRequest& request, const User* user);
   HttpReply Metrics(ServerState& server, const HttpRequest& request) const;
+  HttpReply Status(ServerState& server, const HttpRequest& request) const;
+  // Returns the map of the keys, which is made at most once a second.
+  const KeyMap& Keys(const ServerState& server);
 
   const std::vector<std::string> hosts_;
   const std::vector<std::string> prefixes_;
   std::atomic<ServerState*> server_{nullptr};
+  History history_;
+  KeyMap keys_;
+  Time keys_at_{};
 };
 
 }  // namespace varve

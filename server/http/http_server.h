@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "server/config/settings.h"
@@ -17,6 +18,10 @@ namespace varve {
 
 class HttpServer {
  public:
+  // `tls`: the contexts that the listener shares with other ports; null: it speaks no TLS.
+  explicit HttpServer(std::shared_ptr<TlsContexts> tls = nullptr)
+      : tls_(std::move(tls)), listener_(tls_.get()) {}
+
   // Serves as the settings say, or not at all. The error says why the port can't be had, if
   // http-port was given; where only its default is taken, the server logs a warning and goes on.
   [[nodiscard]] absl::Status Start(const ServerConfig& config);
@@ -29,6 +34,7 @@ class HttpServer {
   uint16_t port() const { return listener_.port(); }
 
  private:
+  const std::shared_ptr<TlsContexts> tls_;
   std::unique_ptr<HttpPages> pages_;  // null: it does not serve
   HttpListener listener_;             // whose thread ends before the pages go
 };

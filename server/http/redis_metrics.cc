@@ -12,6 +12,7 @@
 #include "server/commands/command_table.h"
 #include "server/commands/server_info.h"
 #include "server/statistics/process_memory.h"
+#include "server/status/status_document.h"
 #include "util/base/assert.h"
 
 namespace varve {
@@ -44,8 +45,8 @@ void WriteClients(const ServerState& server, MetricsText* text) {
   const ServerStatistics& statistics = server.statistics;
   text->Only("redis_connected_clients", Type::kGauge, "", "Open connections.",
              server.clients.connected.load());
-  text->Only("redis_blocked_clients", Type::kGauge, "", "Clients in blocking commands.",
-             uint64_t{0});
+  text->Only("redis_blocked_clients", Type::kGauge, "", "Clients that CLIENT PAUSE lets wait.",
+             uint64_t{server.clients.pause.waiting()});
   text->Only("redis_max_clients", Type::kGauge, "", "The most connections that are served.",
              uint64_t{server.live.max_clients.load()});
   text->Only("redis_connections_received", Type::kCounter, "", "Connections that came.",
@@ -64,15 +65,15 @@ void WriteClients(const ServerState& server, MetricsText* text) {
              uint64_t{server.clients.pubsub.Count(PubSub::Kind::kPattern)});
 }
 
-void WriteProcess(MetricsText* text) {
+void WriteProcess(const ServerState& server, MetricsText* text) {
   const ProcessMemory memory = ReadProcessMemory();
   text->Only("redis_memory_used_bytes", Type::kGauge, "bytes", "Resident memory.", memory.resident);
   text->Only("redis_memory_used_rss_bytes", Type::kGauge, "bytes", "Resident memory.",
              memory.resident);
   text->Only("redis_memory_used_peak_bytes", Type::kGauge, "bytes", "The most resident memory.",
              memory.peak);
-  text->Only("redis_memory_max_bytes", Type::kGauge, "bytes", "maxmemory; 0: no limit.",
-             uint64_t{0});
+  text->Only("redis_memory_max_bytes", Type::kGauge, "bytes",
+             "maxmemory, of keys and values; 0: no limit.", uint64_t{server.live.max_memory});
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const auto seconds = [](const timeval& time) {
@@ -110,28 +111,37 @@ void WriteCommands(const ServerState& server, MetricsText* text) {
     text->Sample({{"err", code}}, count);
 }
 
+void WriteDatabases(const ServerState& server, const StoreObservation& seen, MetricsText* text) {
+  std::vector<NamespaceEstimate> databases(static_cast<size_t>(server.options.databases));
+  for (const NamespaceEstimate& space : seen.namespaces) {
+    if (space.id < databases.size()) databases[space.id] = space;
+  }
+  const auto each = [&](auto value) {
+    for (size_t db = 0; db < databases.size(); ++db)
+      text->Sample({{"db", fmt::format("db{}", db)}}, value(databases[db]));
+  };
+  text->Family("redis_db_keys", Type::kGauge, "", "About how many keys a database holds.");
+  each([](const NamespaceEstimate& space) { return space.keys; });
+  text->Family("redis_db_keys_expiring", Type::kGauge, "", "About how many of these keys expire.");
+  each([](const NamespaceEstimate& space) { return space.expiring; });
+  text->Family("redis_db_avg_ttl_seconds", Type::kGauge, "seconds",
+               "About how long these keys have left on average.");
+  const uint64_t now = server.store->NowMillis();
+  each([now](const NamespaceEstimate& space) {
+    return static_cast<double>(std::max(space.mean_expiry_ms, now) - now) / 1e3;
+  });
+}
+
 void WriteKeys(const ServerState& server, const StoreObservation& seen, MetricsText* text) {
   text->Only("redis_keyspace_hits", Type::kCounter, "", "Keys asked for and found.",
              server.statistics.KeyspaceHits());
   text->Only("redis_keyspace_misses", Type::kCounter, "", "Keys asked for and missing.",
              server.statistics.KeyspaceMisses());
-  const auto expired = std::find_if(seen.figures.begin(), seen.figures.end(),
-                                    [](const auto& f) { return f.first == "expired_keys"; });
   text->Only("redis_expired_keys", Type::kCounter, "", "Keys removed as their time was over.",
-             expired == seen.figures.end() ? uint64_t{0} : expired->second);
+             FigureOf(seen, "expired_keys"));
   text->Only("redis_evicted_keys", Type::kCounter, "", "Keys removed for lack of memory: none.",
              uint64_t{0});
-  std::vector<uint64_t> keys(static_cast<size_t>(server.options.databases), 0);
-  for (const NamespaceEstimate& space : seen.namespaces) {
-    if (space.id < keys.size()) keys[space.id] = space.keys;
-  }
-  text->Family("redis_db_keys", Type::kGauge, "", "About how many keys a database holds.");
-  for (size_t db = 0; db < keys.size(); ++db)
-    text->Sample({{"db", fmt::format("db{}", db)}}, keys[db]);
-  text->Family("redis_db_keys_expiring", Type::kGauge, "",
-               "Keys with an expiry, which are not counted.");
-  for (size_t db = 0; db < keys.size(); ++db)
-    text->Sample({{"db", fmt::format("db{}", db)}}, uint64_t{0});
+  WriteDatabases(server, seen, text);
   const uint64_t saved = server.last_save.changes;
   text->Only("redis_rdb_changes_since_last_save", Type::kGauge, "", "Writes since a SAVE.",
              std::max(server.store->ChangeCount(), saved) - saved);
@@ -146,7 +156,7 @@ void WriteRedisMetrics(ServerState& server, MetricsText* text) {
   const StoreObservation seen = server.store->Observe();
   WriteServer(server, text);
   WriteClients(server, text);
-  WriteProcess(text);
+  WriteProcess(server, text);
   WriteCommands(server, text);
   WriteKeys(server, seen, text);
 }

@@ -11,6 +11,7 @@
 #include "server/statistics/process_memory.h"
 #include "server/status/server_health.h"
 #include "server/status/status_document.h"
+#include "server/tls/tls_contexts.h"
 #include "type/version.h"
 #include "util/base/assert.h"
 
@@ -19,8 +20,8 @@ namespace {
 
 using Type = MetricsText::Type;
 
-constexpr std::string_view kLimits[] = {"sync",    "flush", "merge",  "disk_full",
-                                        "clients", "cpu",   "nothing"};
+constexpr std::string_view kLimits[] = {"sync",      "flush",   "merge", "disk_full",
+                                        "maxmemory", "clients", "cpu",   "nothing"};
 constexpr std::string_view kMergeFigure = "compactions_";
 
 // A figure of the store as a metric.
@@ -144,12 +145,15 @@ void WriteClients(const ServerState& server, MetricsText* text) {
              statistics.bytes_out.load());
 }
 
-void WriteProcess(MetricsText* text) {
+void WriteProcess(const ServerState& server, MetricsText* text) {
   const ProcessMemory memory = ReadProcessMemory();
   text->Only("varve_memory_used_bytes", Type::kGauge, "bytes", "Resident memory of the process.",
              memory.resident);
   text->Only("varve_memory_used_peak_bytes", Type::kGauge, "bytes",
              "The most resident memory that the process had.", memory.peak);
+  text->Only("varve_max_data_bytes", Type::kGauge, "bytes",
+             "maxmemory, the most bytes of keys and values; 0: no limit.",
+             uint64_t{server.live.max_memory});
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const auto seconds = [](const timeval& time) {
@@ -200,13 +204,34 @@ void WriteCommands(const ServerState& server, MetricsText* text) {
              uint64_t{server.statistics.slow_log.size()});
 }
 
-void WriteStore(const StoreObservation& seen, MetricsText* text) {
+void WriteTls(const TlsContexts& tls, MetricsText* text) {
+  const TlsStatistics& counts = tls.statistics();
+  text->Only("varve_tls_connections", Type::kGauge, "", "Connections over TLS.",
+             counts.connections.load(std::memory_order_relaxed));
+  text->Only("varve_tls_handshakes", Type::kCounter, "", "TLS handshakes that were completed.",
+             counts.handshakes.load(std::memory_order_relaxed));
+  text->Only("varve_tls_handshake_failures", Type::kCounter, "",
+             "TLS handshakes that failed, or took more than ten seconds.",
+             counts.failures.load(std::memory_order_relaxed));
+  if (const std::shared_ptr<const TlsContext> context = tls.Get()) {
+    text->Only("varve_tls_certificate_expiry_timestamp_seconds", Type::kGauge, "seconds",
+               "When the certificate of the server expires, in seconds since 1970.",
+               static_cast<uint64_t>(std::max<int64_t>(context->expires_at(), 0)));
+  }
+}
+
+void WriteStore(const StoreObservation& seen, const StorePositions& positions, MetricsText* text) {
   for (const FigureMetric& metric : kFigures) {
     const auto found = std::find_if(seen.figures.begin(), seen.figures.end(),
                                     [&](const auto& f) { return f.first == metric.figure; });
     if (found != seen.figures.end())
       text->Only(metric.name, metric.type, metric.unit, metric.help, found->second);
   }
+  text->Only("varve_write_stall_seconds", Type::kCounter, "seconds",
+             "For how long writers were slowed down or waited for room, all of them together.",
+             static_cast<double>(positions.stall_nanos) / 1e9);
+  text->Only("varve_log_replay_bytes", Type::kGauge, "bytes",
+             "Operations of the log that the last start replayed.", positions.replayed_bytes);
   text->Family("varve_merges", Type::kCounter, "", "Merges by their reason.");
   for (const auto& [figure, value] : seen.figures) {
     if (figure.starts_with(kMergeFigure))
@@ -239,6 +264,10 @@ void WriteKeys(const ServerState& server, const StoreObservation& seen,
                "About how many bytes the keys and values of a namespace take.");
   for (const NamespaceEstimate& space : spaces)
     text->Sample({{"namespace", space.name}}, space.bytes);
+  text->Family("varve_namespace_keys_expiring", Type::kGauge, "",
+               "About how many of these keys expire.");
+  for (const NamespaceEstimate& space : spaces)
+    text->Sample({{"namespace", space.name}}, space.expiring);
   if (prefixes.empty()) return;
   text->Family("varve_prefix_bytes", Type::kGauge, "bytes",
                "About how many bytes of segments the keys with a prefix take.");
@@ -258,9 +287,10 @@ void WriteVarveMetrics(ServerState& server, const std::vector<std::string>& pref
   WriteBuild(server, text);
   WriteHealth(server, seen, text);
   WriteClients(server, text);
-  WriteProcess(text);
+  WriteProcess(server, text);
   WriteCommands(server, text);
-  WriteStore(seen, text);
+  WriteTls(*server.tls, text);
+  WriteStore(seen, PositionsOf(server), text);
   WriteKeys(server, seen, prefixes, text);
 }
 

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "util/base/assert.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {
@@ -27,10 +29,41 @@ void ClientSocket::NoteEvents(uint32_t epoll_events) {
   if (epoll_events & (EPOLLHUP | EPOLLERR)) reset_ = true;
 }
 
+TlsConnection::Beginning ClientSocket::LookAtBeginning() {
+  const TlsConnection::Beginning beginning = TlsConnection::LookAtBeginning(descriptor_);
+  if (beginning == TlsConnection::Beginning::kNone) readable_ = false;
+  return beginning;
+}
+
+absl::Status ClientSocket::BeginTls(std::shared_ptr<const TlsContext> context) {
+  VARVE_ASSERT(tls_ == nullptr);
+  VARVE_ASSIGN_OR_RETURN(tls_, TlsConnection::Accept(std::move(context), descriptor_));
+  return absl::OkStatus();
+}
+
+bool ClientSocket::ReceiveTls(ByteBuffer* input, size_t quota, absl::Span<char> scratch,
+                              size_t* received) {
+  for (size_t came = 0; came < quota;) {
+    const size_t before = input->size();
+    const TlsConnection::Received result = tls_->Receive(scratch, input);
+    came += input->size() - before;
+    *received += input->size() - before;
+    // The end of the stream may be behind the bytes of a short read.
+    if (result == TlsConnection::Received::kEmpty && !peer_closing_) readable_ = false;
+    if (result == TlsConnection::Received::kEnd) at_end_ = true;
+    if (result == TlsConnection::Received::kEnd || result == TlsConnection::Received::kBroken)
+      readable_ = false;
+    if (result == TlsConnection::Received::kBroken) return false;
+    if (!readable_ || input->size() == before) break;
+  }
+  return true;
+}
+
 bool ClientSocket::Receive(ByteBuffer* input, size_t missing, size_t quota,
                            absl::Span<char> scratch, size_t* received) {
   VARVE_ASSERT(!at_end_);
   VARVE_ASSERT(scratch.size() >= kFirstRead);
+  if (tls_ != nullptr) return ReceiveTls(input, quota, scratch, received);
   while (quota > 0) {
     // Room grows with what has arrived, never with what was announced.
     const bool little = input->size() < kFirstRead && input->room() < kFirstRead;
@@ -71,6 +104,13 @@ ClientSocket::Sent ClientSocket::Send(PendingReplies* replies, SequenceNumber du
                                       size_t* sent) {
   size_t left = replies->Releasable(durable);
   VARVE_ASSERT(left <= replies->size());
+  if (tls_ != nullptr) {
+    size_t gone = 0;
+    const Sent result = tls_->Send({replies->bytes().data(), left}, &gone);
+    replies->Consume(gone);
+    *sent += gone;
+    return result;
+  }
   while (left > 0) {
     const ssize_t bytes =
         ::send(descriptor_, replies->bytes().data(), left, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -85,7 +125,8 @@ ClientSocket::Sent ClientSocket::Send(PendingReplies* replies, SequenceNumber du
   return Sent::kAll;
 }
 
-void ClientSocket::ShutDown() {
+void ClientSocket::ShutDown(bool is_in_use) {
+  if (tls_ != nullptr && !is_in_use) tls_->Close();
   ::shutdown(descriptor_, SHUT_WR);
   // Unread bytes would turn the close into a reset, which can overtake the last reply.
   char ignored[kFirstRead];

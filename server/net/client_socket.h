@@ -1,14 +1,18 @@
-// The socket of one connection: what the kernel has said of it, receiving and sending.
+// The socket of one connection: what the kernel has said of it, receiving and sending, in plain
+// text or over TLS.
 //
-// Thread-safety: Send() may be called by the thread that has the connection's batch; all other
-// functions belong to the thread of the connection's loop. Nothing blocks.
+// Thread-safety: Send() and ShakeHands() may be called by the thread that has the connection's
+// batch or handshake; all other functions belong to the thread of the connection's loop. Nothing
+// blocks.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "absl/types/span.h"
 #include "server/clients/pending_replies.h"
+#include "server/tls/tls_connection.h"
 #include "util/resp/resp_buffer.h"
 #include "varve/types.h"
 
@@ -16,7 +20,7 @@ namespace varve {
 
 class ClientSocket {
  public:
-  enum class Sent : uint8_t { kAll, kWouldBlock, kBroken };
+  using Sent = TlsConnection::Sent;
 
   // Takes over a connected, non-blocking socket.
   explicit ClientSocket(int descriptor) : descriptor_(descriptor) {}
@@ -36,6 +40,20 @@ class ClientSocket {
 
   void NoteEvents(uint32_t epoll_events);
   void NoteFull() { writable_ = false; }
+  // The bytes that came, and the room that was there, until now are used; the next event tells of
+  // more.
+  void NoteUsed() { readable_ = writable_ = false; }
+  // There may be bytes and room that no event will tell of.
+  void NoteUnknown() { readable_ = writable_ = true; }
+
+  // Tells what the connection begins with, without taking it.
+  TlsConnection::Beginning LookAtBeginning();
+  // The connection is TLS from here on. ResourceExhausted: there is no memory.
+  [[nodiscard]] absl::Status BeginTls(std::shared_ptr<const TlsContext> context);
+  // Goes on with the handshake. Requires: BeginTls() was called.
+  [[nodiscard]] TlsConnection::Handshake ShakeHands() { return tls_->ShakeHands(); }
+  // Null: the connection is plain text.
+  const TlsConnection* tls() const { return tls_.get(); }
 
   // Receives up to `quota` bytes behind `*input`; `missing` bytes at least complete what is there.
   // A connection that sends little receives by way of `scratch`, so that it takes no more memory
@@ -46,11 +64,15 @@ class ClientSocket {
   // Sends the front of `*replies`, as far as it may leave once `durable` is durable.
   [[nodiscard]] Sent Send(PendingReplies* replies, SequenceNumber durable, size_t* sent);
 
-  // Announces the end of the replies and throws away what nobody will answer.
-  void ShutDown();
+  // Announces the end of the replies and throws away what nobody will answer. `is_in_use`: another
+  // thread sends or shakes hands meanwhile.
+  void ShutDown(bool is_in_use);
 
  private:
+  bool ReceiveTls(ByteBuffer* input, size_t quota, absl::Span<char> scratch, size_t* received);
+
   const int descriptor_;
+  std::unique_ptr<TlsConnection> tls_;
   bool readable_ = true;
   bool writable_ = true;
   bool peer_closing_ = false;

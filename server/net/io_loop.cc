@@ -107,9 +107,7 @@ void IoLoop::CollectInbox() {
   left_.mailed.clear();
 }
 
-void IoLoop::Adopt(int descriptor, std::string address, std::string local_address) {
-  inbox_.Leave({descriptor, std::move(address), std::move(local_address)});
-}
+void IoLoop::Adopt(LoopInbox::Connection connection) { inbox_.Leave(std::move(connection)); }
 
 void IoLoop::Complete(std::shared_ptr<Session> session) {
   inbox_.LeaveCompleted(std::move(session));
@@ -118,9 +116,7 @@ void IoLoop::Complete(std::shared_ptr<Session> session) {
 void IoLoop::NoteMail(std::shared_ptr<Session> session) { inbox_.LeaveMailed(std::move(session)); }
 
 void IoLoop::Welcome(LoopInbox::Connection connection) {
-  auto session =
-      std::make_shared<Session>(this, server_, connection.descriptor, std::move(connection.address),
-                                std::move(connection.local_address));
+  auto session = std::make_shared<Session>(this, server_, std::move(connection));
   epoll_event event{};
   event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
   event.data.ptr = session.get();
@@ -172,8 +168,9 @@ void IoLoop::ReleaseParked() {
   round_.clear();
 }
 
-void IoLoop::Hold(std::shared_ptr<Session> session, std::chrono::milliseconds delay) {
-  held_.push_back({std::chrono::steady_clock::now() + delay, session});
+void IoLoop::Hold(std::shared_ptr<Session> session, Session::Wait wait,
+                  std::chrono::milliseconds delay) {
+  held_.push_back({std::chrono::steady_clock::now() + delay, wait, session});
 }
 
 void IoLoop::ReleaseHeld(Time now) {
@@ -181,7 +178,7 @@ void IoLoop::ReleaseHeld(Time now) {
     if (held.until > now) return false;
     const std::shared_ptr<Session> session = held.session.lock();
     if (session == nullptr || session->closed()) return true;
-    session->Release();
+    session->Release(held.wait);
     Schedule(session.get());
     return true;
   });
@@ -220,6 +217,12 @@ void IoLoop::ExecuteBatches() {
 }
 
 bool IoLoop::IsPlacedHere(Session* session, bool writers_wait) {
+  // The arithmetic of a handshake takes longer than a round. Where the pool is full it waits for
+  // the next one.
+  if (session->ShakesHands()) {
+    (void)Dispatch(session, Placement::kPool);
+    return false;
+  }
   if (!session->ready()) return false;
   Placement placement = session->executor().Place(writers_wait);
   if (placement == Placement::kMaintenance) {
@@ -340,6 +343,7 @@ void IoLoop::FreeRemoved() {
 void IoLoop::VisitSessions() {
   seconds_.fetch_add(1, std::memory_order_relaxed);
   times_.CameRound(CoarseNow());
+  server_->clients.tracking.Tidy();
   VARVE_ASSERT(round_.empty());
   for (auto& [session, owner] : sessions_) round_.push_back(session);
   for (Session* session : round_) session->Visit();  // may close, and so remove, the session

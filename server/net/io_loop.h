@@ -46,7 +46,7 @@ class IoLoop {
   void Run();
 
   // Takes over a connected, non-blocking socket.
-  void Adopt(int descriptor, std::string address, std::string local_address);
+  void Adopt(LoopInbox::Connection connection);
   // The store's durable_sequence() or log_status() changed.
   void OnDurabilityChanged() { inbox_.NoteDurability(); }
   // A session's batch is back from the pool.
@@ -70,7 +70,7 @@ class IoLoop {
   void Park(std::shared_ptr<Session> session, SequenceNumber durable_after);
   void Remove(Session* session);
   // Calls Release() of the session after `delay` and lets it take part in a round.
-  void Hold(std::shared_ptr<Session> session, std::chrono::milliseconds delay);
+  void Hold(std::shared_ptr<Session> session, Session::Wait wait, std::chrono::milliseconds delay);
   // Returns whether the log had failed before this round began: what is read shows only what is
   // durable.
   bool log_failed() const { return log_failed_; }
@@ -90,6 +90,7 @@ class IoLoop {
   };
   struct Held {
     Time until;
+    Session::Wait wait;
     std::weak_ptr<Session> session;
   };
 

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {
@@ -39,29 +41,33 @@ bool IsLoopback(const asio::ip::address& address) {
 
 absl::Status Listener::Open(const ServerOptions& options) {
   const bool has_unix = !options.unix_socket.empty();
-  if (options.port != 0 || !has_unix) {
-    if (absl::Status status = OpenTcp(options); !status.ok()) return status;
+  if (options.port != 0 || (!has_unix && options.tls.port <= 0))
+    VARVE_RETURN_IF_ERROR(OpenTcp(options.bind, options.port, &tcp_, &port_));
+  if (options.tls.port != 0) {
+    const auto wanted = static_cast<uint16_t>(std::max(options.tls.port, 0));
+    VARVE_RETURN_IF_ERROR(OpenTcp(options.bind, wanted, &tls_, &tls_port_));
   }
   return has_unix ? OpenUnix(options) : absl::OkStatus();
 }
 
-absl::Status Listener::OpenTcp(const ServerOptions& options) {
-  const std::string where = fmt::format("{}:{}", options.bind, options.port);
+absl::Status Listener::OpenTcp(const std::string& host, uint16_t wanted_port,
+                               asio::ip::tcp::acceptor* acceptor, uint16_t* port) {
+  const std::string where = fmt::format("{}:{}", host, wanted_port);
   const auto failed = [&](std::string_view what, const asio::error_code& error) {
     return CannotListen(where, what, error.message());
   };
   asio::error_code error;
   const asio::ip::address address =
-      asio::ip::make_address(options.bind == "localhost" ? "127.0.0.1" : options.bind, error);
+      asio::ip::make_address(host == "localhost" ? "127.0.0.1" : host, error);
   if (error) return failed("--bind takes an IP address", error);
-  const asio::ip::tcp::endpoint endpoint(address, options.port);
-  if (tcp_.open(endpoint.protocol(), error); error) return failed("open", error);
-  if (tcp_.set_option(asio::socket_base::reuse_address(true), error); error)
+  const asio::ip::tcp::endpoint endpoint(address, wanted_port);
+  if (acceptor->open(endpoint.protocol(), error); error) return failed("open", error);
+  if (acceptor->set_option(asio::socket_base::reuse_address(true), error); error)
     return failed("reuse_address", error);
-  if (tcp_.bind(endpoint, error); error) return failed("bind", error);
-  if (tcp_.listen(asio::socket_base::max_listen_connections, error); error)
+  if (acceptor->bind(endpoint, error); error) return failed("bind", error);
+  if (acceptor->listen(asio::socket_base::max_listen_connections, error); error)
     return failed("listen", error);
-  port_ = tcp_.local_endpoint(error).port();
+  *port = acceptor->local_endpoint(error).port();
   return absl::OkStatus();
 }
 
@@ -113,7 +119,7 @@ Listener::Peer Listener::PeerOf(const asio::local::stream_protocol::socket&,
 }
 
 template <typename Acceptor>
-void Listener::Accept(Acceptor* acceptor, asio::steady_timer* retry) {
+void Listener::Accept(Acceptor* acceptor, asio::steady_timer* retry, bool tls_alone) {
   using Protocol = typename Acceptor::protocol_type;
   // The kernel tells the peer's address as it hands the connection over. Asked afterwards, it no
   // longer knows the address of a peer that has gone, and the wrong passwords of clients that do
@@ -121,22 +127,23 @@ void Listener::Accept(Acceptor* acceptor, asio::steady_timer* retry) {
   auto peer = std::make_shared<typename Protocol::endpoint>();
   typename Protocol::endpoint* const address = peer.get();
   acceptor->async_accept(
-      *address, [this, acceptor, retry, peer = std::move(peer)](const asio::error_code& failed,
-                                                                typename Protocol::socket socket) {
+      *address, [this, acceptor, retry, tls_alone, peer = std::move(peer)](
+                    const asio::error_code& failed, typename Protocol::socket socket) {
         if (failed == asio::error::operation_aborted || !acceptor->is_open()) return;
         if (failed) {
           spdlog::warn("A connection could not be accepted: {}", failed.message());
           retry->expires_after(kRetry);
-          return retry->async_wait([this, acceptor, retry](const asio::error_code& stopped) {
-            if (!stopped) Accept(acceptor, retry);
+          return retry->async_wait([this, acceptor, retry, tls_alone](const asio::error_code& end) {
+            if (!end) Accept(acceptor, retry, tls_alone);
           });
         }
         asio::error_code error;
         socket.non_blocking(true, error);
         Peer accepted = PeerOf(socket, *peer);
+        accepted.tls_alone = tls_alone;
         if (const int descriptor = socket.release(error); !error)
           on_accepted_(descriptor, std::move(accepted));
-        Accept(acceptor, retry);
+        Accept(acceptor, retry, tls_alone);
       });
 }
 
@@ -144,8 +151,9 @@ void Listener::Start(OnAccepted on_accepted) {
   VARVE_ASSERT(on_accepted_ == nullptr);
   on_accepted_ = std::move(on_accepted);
   asio::post(io_, [this] {
-    if (tcp_.is_open()) Accept(&tcp_, &tcp_retry_);
-    if (unix_.is_open()) Accept(&unix_, &unix_retry_);
+    if (tcp_.is_open()) Accept(&tcp_, &tcp_retry_, /*tls_alone=*/false);
+    if (tls_.is_open()) Accept(&tls_, &tls_retry_, /*tls_alone=*/true);
+    if (unix_.is_open()) Accept(&unix_, &unix_retry_, /*tls_alone=*/false);
   });
 }
 
@@ -154,8 +162,10 @@ void Listener::Close(std::function<void()> on_closed) {
     asio::error_code ignored;
     if (!unix_path_.empty()) ::unlink(unix_path_.c_str());
     tcp_.close(ignored);
+    tls_.close(ignored);
     unix_.close(ignored);
     tcp_retry_.cancel();
+    tls_retry_.cancel();
     unix_retry_.cancel();
     // Behind the handlers of what was closed, which look at this listener.
     asio::post(io_, on_closed);

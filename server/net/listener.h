@@ -1,5 +1,5 @@
-// The listener accepts connections on the TCP port, the Unix socket, or both. It works in an asio
-// loop that somebody else runs.
+// The listener accepts connections on the TCP port, the TCP port for TLS, and the Unix socket. It
+// works in an asio loop that somebody else runs.
 //
 // Thread-safety: Open() comes first, on one thread; Start() and Close() may be called on any. One
 // thread at a time runs the loop, and calls OnAccepted.
@@ -22,6 +22,7 @@ class Listener {
     std::string address;        // "10.0.0.5:40000", "[::1]:40000", or "path:0" of the Unix socket
     std::string local_address;  // the server's end of it
     bool tcp = true;
+    bool tls_alone = false;        // came to the port for TLS
     bool on_this_machine = false;  // came over the loopback interface or the Unix socket
   };
   // Takes over a connected, non-blocking descriptor.
@@ -39,24 +40,30 @@ class Listener {
 
   // 0: no TCP.
   uint16_t port() const { return port_; }
+  // 0: no port for TLS alone.
+  uint16_t tls_port() const { return tls_port_; }
 
  private:
-  absl::Status OpenTcp(const ServerOptions& options);
+  static absl::Status OpenTcp(const std::string& host, uint16_t wanted_port,
+                              asio::ip::tcp::acceptor* acceptor, uint16_t* port);
   absl::Status OpenUnix(const ServerOptions& options);
   template <typename Acceptor>
-  void Accept(Acceptor* acceptor, asio::steady_timer* retry);
+  void Accept(Acceptor* acceptor, asio::steady_timer* retry, bool tls_alone);
   Peer PeerOf(const asio::ip::tcp::socket& socket, const asio::ip::tcp::endpoint& peer) const;
   Peer PeerOf(const asio::local::stream_protocol::socket& socket,
               const asio::local::stream_protocol::endpoint& peer) const;
 
   asio::io_context& io_;
   asio::ip::tcp::acceptor tcp_{io_};
+  asio::ip::tcp::acceptor tls_{io_};
   asio::local::stream_protocol::acceptor unix_{io_};
   asio::steady_timer tcp_retry_{io_};
+  asio::steady_timer tls_retry_{io_};
   asio::steady_timer unix_retry_{io_};
   OnAccepted on_accepted_;
   std::string unix_path_;
   uint16_t port_ = 0;
+  uint16_t tls_port_ = 0;
 };
 
 // Returns whether a connection from there has not left the machine: 127.0.0.0/8, ::1, and the

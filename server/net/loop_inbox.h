@@ -15,6 +15,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "server/net/door.h"
 
 namespace varve {
 
@@ -26,6 +27,7 @@ class LoopInbox {
     int descriptor;  // connected, non-blocking
     std::string address;
     std::string local_address;
+    Door door;
   };
   struct Contents {
     std::vector<Connection> connections;

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "server/clients/client_login.h"
 #include "server/clients/client_modes.h"
 #include "server/commands/command_table.h"
 #include "server/net/io_loop.h"
+#include "server/tls/tls_contexts.h"
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
 #include "varve/store.h"
@@ -18,6 +21,7 @@ namespace {
 
 // Seconds for which a client that has closed its side is worked for.
 constexpr uint32_t kPatience = 10;
+constexpr std::chrono::seconds kHandshakeTime{10};
 constexpr uint32_t kIdle = 1;        // seconds after which a connection's buffers are given back
 constexpr int kSlicesOnWorker = 16;  // of one reply, before other clients get their slice
 
@@ -25,6 +29,11 @@ constexpr int kSlicesOnWorker = 16;  // of one reply, before other clients get t
 bool IsLegal(Session::State from, Session::State to) {
   using State = Session::State;
   switch (from) {
+    case State::kArriving:
+      return to == State::kHandshake || to == State::kReading || to == State::kFinishing ||
+             to == State::kClosed;
+    case State::kHandshake:
+      return to == State::kInFlight || to == State::kReading || to == State::kClosed;
     case State::kReading:
       return to == State::kReady || to == State::kFinishing || to == State::kClosed;
     case State::kReady:
@@ -34,7 +43,7 @@ bool IsLegal(Session::State from, Session::State to) {
       return to == State::kReading || to == State::kReady || to == State::kFinishing ||
              to == State::kClosed;
     case State::kInFlight:
-      return to == State::kReady || to == State::kClosedInFlight;
+      return to == State::kReady || to == State::kHandshake || to == State::kClosedInFlight;
     case State::kFinishing:
     case State::kClosedInFlight:
       return to == State::kClosed;
@@ -42,6 +51,34 @@ bool IsLegal(Session::State from, Session::State to) {
       return false;
   }
   return false;
+}
+
+// Returns the state of a session that neither is held nor in flight.
+Session::State RestingState(const RequestBatch& batch, const ClientState& client) {
+  if (!batch.empty()) return Session::State::kReady;
+  return client.close_after_reply ? Session::State::kFinishing : Session::State::kReading;
+}
+
+// Answers `reply`, behind which the connection closes.
+void TurnAway(std::string_view reply, PendingReplies* output, ClientState* client) {
+  output->bytes().Append(reply);
+  output->Mark(kNoSequence, 1);
+  client->close_after_reply = true;
+}
+
+// Returns whether the client has to give the password first.
+bool MustLogIn(const ClientState& client, const UserTable& users) {
+  return !client.authenticated && users.login_needed();
+}
+
+// Makes the client the first of these users that is there and on and whose limits allow it, if any.
+void LogInByCertificate(const std::vector<std::string>& names, const UserTable& users,
+                        ClientState* client) {
+  for (const std::string& name : names) {
+    UserPointer user = users.Find(name);
+    if (user == nullptr || !user->on) continue;
+    if (BecomeUser(client, std::move(user)).ok()) return;
+  }
 }
 
 }  // namespace
@@ -53,20 +90,19 @@ void Session::MoveTo(State next) {
   state_ = next;
 }
 
-Session::State Session::RestingState() const {
-  if (!batch_.empty()) return State::kReady;
-  return client_.close_after_reply ? State::kFinishing : State::kReading;
-}
-
-Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string address,
-                 std::string local_address)
-    : loop_(loop), server_(server), socket_(descriptor), executor_(server, &client_) {
+Session::Session(IoLoop* loop, ServerState* server, LoopInbox::Connection connection)
+    : loop_(loop),
+      server_(server),
+      door_(connection.door),
+      socket_(connection.descriptor),
+      state_(connection.door == Door() ? State::kReading : State::kArriving),
+      executor_(server, &client_) {
   client_.id = server->clients.next_id.fetch_add(1);
-  client_.address = std::move(address);
+  client_.address = std::move(connection.address);
   BecomeDefaultUser(&client_, server->clients.users);
   active_at_ = loop->seconds();
-  client_.link.local_address = std::move(local_address);
-  client_.link.descriptor = descriptor;
+  client_.link.local_address = std::move(connection.local_address);
+  client_.link.descriptor = connection.descriptor;
   client_.link.mailbox.Open(&server->live.message_limits, [this] {
     if (std::shared_ptr<Session> self = weak_from_this().lock()) loop_->NoteMail(std::move(self));
   });
@@ -79,7 +115,11 @@ Session::Session(IoLoop* loop, ServerState* server, int descriptor, std::string 
 Session::~Session() {
   server_->clients.registry.Remove(client_.id);
   LeaveModes(&server_->clients, &client_);
+  server_->clients.pause.NoteWaiting(&client_, false);
+  if (client_.link.is_target) server_->clients.tracking.EndTarget(client_);
   server_->clients.memory.Change(client_.link.memory, 0);
+  if (counted_as_tls_)
+    server_->tls->statistics().connections.fetch_sub(1, std::memory_order_relaxed);
   const auto connected = server_->clients.connected.fetch_sub(1);
   VARVE_ASSERT(connected > 0);
 }
@@ -88,26 +128,79 @@ void Session::HoldBack(std::chrono::milliseconds delay) {
   if (delay.count() == 0) return;
   VARVE_ASSERT(delay.count() > 0);
   MoveTo(State::kHeld);
-  loop_->Hold(shared_from_this(), delay);
+  loop_->Hold(shared_from_this(), Wait::kLogin, delay);
 }
 
-void Session::Release() {
+void Session::Release(Wait wait) {
+  if (wait == Wait::kPause) {
+    paused_ = awaits_release_ = false;
+    return;
+  }
   VARVE_ASSERT(state_ == State::kHeld);
-  MoveTo(RestingState());
+  MoveTo(RestingState(batch_, client_));
 }
 
 void Session::Close() {
   if (closed()) return;
   MoveTo(state_ == State::kInFlight ? State::kClosedInFlight : State::kClosed);
-  socket_.ShutDown();
+  socket_.ShutDown(/*is_in_use=*/state_ == State::kClosedInFlight);
   loop_->Remove(this);
+}
+
+// --- The beginning of a connection ---------------------------------------------------------------
+
+void Session::Arrive() {
+  const TlsConnection::Beginning beginning = socket_.LookAtBeginning();
+  if (beginning == TlsConnection::Beginning::kNone) return;
+  if (beginning == TlsConnection::Beginning::kTls && door_.tls) {
+    if (const std::shared_ptr<const TlsContext> context = server_->tls->Get()) {
+      if (!socket_.BeginTls(context).ok()) return Close();
+      return MoveTo(State::kHandshake);
+    }
+  }
+  if (door_.plain && !door_.verified_only) return MoveTo(State::kReading);
+  TurnAway(door_.plain ? kProtectedReply : kTlsNeededReply, &output_, &client_);
+  MoveTo(State::kFinishing);
+}
+
+bool Session::ShakesHands() const {
+  if (state_ != State::kHandshake) return false;
+  return worker_.handshake == TlsConnection::Handshake::kWantsOutput ? socket_.writable()
+                                                                     : socket_.readable();
+}
+
+void Session::OnHandshake() {
+  VARVE_ASSERT(state_ == State::kHandshake);
+  const TlsConnection& tls = *socket_.tls();
+  if (worker_.handshake == TlsConnection::Handshake::kFailed) {
+    server_->tls->NoteFailure(client_.address, tls.error());
+    return Close();
+  }
+  if (worker_.handshake != TlsConnection::Handshake::kDone) {
+    if (ShakesHands()) loop_->Schedule(this);
+    return;
+  }
+  MoveTo(State::kReading);
+  socket_.NoteUnknown();
+  active_at_ = loop_->seconds();
+  server_->tls->NoteSuccess();
+  counted_as_tls_ = true;
+  if (door_.verified_only && !tls.verified()) {
+    TurnAway(kProtectedReply, &output_, &client_);
+    MoveTo(State::kFinishing);
+  } else {
+    LogInByCertificate(tls.UserNames(), server_->clients.users, &client_);
+  }
+  loop_->Schedule(this);
 }
 
 // --- Receiving and parsing -----------------------------------------------------------------------
 
 void Session::ReadAndParse(bool draining) {
+  if (state_ == State::kArriving && socket_.readable() && !draining) Arrive();
   if (state_ != State::kReading || OutputFull()) return;
   VARVE_ASSERT(batch_.empty() && protocol_error_.empty());
+  TakeMail();  // before the replies to what follows
   if (needs_input_ && socket_.readable() && !draining && !socket_.at_end()) {
     size_t received = 0;
     const bool alive = socket_.Receive(&input_, parser_.missing(), server_->options.max_batch_bytes,
@@ -127,7 +220,7 @@ void Session::ReadAndParse(bool draining) {
 
 void Session::Parse() {
   // Before the login each request by itself, since the next may be the first that is allowed.
-  const bool must_log_in = MustLogIn();
+  const bool must_log_in = MustLogIn(client_, server_->clients.users);
   parser_.set_trusted(!must_log_in);
   parser_.set_max_bulk(server_->live.max_value_bytes);
   const size_t max_requests = must_log_in ? 1 : server_->options.max_batch_requests;
@@ -171,7 +264,8 @@ void Session::AddRequest(size_t first) {
   const Command* const command = is_as_before ? batch_.requests.back().command : FindCommand(name);
   batch_.requests.push_back({command, static_cast<uint32_t>(first), static_cast<uint32_t>(count)});
   if (command == nullptr) return;
-  batch_.refused = MustLogIn() && (command->flags & kBeforeLoginCommand) == 0;
+  batch_.refused =
+      MustLogIn(client_, server_->clients.users) && (command->flags & kBeforeLoginCommand) == 0;
   if (batch_.refused) return;
   batch_.tries_password = TriesPassword(*command, count);
   const uint32_t keys = KeyCount(*command, count);
@@ -197,6 +291,17 @@ void Session::OnExecuted() {
   VARVE_ASSERT(state_ == State::kReady);
   if (executor_.broken()) client_.close_after_reply = true;
   if (executor_.progress() == BatchExecutor::Progress::kDone) FinishBatch();
+  ShowPause();
+}
+
+void Session::ShowPause() {
+  paused_ = state_ == State::kReady && executor_.paused();
+  server_->clients.pause.NoteWaiting(&client_, paused_);
+  if (!paused_) return;
+  // A thread that changes the pause from here on sees that the session waits, and nudges it.
+  if (executor_.PauseChanged()) paused_ = false;
+  if (std::exchange(awaits_release_, true)) return;
+  loop_->Hold(shared_from_this(), Wait::kPause, server_->clients.pause.Left());
 }
 
 void Session::FinishBatch() {
@@ -210,7 +315,8 @@ void Session::FinishBatch() {
     client_.close_after_reply = true;
   }
   HoldBack(std::exchange(client_.penalty, std::chrono::milliseconds(0)));
-  if (state_ != State::kHeld && state_ != RestingState()) MoveTo(RestingState());
+  if (state_ != State::kHeld && state_ != RestingState(batch_, client_))
+    MoveTo(RestingState(batch_, client_));
   if (input_.empty()) input_.ShrinkAbove(server_->options.keep_buffer_bytes);
   ShowFigures();
 }
@@ -218,7 +324,7 @@ void Session::FinishBatch() {
 void Session::FailRound(std::string_view error) {
   if (closed()) return;
   // Among messages of others an error in the place of each would not say which were replies.
-  if (client_.Listens() || executor_.inside_reply() || executor_.continued() ||
+  if (client_.MayGetMessages() || executor_.inside_reply() || executor_.continued() ||
       !output_.FailBatch(error))
     Close();
 }
@@ -226,7 +332,7 @@ void Session::FailRound(std::string_view error) {
 void Session::FailWaiting(SequenceNumber durable, std::string_view error) {
   if (closed() || output_.NextDurableAfter(durable) == kNoSequence) return;
   // As in FailRound().
-  if (client_.Listens() || !output_.FailAbove(durable, error)) Close();
+  if (client_.MayGetMessages() || !output_.FailAbove(durable, error)) Close();
 }
 
 // --- Sending -------------------------------------------------------------------------------------
@@ -241,15 +347,18 @@ ClientSocket::Sent Session::Send(PendingReplies* replies, SequenceNumber durable
   return sent;
 }
 
-void Session::Flush(SequenceNumber durable) {
-  if (closed()) return;
-  // Messages of other connections go behind the replies, if no reply is under way.
+void Session::TakeMail() {
+  Mailbox& mailbox = client_.link.mailbox;
+  if (mailbox.empty() || executor_.replying() || OutputFull()) return;
   const bool may_answer = state_ == State::kReading || state_ == State::kReady ||
                           (state_ == State::kHeld && !client_.close_after_reply);
-  if (may_answer && !client_.link.mailbox.empty() && !executor_.inside_reply() && !OutputFull()) {
-    client_.link.mailbox.Take(&output_, client_.protocol,
-                              server_->live.unsent_max_bytes - output_.size());
-  }
+  if (may_answer)
+    mailbox.Take(&output_, client_.protocol, server_->live.unsent_max_bytes - output_.size());
+}
+
+void Session::Flush(SequenceNumber durable) {
+  if (closed()) return;
+  TakeMail();
   if (state_ == State::kHeld || (in_flight() && worker_.may_send) || output_.empty()) return;
   if (socket_.writable()) {
     const ClientSocket::Sent sent = Send(&output_, durable);
@@ -279,11 +388,19 @@ void Session::EndRound(bool draining) {
   if (socket_.reset()) return Close();
   if (state_ == State::kHeld) return;
   const bool at_end = (socket_.at_end() || draining) && needs_input_;
-  const bool finished = state_ == State::kFinishing || (state_ == State::kReading && at_end);
+  const bool is_new = state_ == State::kArriving || state_ == State::kHandshake;
+  const bool finished =
+      state_ == State::kFinishing || ((state_ == State::kReading || is_new) && at_end);
   if ((finished && output_.empty()) || Abandoned()) return Close();
   // Goes on when the client has taken its replies.
   if (OutputFull() || state_ == State::kFinishing) return executor_.Rest();
+  // A client that has gone does not wait for the end of the pause.
+  if (paused_ && !draining) return socket_.peer_closing() ? Close() : void();
   const bool has_mail = !client_.link.mailbox.empty() && output_.empty();
+  if (is_new) {
+    if (ShakesHands()) loop_->Schedule(this);
+    return;
+  }
   const bool may_receive = socket_.readable() && !socket_.at_end() && !draining;
   if (state_ == State::kReady || has_mail || !needs_input_ || may_receive) loop_->Schedule(this);
 }
@@ -291,15 +408,17 @@ void Session::EndRound(bool draining) {
 // --- Execution on a worker -----------------------------------------------------------------------
 
 void Session::Lend() {
-  VARVE_ASSERT(ready() && !batch_.empty());
+  VARVE_ASSERT(batch_.empty() ? ShakesHands() : ready());
   MoveTo(State::kInFlight);
+  if (batch_.empty()) return socket_.NoteUsed();
   worker_.may_send = output_.empty() && socket_.writable();
   worker_.log_had_failed = loop_->log_failed();
 }
 
 void Session::TakeBack() {
   VARVE_ASSERT(state_ == State::kInFlight || state_ == State::kClosedInFlight);
-  MoveTo(state_ == State::kInFlight ? State::kReady : State::kClosed);
+  if (state_ == State::kClosedInFlight) return MoveTo(State::kClosed);
+  MoveTo(batch_.empty() ? State::kHandshake : State::kReady);
 }
 
 bool Session::ExecuteSlice(bool is_first) {
@@ -324,10 +443,14 @@ bool Session::ExecuteSlice(bool is_first) {
   const SequenceNumber durable = server_->store->durable_sequence();
   worker_.broken = Send(&worker_.replies, durable) == ClientSocket::Sent::kBroken;
   return worker_.progress == BatchExecutor::Progress::kMore && worker_.replies.empty() &&
-         !worker_.broken && !executor_.slice_spent();
+         !worker_.broken && !executor_.slice_spent() && !executor_.paused();
 }
 
 void Session::ExecuteOnWorker() {
+  if (batch_.empty()) {
+    worker_.handshake = socket_.ShakeHands();
+    return loop_->Complete(shared_from_this());
+  }
   executor_.BeginReplies(&worker_.replies);
   worker_.broken = false;
   for (int slice = 0; slice < kSlicesOnWorker; ++slice) {
@@ -344,10 +467,12 @@ void Session::ExecuteOnWorker() {
 void Session::OnCompleted() {
   TakeBack();
   if (closed()) return;
+  if (state_ == State::kHandshake) return OnHandshake();
   output_.Take(&worker_.replies);
   worker_.replies.ShrinkAbove(server_->options.keep_buffer_bytes);
   if (worker_.broken) client_.close_after_reply = true;
   if (worker_.progress == BatchExecutor::Progress::kDone || worker_.broken) FinishBatch();
+  ShowPause();
   if (Abandoned()) return Close();
   CountMemory();
   loop_->Schedule(this);
@@ -368,6 +493,7 @@ void Session::OnMail() {
         client_.id, client_.address, client_.link.mailbox.bytes());
     return Close();
   }
+  paused_ = false;
   loop_->Schedule(this);
 }
 
@@ -408,8 +534,16 @@ bool Session::CloseOverdue() {
     return true;
   }
   const auto now = std::chrono::steady_clock::now();
+  const bool has_to_shake_hands =
+      state_ == State::kHandshake || (state_ == State::kArriving && !door_.plain);
+  if (has_to_shake_hands && now - client_.connected > kHandshakeTime) {
+    server_->tls->NoteFailure(client_.address, "the client is too slow");
+    Close();
+    return true;
+  }
   const std::chrono::seconds login_timeout = server_->live.login_timeout;
-  if (login_timeout.count() > 0 && MustLogIn() && now - client_.connected > login_timeout) {
+  if (login_timeout.count() > 0 && MustLogIn(client_, server_->clients.users) &&
+      now - client_.connected > login_timeout) {
     spdlog::debug("Client {} at {} has not given the password, its connection is closed",
                   client_.id, client_.address);
     Close();

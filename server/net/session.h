@@ -3,19 +3,26 @@
 // that it waits for is durable. Its BatchExecutor executes the batch, on the loop's thread or on a
 // worker. At most one batch exists at a time, so the order of replies needs no lock.
 //
+//   kArriving --first byte of plain text--> kReading
+//   kArriving --first byte of TLS--> kHandshake --done, on workers--> kReading
 //   kReading --parsed--> kReady --done--> kReading
 //   kReady --to a worker--> kInFlight --back--> kReady
 //   kReady --login delay--> kHeld --Release()--> kReading, kReady or kFinishing
 //   kReady, kReading --last reply written--> kFinishing
+//   kArriving, kReading --not served--> kFinishing
 //   every state --Close()--> kClosed, by way of kClosedInFlight while a worker has the batch
+//
+// A connection to a port without TLS begins in kReading. In kHandshake, workers do each step that
+// the peer's bytes allow: kHandshake --to a worker--> kInFlight --back--> kHandshake.
 //
 // Thread-safety: everything runs on the thread of the session's loop, except ExecuteOnWorker() and
 // LeaveOnWorker(). While the session is in flight, the loop's thread touches neither the batch, the
 // input, the executor nor worker_. The hand-over goes through the pool's queue or the round's
 // SharedWork, and back through IoLoop::Complete().
 //
-// Invariants: the batch is empty in kReading and kFinishing, and in no other open state but kHeld,
-// where its last request may just have been answered. Nothing is read while a batch is unfinished,
+// Invariants: the batch is empty in kArriving, kReading and kFinishing, in kHandshake and while a
+// worker has a handshake, and in no other open state but kHeld, where its last request may just
+// have been answered. Nothing is read while a batch is unfinished,
 // and no batch is begun or continued while more than --unsent-max-bytes of replies are unsent.
 #pragma once
 
@@ -31,6 +38,8 @@
 #include "server/execution/batch_executor.h"
 #include "server/execution/server_state.h"
 #include "server/net/client_socket.h"
+#include "server/net/door.h"
+#include "server/net/loop_inbox.h"
 #include "server/requests/request_batch.h"
 #include "util/resp/resp_buffer.h"
 #include "util/resp/resp_parser.h"
@@ -42,6 +51,8 @@ class IoLoop;
 class Session : public std::enable_shared_from_this<Session> {
  public:
   enum class State : uint8_t {
+    kArriving,        // nothing has come: the first byte tells TLS from plain text
+    kHandshake,       // the handshake waits for the peer, or for a worker
     kReading,         // has no batch: receives and parses
     kReady,           // a batch waits to be executed, or to go on
     kHeld,            // receives, executes and sends nothing until Release()
@@ -51,9 +62,12 @@ class Session : public std::enable_shared_from_this<Session> {
     kClosed,
   };
 
-  // Takes over a connected, non-blocking socket, which Clients::connected counts already.
-  Session(IoLoop* loop, ServerState* server, int descriptor, std::string address,
-          std::string local_address);
+  // The reasons why a session is in IoLoop::Hold(): the delay of a login, in kHeld, or the end of a
+  // pause of clients, in kReady.
+  enum class Wait : uint8_t { kLogin, kPause };
+
+  // Takes over the connection, which Clients::connected counts already.
+  Session(IoLoop* loop, ServerState* server, LoopInbox::Connection connection);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -61,8 +75,12 @@ class Session : public std::enable_shared_from_this<Session> {
   int descriptor() const { return socket_.descriptor(); }
   bool closed() const { return state_ == State::kClosed || state_ == State::kClosedInFlight; }
   bool in_flight() const { return state_ == State::kInFlight || state_ == State::kClosedInFlight; }
+  // Returns whether a worker can go on with the handshake now.
+  bool ShakesHands() const;
   // Returns whether the batch may be executed now.
-  bool ready() const { return state_ == State::kReady && !OutputFull(); }
+  bool ready() const {
+    return state_ == State::kReady && !OutputFull() && (!paused_ || server_->draining);
+  }
   // Returns whether LeaveOnWorker() should be called before the session is destroyed.
   bool LeavesSlowly() const;
 
@@ -86,16 +104,16 @@ class Session : public std::enable_shared_from_this<Session> {
   void EndRound(bool draining);
 
   // --- Between rounds ----------------------------------------------------------------------------
-  // From now on a worker may execute the batch, by ExecuteOnWorker(), until TakeBack() or
-  // OnCompleted().
+  // From now on a worker may execute the batch, or go on with the handshake, by
+  // ExecuteOnWorker(), until TakeBack() or OnCompleted().
   void Lend();
   void TakeBack();
-  // The batch came back from a worker.
+  // The batch, or the handshake, came back from a worker.
   void OnCompleted();
   // Something lies in the mailbox.
   void OnMail();
   // The time of IoLoop::Hold() is over.
-  void Release();
+  void Release(Wait wait);
   // Gives back memory that an idle connection does not need, and closes one that is idle or stalled
   // for too long. Called once a second.
   void Visit();
@@ -116,32 +134,39 @@ class Session : public std::enable_shared_from_this<Session> {
   struct WorkerPart {
     PendingReplies replies;
     BatchExecutor::Progress progress = BatchExecutor::Progress::kDone;
+    TlsConnection::Handshake handshake = TlsConnection::Handshake::kWantsInput;
     bool broken = false;          // the connection is to be closed
     bool may_send = false;        // no reply is before those of the batch
     bool log_had_failed = false;  // when the batch was handed over
   };
 
   void MoveTo(State next);
-  // Returns the state of a session that neither is held nor in flight.
-  State RestingState() const;
 
+  // Decides by the connection's first byte how it goes on.
+  void Arrive();
+  // A step of the handshake is done. Behind the last one the client is served, perhaps as the user
+  // that its certificate names.
+  void OnHandshake();
   void Parse();
   void AddRequest(size_t first);
-  // Returns whether the client has to give the password first.
-  bool MustLogIn() const { return !client_.authenticated && server_->clients.users.login_needed(); }
   // Receives, executes and sends nothing for as long as that.
   void HoldBack(std::chrono::milliseconds delay);
   // The batch is answered: forgets it.
   void FinishBatch();
+  // The next request waits for the end of CLIENT PAUSE, or not any more.
+  void ShowPause();
   // Returns whether nobody is there to take the reply that is being worked on.
   bool Abandoned() const;
   bool OutputFull() const { return output_.size() >= server_->live.unsent_max_bytes; }
+  // Moves messages of other connections behind the replies, if no reply is under way: so an
+  // invalidation stands behind the value that it is about.
+  void TakeMail();
   // Sends the front of `replies`. Called by the thread that has the batch.
   ClientSocket::Sent Send(PendingReplies* replies, SequenceNumber durable);
   // Executes one slice on a worker. False: the worker leaves the rest to the loop.
   bool ExecuteSlice(bool is_first);
-  // Closes the connection, and returns true, if its client is idle for too long, or does not take
-  // its replies.
+  // Closes the connection, and returns true, if its client is idle for too long, does not finish
+  // its handshake, or does not take its replies.
   bool CloseOverdue();
   // Shows other connections the figures of this one.
   void ShowFigures();
@@ -151,9 +176,10 @@ class Session : public std::enable_shared_from_this<Session> {
 
   IoLoop* const loop_;
   ServerState* const server_;
+  const Door door_;
   ClientSocket socket_;
   ClientState client_;
-  State state_ = State::kReading;
+  State state_;
   ByteBuffer input_;
   RespParser parser_;
   RequestBatch batch_;
@@ -161,9 +187,12 @@ class Session : public std::enable_shared_from_this<Session> {
   PendingReplies output_;
   OutputGauge output_gauge_;
   WorkerPart worker_;
-  std::string protocol_error_;  // to be answered after the batch
-  bool needs_input_ = true;     // what was received holds no further complete request
-  uint32_t active_at_ = 0;      // IoLoop::seconds() when bytes came or went last
+  std::string protocol_error_;   // to be answered after the batch
+  bool paused_ = false;          // the batch waits for a nudge, or for the end of a pause
+  bool awaits_release_ = false;  // in the loop's list of those that wait for a time
+  bool needs_input_ = true;      // what was received holds no further complete request
+  bool counted_as_tls_ = false;
+  uint32_t active_at_ = 0;  // IoLoop::seconds() when bytes came or went last
 };
 
 }  // namespace varve

@@ -34,6 +34,9 @@ enum CommandFlags : uint32_t {
   kTransactionCommand = 8192,
   kInTransactionCommand = 16384,     // executed at once also between MULTI and EXEC
   kNotInTransactionCommand = 32768,  // refused between MULTI and EXEC
+  // Refused when the store holds more than maxmemory. The command table sets it where Redis says
+  // "denyoom"; a subcommand has it in its row.
+  kAddsDataCommand = 65536,
 };
 
 // How the executor may treat a request without calling its handler.
@@ -65,6 +68,9 @@ struct RedisTraits {
   std::string_view key_flags = {};
 };
 
+// The version of Varve that had commands first: that of every command whose row names no other.
+inline constexpr std::string_view kFirstVersion = "0.1.0";
+
 // A row is written with the names of its fields; what it leaves out has the default.
 struct Subcommand {
   const char* name = "";  // full and in lower case: "client|list"
@@ -73,6 +79,7 @@ struct Subcommand {
   uint32_t flags = kNoCommandFlags;
   std::string_view summary = {};
   std::string_view syntax = {};  // of what follows the subcommand
+  std::string_view since = kFirstVersion;
   RedisTraits redis = {};
 
   // The name without the container: "list".
@@ -93,6 +100,9 @@ struct Command {
   std::string_view group = {};
   std::string_view summary = {};
   std::string_view syntax = {};  // of the arguments
+  // How the work grows, where a lookup of a key counts as 1. Empty for a container.
+  std::string_view complexity = {};
+  std::string_view since = kFirstVersion;
   RedisTraits redis = {};
 
   // The command table fills in what follows.

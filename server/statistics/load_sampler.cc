@@ -36,6 +36,11 @@ Limit LimitOf(const Load& load) {
     return {"disk_full",
             "The disk is full: writes that add data are refused until there is space."};
   if (now.log_failed) return {"sync", "The log failed: writes are refused until a restart."};
+  if (now.data_is_full || load.commands_refused > 0) {
+    return {"maxmemory",
+            "The data has reached maxmemory: commands that add data are refused until there is "
+            "room."};
+  }
   if (std::max(now.flush_pressure, now.merge_pressure) > kPressureThatSlows)
     return PressureLimit(now);
   if (now.connections >= now.max_connections || load.connections_refused > 0) {
@@ -76,8 +81,9 @@ Load LoadSampler::Look(LoadSample sample) {
   load.sync_busy =
       share(static_cast<double>(load.now.sync_busy_nanos) -
             static_cast<double>(std::min(earlier_.sync_busy_nanos, load.now.sync_busy_nanos)));
-  load.connections_refused = load.now.connections_refused -
-                             std::min(earlier_.connections_refused, load.now.connections_refused);
+  const auto since = [](uint64_t now, uint64_t before) { return now - std::min(before, now); };
+  load.connections_refused = since(load.now.connections_refused, earlier_.connections_refused);
+  load.commands_refused = since(load.now.commands_refused, earlier_.commands_refused);
   return load;
 }
 

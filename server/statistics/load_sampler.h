@@ -25,11 +25,13 @@ struct LoadSample {
   uint64_t sync_busy_nanos = 0;
   uint64_t sync_wait_nanos = 0;  // since a sync ended, with one under way
   uint64_t connections_refused = 0;
-  uint64_t connections = 0;  // open now
+  uint64_t commands_refused = 0;  // by maxmemory
+  uint64_t connections = 0;       // open now
   uint64_t max_connections = 0;
   double flush_pressure = 0;
   double merge_pressure = 0;
   bool disk_is_full = false;
+  bool data_is_full = false;  // the store holds more than maxmemory
   bool log_failed = false;
 };
 
@@ -40,17 +42,19 @@ struct Load {
   double loop_busy = 0;              // the share of it in which the busiest I/O loop worked
   double sync_busy = 0;              // the share of it in which a sync was under way
   uint64_t connections_refused = 0;  // in it
+  uint64_t commands_refused = 0;     // in it
 };
 
-// A limit is what bounds the server: sync, flush, merge, disk_full, clients, cpu or nothing.
+// A limit is what bounds the server: sync, flush, merge, disk_full, maxmemory, clients, cpu or
+// nothing.
 struct Limit {
   std::string_view id;
   std::string text;  // a sentence for people
 };
 
 // Returns what bounds the server. Where several things do, the one that keeps most from going on
-// comes first: a full disk, writers that wait for flushes or merges, clients that are refused; then
-// the busier of disk and processor.
+// comes first: a full disk, writes that maxmemory refuses, writers that wait for flushes or merges,
+// clients that are refused; then the busier of disk and processor.
 Limit LimitOf(const Load& load);
 
 class LoadSampler {

@@ -72,11 +72,15 @@ Load LookAtLoad(ServerState& server, const StoreObservation& seen) {
   sample.sync_busy_nanos = seen.sync_busy_nanos;
   sample.sync_wait_nanos = seen.sync_wait_nanos;
   sample.connections_refused = server.statistics.connections_rejected;
+  const auto errors = server.statistics.errors.by_code();
+  if (const auto found = errors.find("OOM"); found != errors.end())
+    sample.commands_refused = found->second;
   sample.connections = server.clients.connected;
   sample.max_connections = server.live.max_clients;
   sample.flush_pressure = seen.flush_pressure;
   sample.merge_pressure = seen.merge_pressure;
   sample.disk_is_full = seen.disk_is_full;
+  sample.data_is_full = server.store->CheckData(0) == DataCheck::kOver;
   sample.log_failed = !server.store->log_status().ok();
   return server.statistics.load.Look(std::move(sample));
 }

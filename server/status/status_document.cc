@@ -3,28 +3,24 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "server/statistics/process_memory.h"
 #include "server/status/server_health.h"
+#include "server/tls/tls_contexts.h"
 #include "type/version.h"
 
 namespace varve {
 namespace {
 
-uint64_t Figure(const StoreObservation& seen, std::string_view name) {
-  for (const auto& [figure, value] : seen.figures) {
-    if (figure == name) return value;
-  }
-  return 0;
-}
-
 StatusValue Figures(const StoreObservation& seen,
                     std::initializer_list<std::pair<std::string_view, std::string_view>> names) {
   StatusValue map = StatusValue::Map();
   for (const auto& [shown, figure] : names)
-    map.Set(shown, StatusValue::Integer(Figure(seen, figure)));
+    map.Set(shown, StatusValue::Integer(FigureOf(seen, figure)));
   return map;
 }
 
@@ -35,6 +31,60 @@ StatusValue ClientsPart(const ServerState& server) {
   map.Set("rejected", StatusValue::Integer(server.statistics.connections_rejected));
   map.Set("memory_bytes", StatusValue::Integer(server.clients.memory.bytes()));
   return map;
+}
+
+StatusValue TlsPart(const TlsContexts& tls) {
+  static constexpr std::string_view kModes[] = {"off", "optional", "required"};
+  StatusValue map = StatusValue::Map();
+  map.Set("mode", StatusValue::Text(kModes[static_cast<size_t>(tls.mode())]));
+  map.Set("connections", StatusValue::Integer(tls.statistics().connections));
+  map.Set("handshakes", StatusValue::Integer(tls.statistics().handshakes));
+  map.Set("handshake_failures", StatusValue::Integer(tls.statistics().failures));
+  if (const std::shared_ptr<const TlsContext> context = tls.Get()) {
+    map.Set("certificate_serial", StatusValue::Text(context->serial()));
+    map.Set(
+        "certificate_expires_at",
+        StatusValue::Integer(static_cast<uint64_t>(std::max<int64_t>(context->expires_at(), 0))));
+  }
+  return map;
+}
+
+// The positions in the log, the oldest first. A position is a sequence: each write has one.
+StatusValue TimelinePart(const StorePositions& positions) {
+  const auto mark = [](std::string_view id, uint64_t sequence, std::string_view text) {
+    return StatusValue::Map()
+        .Set("id", StatusValue::Text(id))
+        .Set("sequence", StatusValue::Integer(sequence))
+        .Set("text", StatusValue::Text(text));
+  };
+  return StatusValue::List()
+      .Add(mark("flushed", positions.flushed, "Segments hold every write up to here."))
+      .Add(mark("durable", positions.durable, "Every write up to here is on disk."))
+      .Add(mark("visible", positions.visible, "Readers see every write up to here."));
+}
+
+// What is gone if the power fails now, by the mode of the writes. Where writes of several modes are
+// mixed, each mode is said to have all of them.
+StatusValue PowerCutPart(const StorePositions& positions) {
+  const uint64_t durable = positions.durable;
+  const uint64_t visible = positions.visible;
+  const uint64_t undurable = visible - std::min(visible, durable);
+  StatusValue modes = StatusValue::List();
+  uint64_t acknowledged = 0;
+  for (const auto& [name, mode] :
+       {std::pair("always", Durability::kAlways), std::pair("everysec", Durability::kEverySecond),
+        std::pair("no", Durability::kNone)}) {
+    const bool is_behind = positions.newest_by_durability[static_cast<size_t>(mode)] > durable;
+    if (is_behind && mode != Durability::kAlways) acknowledged = undurable;
+    modes.Add(StatusValue::Map()
+                  .Set("mode", StatusValue::Text(name))
+                  .Set("acknowledged", StatusValue::Truth(mode != Durability::kAlways))
+                  .Set("writes_at_most", StatusValue::Integer(is_behind ? undurable : 0)));
+  }
+  return StatusValue::Map()
+      .Set("undurable_writes", StatusValue::Integer(undurable))
+      .Set("acknowledged_writes_at_most", StatusValue::Integer(acknowledged))
+      .Set("modes", std::move(modes));
 }
 
 StatusValue LoadPart(const Load& load) {
@@ -54,6 +104,7 @@ StatusValue NamespacesPart(const StoreObservation& seen) {
     map.Set("name", StatusValue::Text(space.name));
     map.Set("keys_estimate", StatusValue::Integer(space.keys));
     map.Set("bytes_estimate", StatusValue::Integer(space.bytes));
+    map.Set("expiring_estimate", StatusValue::Integer(space.expiring));
     list.Add(std::move(map));
   }
   return list;
@@ -72,6 +123,18 @@ StatusValue RequestsPart(const ServerState& server) {
 
 }  // namespace
 
+uint64_t FigureOf(const StoreObservation& seen, std::string_view name) {
+  for (const auto& [figure, value] : seen.figures) {
+    if (figure == name) return value;
+  }
+  return 0;
+}
+
+StorePositions PositionsOf(const ServerState& server) {
+  const SurveyedStore* const survey = SurveyOf(server.store);
+  return survey == nullptr ? StorePositions() : survey->Positions();
+}
+
 std::vector<NamespaceEstimate> ShownNamespaces(const StoreObservation& seen) {
   std::vector<NamespaceEstimate> shown;
   for (const NamespaceEstimate& space : seen.namespaces) {
@@ -82,6 +145,7 @@ std::vector<NamespaceEstimate> ShownNamespaces(const StoreObservation& seen) {
     if (shown.size() == kMostShownNamespaces) shown.push_back({.name = "_other"});
     shown.back().keys += space.keys;
     shown.back().bytes += space.bytes;
+    shown.back().expiring += space.expiring;
   }
   return shown;
 }
@@ -111,16 +175,21 @@ StatusValue StatusDocument(ServerState& server) {
   status.Set("messages", std::move(messages));
   status.Set("load", LoadPart(load));
   status.Set("clients", ClientsPart(server));
+  status.Set("tls", TlsPart(*server.tls));
   status.Set("requests", RequestsPart(server));
   const ProcessMemory memory = ReadProcessMemory();
   status.Set("memory", StatusValue::Map()
                            .Set("resident_bytes", StatusValue::Integer(memory.resident))
-                           .Set("peak_bytes", StatusValue::Integer(memory.peak)));
+                           .Set("peak_bytes", StatusValue::Integer(memory.peak))
+                           .Set("max_data_bytes", StatusValue::Integer(server.live.max_memory)));
   status.Set("log", Figures(seen, {{"sequence", "sequence"},
                                    {"durable_sequence", "durable_sequence"},
                                    {"live_bytes", "log_live_bytes"},
                                    {"groups", "log_groups"},
                                    {"syncs", "log_syncs"}}));
+  const StorePositions positions = PositionsOf(server);
+  status.Set("timeline", TimelinePart(positions));
+  status.Set("power_cut", PowerCutPart(positions));
   status.Set("tree", Figures(seen, {{"levels", "levels"},
                                     {"runs", "runs"},
                                     {"segments", "segments"},

@@ -6,6 +6,8 @@
 
 #include "server/execution/server_state.h"
 #include "server/status/status_value.h"
+#include "varve/store_observation.h"
+#include "varve/store_survey.h"
 
 namespace varve {
 
@@ -13,6 +15,12 @@ namespace varve {
 inline constexpr size_t kMostShownNamespaces = 100;
 
 StatusValue StatusDocument(ServerState& server);
+
+// Returns the figure of that name; 0 if there is none.
+uint64_t FigureOf(const StoreObservation& seen, std::string_view name);
+
+// Returns the positions in the store's log; zeros if the store cannot be surveyed.
+StorePositions PositionsOf(const ServerState& server);
 
 // Returns the estimates of the first namespaces, and of the others together.
 std::vector<NamespaceEstimate> ShownNamespaces(const StoreObservation& seen);

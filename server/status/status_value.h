@@ -5,6 +5,7 @@
 // Invariants: a list has members without names, a map members with names.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,8 +28,12 @@ class StatusValue {
   static StatusValue Map() { return StatusValue(Kind::kMap); }
 
   // Append a member to a map or to a list.
-  StatusValue& Set(std::string_view name, StatusValue value);
-  StatusValue& Add(StatusValue value);
+  StatusValue& Set(std::string_view name, StatusValue value) &;
+  StatusValue& Add(StatusValue value) &;
+  StatusValue&& Set(std::string_view name, StatusValue value) && {
+    return std::move(Set(name, std::move(value)));
+  }
+  StatusValue&& Add(StatusValue value) && { return std::move(Add(std::move(value))); }
 
   Kind kind() const { return kind_; }
   double number() const { return std::get<double>(scalar_); }

@@ -22,13 +22,16 @@ namespace {
 constexpr std::chrono::milliseconds kFirstPenalty{100};
 constexpr std::chrono::milliseconds kLongestPenalty{3200};
 
-// False: the error was answered, and will leave late.
+// False: the error was answered. After a wrong password it will leave late.
 bool LogIn(CommandContext& context, std::string_view verb, std::string_view name,
            std::string_view password) {
   ClientState& client = context.client;
   if (UserPointer user = context.server.clients.users.LogIn(name, password); user != nullptr) {
-    BecomeUser(&client, std::move(user));
-    return true;
+    const absl::Status become = BecomeUser(&client, std::move(user));
+    if (become.ok()) return true;
+    NoteFailedLogin(context, verb, name);
+    context.reply.Error(std::string(become.message()));
+    return false;
   }
   NoteFailedLogin(context, verb, name);
   context.server.statistics.failed_logins.fetch_add(1, std::memory_order_relaxed);
@@ -118,7 +121,7 @@ void HandleHello(CommandContext& context, Arguments arguments) {
     if (!status.ok()) return context.Fail(status);
     RenameClient(&client, options.name);
   }
-  client.protocol = static_cast<int>(options.protocol);
+  client.Speak(static_cast<int>(options.protocol));
   context.reply.set_protocol(client.protocol);
   RespWriter& reply = context.reply;
   reply.Map(7);
@@ -147,6 +150,7 @@ constexpr Command kRows[] = {
      .group = "connection",
      .summary = "Logs in as a user. The answer to a wrong password is delayed.",
      .syntax = "[username] password",
+     .complexity = "O(1)",
      .redis = {.flags = "noscript loading stale allow_busy"}},
     {.name = "hello",
      .arity = -1,
@@ -155,6 +159,7 @@ constexpr Command kRows[] = {
      .group = "connection",
      .summary = "Chooses the version of the protocol.",
      .syntax = "[2 | 3 [AUTH username password] [SETNAME name]]",
+     .complexity = "O(1)",
      .redis = {.flags = "noscript loading stale allow_busy"}},
 };
 

@@ -73,7 +73,8 @@ void GetUser(CommandContext& context, std::string_view name) {
   const UserPointer user = Users(context).Find(name);
   if (user == nullptr) return context.reply.Null();
   RespWriter& reply = context.reply;
-  reply.Map(user->root.all_places() ? 6 : 7);
+  const std::string limits = DescribeLimits(user->limits);
+  reply.Map(6 + (user->root.all_places() ? 0 : 1) + (limits.empty() ? 0 : 1));
   reply.Bulk("flags");
   const std::vector<std::string> flags = FlagsOf(*user);
   reply.Set(flags.size());
@@ -81,6 +82,7 @@ void GetUser(CommandContext& context, std::string_view name) {
   reply.Bulk("passwords");
   reply.Array(user->passwords.size());
   for (const std::string& password : user->passwords) reply.Bulk(password);
+  if (!limits.empty()) ReplyField(reply, "limits", limits);
   ReplySelector(reply, user->root);
   reply.Bulk("selectors");
   reply.Array(user->selectors.size());

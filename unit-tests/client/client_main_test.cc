@@ -213,6 +213,14 @@ TEST_F(ClientMainTest, SubscriptionsOutlastTheLines) {
   EXPECT_EQ(listener.Wait(), 2);
 }
 
+TEST_F(ClientMainTest, InvalidationsAreShownBetweenReplies) {
+  std::ofstream(dir_.File("in"))
+      << "set k 1\nclient tracking on\nget k\nset k 2\necho end\nflushdb\necho end\n";
+  EXPECT_EQ(Run({}, dir_.File("in")), 0);
+  EXPECT_TRUE(Output().starts_with("OK\nOK\n1\nOK\ninvalidate\nk\nend\nOK\ninvalidate\n"))
+      << Output();
+}
+
 TEST_F(ClientMainTest, MapsAreObjectsInJson) {
   EXPECT_EQ(Run({"call", "config", "get", "maxclients", "--json"}), 0);
   EXPECT_EQ(Output(), "{\"maxclients\":\"10000\"}\n");
@@ -243,8 +251,13 @@ class GuardedServerTest : public testing::RestartingServer {
     UsePassword("secret");
     Restart();
   }
-  int Run(const std::vector<std::string>& arguments) {
-    return Process(VARVE_CLIENT_MAIN, arguments, dir_.File("out")).Wait();
+  int Run(const std::vector<std::string>& arguments, const std::string& input = "/dev/null") {
+    return Process(VARVE_CLIENT_MAIN, arguments, dir_.File("out"), input).Wait();
+  }
+  // With a variable in the environment.
+  int RunWith(const std::string& variable, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {variable, VARVE_CLIENT_MAIN});
+    return Process("env", arguments, dir_.File("out")).Wait();
   }
   std::string Output() const { return ReadFile(dir_.File("out")); }
 };
@@ -272,6 +285,66 @@ TEST_F(GuardedServerTest, APasswordAndASocket) {
       "VARVE_PASSWORD=secret " VARVE_CLIENT_MAIN " --unixsocket=" + Socket() + " get a";
   EXPECT_EQ(Process("/bin/sh", {"-c", in_environment}, dir_.File("out")).Wait(), 0);
   EXPECT_EQ(Output(), "1");
+}
+
+TEST_F(GuardedServerTest, TakesTheOptionsOfRedisCli) {
+  const std::string port = std::to_string(options_.port);
+  EXPECT_EQ(Run({"-h", "localhost", "-p", port, "-a", "secret", "put", "a", "-1"}), 0);
+  EXPECT_EQ(Output(),
+            "Warning: Using a password with '-a' or '-u' option on the command line interface may "
+            "not be safe.\n");
+  EXPECT_EQ(Run({"-s", Socket(), "--user", "default", "--pass", "secret", "--no-auth-warning", "-n",
+                 "2", "put", "a", "-2"}),
+            0);
+  EXPECT_EQ(Output(), "");
+  EXPECT_EQ(Run({"--no-auth-warning", "-a", "secret", "-p", port, "-n", "2", "get", "a"}), 0);
+  EXPECT_EQ(Output(), "-2");
+  EXPECT_EQ(RunWith("REDISCLI_AUTH=secret", {"-p", port, "get", "a"}), 0);
+  EXPECT_EQ(Output(), "-1");
+
+  std::ofstream(dir_.File("in")) << "from input";
+  EXPECT_EQ(RunWith("VARVE_PASSWORD=secret",
+                    {"-s", Socket(), "-2", "--json", "call", "CONFIG", "GET", "maxclients"}),
+            0);
+  EXPECT_EQ(Output(), "[\"maxclients\",\"10000\"]\n");
+  EXPECT_EQ(Run({"-a", "secret", "-s", Socket(), "--no-auth-warning", "-x", "call", "SET", "x"},
+                dir_.File("in")),
+            0);
+  EXPECT_EQ(RunWith("VARVE_PASSWORD=secret", {"-s", Socket(), "get", "x"}), 0);
+  EXPECT_EQ(Output(), "from input");
+
+  EXPECT_EQ(Run({"-q", "ping"}), 2);
+  EXPECT_EQ(Output(), "client_main: -q is no option; --help lists them\n");
+  EXPECT_EQ(Run({"-p", "x", "ping"}), 2);
+  EXPECT_EQ(Run({"-p"}), 2);
+  EXPECT_EQ(Output(), "client_main: -p needs a value\n");
+  EXPECT_EQ(Run({"-2", "-3", "call", "PING"}), 2);
+  EXPECT_EQ(Run({"--insecure", "ping"}), 2);
+  EXPECT_NE(Output().find("need --tls beside them"), std::string::npos) << Output();
+}
+
+TEST_F(GuardedServerTest, TakesAUrl) {
+  const std::string port = std::to_string(options_.port);
+  const std::string url = "redis://default:secret@127.0.0.1:" + port;
+  EXPECT_EQ(Run({"-u", url + "/2", "--no-auth-warning", "put", "a", "in 2"}), 0) << Output();
+  EXPECT_EQ(RunWith("VARVE_URL=unix://:secret@" + Socket() + "?db=2", {"get", "a"}), 0);
+  EXPECT_EQ(Output(), "in 2");
+  // What else stands on the command line says more than the URL there, and that one more than the
+  // environment.
+  EXPECT_EQ(RunWith("VARVE_URL=redis://:secret@127.0.0.1:1/2", {"-p", port, "get", "a"}), 0);
+  EXPECT_EQ(Output(), "in 2");
+  EXPECT_EQ(RunWith("VARVE_URL=unix://:secret@/nowhere?db=3",
+                    {"--no-auth-warning", "-n", "2", "-h", "127.0.0.1", "-u", url, "get", "a"}),
+            0);
+  EXPECT_EQ(Output(), "in 2");
+  EXPECT_EQ(Run({"-u", "http://localhost", "ping"}), 2);
+  EXPECT_EQ(Output(),
+            "client_main: -u: the URL of the server: 'http://' is unknown; there are redis://, "
+            "rediss:// and unix://\n");
+  EXPECT_EQ(RunWith("VARVE_URL=redis://host:x", {"ping"}), 2);
+  EXPECT_EQ(Output(),
+            "client_main: VARVE_URL: the URL of the server: the port is no number from 0 to "
+            "65535\n");
 }
 
 }  // namespace

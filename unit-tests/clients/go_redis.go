@@ -3,6 +3,8 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log"
 	"os"
@@ -18,9 +20,24 @@ func check(what string, got, expected interface{}, err error) {
 	}
 }
 
+// Null where the connection is to be plain text.
+func tlsConfig() *tls.Config {
+	path := os.Getenv("VARVE_TLS_CA")
+	if path == "" {
+		return nil
+	}
+	authority, err := os.ReadFile(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(authority)
+	return &tls.Config{RootCAs: pool}
+}
+
 func round(protocol int) {
 	ctx := context.Background()
-	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + os.Args[1], Protocol: protocol, ClientName: "round"})
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + os.Args[1], TLSConfig: tlsConfig(), Protocol: protocol, ClientName: "round"})
 	defer c.Close()
 	check("FLUSHALL", c.FlushAll(ctx).Val(), "OK", nil)
 	list, err := c.CommandList(ctx, nil).Result()
@@ -100,7 +117,40 @@ func round(protocol int) {
 	}
 }
 
+// go-redis has no cache of its own: a subscriber hears of the keys that a connection has read.
+func cache() {
+	ctx := context.Background()
+	ids := make(chan int64, 1)
+	listener := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + os.Args[1], TLSConfig: tlsConfig(), Protocol: 2,
+		OnConnect: func(ctx context.Context, connection *redis.Conn) error {
+			id, err := connection.ClientID(ctx).Result()
+			ids <- id
+			return err
+		}})
+	defer listener.Close()
+	subscriber := listener.Subscribe(ctx, "__redis__:invalidate")
+	defer subscriber.Close()
+	if _, err := subscriber.Receive(ctx); err != nil {
+		log.Fatal(err)
+	}
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + os.Args[1], TLSConfig: tlsConfig()})
+	defer c.Close()
+	reader := c.Conn()
+	defer reader.Close()
+	if err := reader.Process(ctx, redis.NewStatusCmd(ctx, "CLIENT", "TRACKING", "ON", "REDIRECT", <-ids)); err != nil {
+		log.Fatal(err)
+	}
+	check("GET", reader.Set(ctx, "cached", "1", 0).Val()+reader.Get(ctx, "cached").Val(), "OK1", nil)
+	check("SET", c.Set(ctx, "cached", "2", 0).Val(), "OK", nil)
+	message, err := subscriber.ReceiveMessage(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	check("the invalidation", message.PayloadSlice, []string{"cached"}, nil)
+}
+
 func main() {
 	round(2)
 	round(3)
+	cache()
 }

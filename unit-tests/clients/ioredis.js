@@ -1,9 +1,13 @@
 // ioredis does a round of the commands that the server has.
 const assert = require('assert');
+const fs = require('fs');
 const Redis = require('ioredis');
 
+const authority = process.env.VARVE_TLS_CA;
+const tls = authority ? { tls: { ca: fs.readFileSync(authority) } } : {};
+
 (async () => {
-  const client = new Redis(Number(process.argv[2]), { connectionName: 'round' });
+  const client = new Redis(Number(process.argv[2]), { ...tls, connectionName: 'round' });
   await client.flushall();
   const has = new Set(await client.command('LIST'));
   const calls = [
@@ -49,6 +53,22 @@ const Redis = require('ioredis');
   assert.strictEqual(await client.publish('news', 'hello'), 2);
   assert.deepStrictEqual(await heard, [['news', 'hello'], ['n*', 'news', 'hello']]);
   await subscriber.quit();
+
+  // A cache that another connection keeps up to date.
+  const listener = client.duplicate();
+  const id = await listener.client('ID');
+  await listener.subscribe('__redis__:invalidate');
+  const invalidated = new Promise((resolve) => listener.on('message', (channel, keys) => resolve([channel, keys])));
+  assert.strictEqual(await client.client('TRACKING', 'ON', 'REDIRECT', id), 'OK');
+  const cache = new Map([['cached', await client.get('cached')]]);
+  const writer = client.duplicate();
+  await writer.set('cached', '1');
+  assert.deepStrictEqual(await invalidated, ['__redis__:invalidate', 'cached']);
+  cache.delete('cached');
+  assert.strictEqual(await client.get('cached'), '1');
+  await client.client('TRACKING', 'OFF');
+  await writer.quit();
+  await listener.quit();
 
   const monitor = await client.monitor();
   const seen = new Promise((resolve) => monitor.on('monitor', (time, args) => args[1] === 'seen' && resolve(args)));

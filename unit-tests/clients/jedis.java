@@ -14,6 +14,7 @@ import redis.clients.jedis.JedisPubSub;
 import redis.clients.jedis.Pipeline;
 import redis.clients.jedis.Response;
 import redis.clients.jedis.args.BitOP;
+import redis.clients.jedis.csc.DefaultCache;
 import redis.clients.jedis.exceptions.JedisDataException;
 import redis.clients.jedis.params.LCSParams;
 import redis.clients.jedis.params.ScanParams;
@@ -146,9 +147,30 @@ class Round {
     }
   }
 
+  // The library's own cache, which CLIENT TRACKING keeps up to date. It asks for a server that calls
+  // itself Redis 7.4, unless its cache says that any will do.
+  static void cachedReads(HostAndPort server, DefaultJedisClientConfig config) throws Exception {
+    DefaultCache cache = new DefaultCache(100) {
+      @Override public boolean compatibilityMode() { return true; }
+    };
+    try (JedisPooled c = new JedisPooled(server, config, cache); Jedis other = new Jedis(server, config)) {
+      other.set("cached", "1");
+      for (int i = 0; i < 10; i++) check("GET", c.get("cached"), "1");
+      check("hits", cache.getStats().getHitCount(), 9L);
+      long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+      other.set("cached", "2");
+      while (!"2".equals(c.get("cached"))) check("the cache is told", System.nanoTime() < deadline, true);
+      other.flushDB();
+      while (c.get("cached") != null) check("the cache is told", System.nanoTime() < deadline, true);
+    }
+  }
+
   public static void main(String[] arguments) throws Exception {
     int port = Integer.parseInt(arguments[0]);
-    round(port, DefaultJedisClientConfig.builder().clientName("round").build());
-    round(port, DefaultJedisClientConfig.builder().clientName("round").resp3().build());
+    boolean tls = System.getenv("VARVE_TLS_CA") != null;  // which is in the trust store then
+    round(port, DefaultJedisClientConfig.builder().clientName("round").ssl(tls).build());
+    DefaultJedisClientConfig resp3 = DefaultJedisClientConfig.builder().clientName("round").ssl(tls).resp3().build();
+    round(port, resp3);
+    cachedReads(new HostAndPort("127.0.0.1", port), resp3);
   }
 }

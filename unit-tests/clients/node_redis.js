@@ -1,9 +1,13 @@
 // node-redis does a round of the commands that the server has.
 const assert = require('assert');
+const fs = require('fs');
 const { createClient } = require('redis');
 
+const authority = process.env.VARVE_TLS_CA;
+const tls = authority ? { tls: true, ca: fs.readFileSync(authority) } : {};
+
 (async () => {
-  const client = createClient({ socket: { port: Number(process.argv[2]) }, name: 'round' });
+  const client = createClient({ socket: { port: Number(process.argv[2]), ...tls }, name: 'round' });
   await client.connect();
   await client.flushAll();
   const has = new Set(await client.sendCommand(['COMMAND', 'LIST']));

@@ -8,7 +8,9 @@ import sys
 import time
 
 port = sys.argv[1]
-cli = ["redis-cli", "-p", port]
+authority = os.environ.get("VARVE_TLS_CA")
+tls = ["--tls", "--cacert", authority] if authority else []
+cli = ["redis-cli", "-p", port, *tls]
 
 
 def run(command, **options):
@@ -70,7 +72,7 @@ os.write(terminal, b"\x03")
 os.close(terminal)
 os.waitpid(pid, 0)
 
-benchmark = ["redis-benchmark", "-p", port, "-n", "2000", "-q"]
+benchmark = ["redis-benchmark", "-p", port, *tls, "-n", "2000", "-q"]
 for options in (["-t", "ping,set,get,incr,mset"], ["-t", "set,get", "--threads", "2"], ["-t", "set", "-P", "16"]):
     out = run(benchmark + options)
     assert out.count("requests per second") >= len(options[1].split(",")) and "rror" not in out, out

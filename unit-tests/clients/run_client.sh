@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run_client.sh LIBRARY SERVER_MAIN DIRECTORY: starts a server on a free port, installs the library from its registry into DIRECTORY
-# (once) and has it do a round of what it wraps. Exits with 77 (skipped) where the runtime is missing or the registry can't be
+# (once) and has it do a round of what it wraps, in plain text and then over TLS. Exits with 77 (skipped) where the runtime is missing or the registry can't be
 # reached; everything else that fails is a failure.
 set -euo pipefail
 library=$1 server=$2 directory=$3/$1
@@ -58,7 +58,8 @@ case $library in
     need javac
     need mvn
     install "jedis $(cat "$scripts/jedis.java" "$scripts/pom.xml" | cksum)" install_java
-    round=(java -XX:TieredStopAtLevel=1 -cp 'classes:jars/*' Round)
+    round=(java -XX:TieredStopAtLevel=1 -Djavax.net.ssl.trustStore=authority.p12 -Djavax.net.ssl.trustStorePassword=changeit
+      -cp 'classes:jars/*' Round)
     ;;
   redis-tools)
     need redis-cli
@@ -68,8 +69,18 @@ case $library in
   *) echo "unknown library $library" && exit 1 ;;
 esac
 
-rm -rf data server.log
-"$server" --dir=data --port=0 --http-port=0 --logfile=server.log &
+rm -rf data server.log authority.p12
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout authority.key -out authority.crt -days 2 \
+  -subj /CN=authority 2>/dev/null
+openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout server.key -out server.csr -subj /CN=server 2>/dev/null
+openssl x509 -req -in server.csr -CA authority.crt -CAkey authority.key -CAcreateserial -out server.crt -days 2 \
+  -extfile <(echo subjectAltName=IP:127.0.0.1,DNS:localhost) 2>/dev/null
+if [ "$library" = jedis ]; then
+  keytool -importcert -noprompt -alias authority -file authority.crt -keystore authority.p12 -storetype PKCS12 \
+    -storepass changeit 2>/dev/null
+fi
+"$server" --dir=data --port=0 --http-port=0 --logfile=server.log --tls=optional --tls-cert-file=server.crt --tls-key-file=server.key \
+  --tls-auth-clients=no &
 process=$!
 trap 'kill $process 2>/dev/null; wait $process 2>/dev/null || true' EXIT
 for _ in $(seq 1200); do  # a disk may stand still for a while
@@ -79,4 +90,5 @@ for _ in $(seq 1200); do  # a disk may stand still for a while
 done
 [ -n "$port" ] || { cat server.log; echo "the server did not start"; exit 1; }
 timeout 100 "${round[@]}" "$port"
+VARVE_TLS_CA=$PWD/authority.crt timeout 100 "${round[@]}" "$port"
 echo "$library: done"

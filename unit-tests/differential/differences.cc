@@ -114,10 +114,10 @@ bool TellsTime(const CommandLine& line) {
   return Is(line, "ttl") || Is(line, "pttl") || Is(line, "expiretime") || Is(line, "pexpiretime");
 }
 
-// "expires=1,avg_ttl=100" counts keys that expire, which Varve doesn't.
-std::string WithoutExpiries(std::string text) {
-  for (size_t at = text.find(",expires="); at != std::string::npos;
-       at = text.find(",expires=", at + 1)) {
+// "expires=1,avg_ttl=100": Redis estimates the average from keys that it looks at now and then.
+std::string WithoutAverages(std::string text) {
+  for (size_t at = text.find(",avg_ttl="); at != std::string::npos;
+       at = text.find(",avg_ttl=", at + 1)) {
     text.erase(at, std::min(text.find('\r', at), text.size()) - at);
   }
   return text.substr(std::min(text.find("\r\n"), text.size()));  // without its length
@@ -156,7 +156,7 @@ std::string Comparable(const CommandLine& line, const std::string& reply) {
   if (TellsTime(line) && reply.starts_with(':') && !reply.starts_with(":-")) {
     return "a number of " + std::to_string(reply.size()) + " bytes";
   }
-  if (Is(line, "info")) return WithoutExpiries(reply);
+  if (Is(line, "info")) return WithoutAverages(reply);
   const bool scan = Is(line, "scan");
   const bool config = Is(line, "config");
   const bool hello = Is(line, "hello");

@@ -60,6 +60,8 @@ std::vector<std::string> Seeds() {
       "application/openmetrics-text;q=0.5,text/plain;q=0.1\r\n\r\n",
       "GET /status.json HTTP/1.1\r\nHost: a\r\nAuthorization: ZGVmYXVsdDpwdw==\r\n"
       "Connection: keep-alive, close\r\nContent-Length: 0\r\n\r\n",
+      "GET /status.json?series=4711 HTTP/1.1\r\nHost: 127.0.0.1:7778\r\n\r\n",
+      "GET /status.json?series=%31&series=&=&& HTTP/1.1\r\nHost: a\r\n\r\n",
       "POST / HTTP/1.1\r\n\r\n",
       "GET / HTTP/1.1\nHost: a\n\n",
       "GET /%zz HTTP/1.1\r\n\r\n",

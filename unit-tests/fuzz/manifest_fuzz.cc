@@ -59,7 +59,7 @@ SegmentInfo Segment(uint64_t number, const std::string& smallest, const std::str
 }
 
 std::vector<std::string> Seeds() {
-  std::vector<Manifest> manifests(4);
+  std::vector<Manifest> manifests(5);
   manifests[1].store_id = 0x5EED;
   manifests[1].namespaces = {{0, 0}, {1, 7}};
   manifests[1].log_ends = {{1, 4096, 10}, {3, 8192, 300}};
@@ -75,6 +75,9 @@ std::vector<std::string> Seeds() {
   change.Add(0, {-2, -300});
   change.Add(9, {1, 5});
   manifests[3].counted_groups = {{{4, 5, 6}, change}, {{2}, {}}};
+  manifests[4] = manifests[3];
+  manifests[4].levels[2][0][0].live.Add(3, {2, 300, 1, absl::int128(1) << 66});
+  manifests[4].levels[2][0][0].expiry_is_counted = false;
   std::vector<std::string> seeds;
   for (const Manifest& manifest : manifests) {
     const std::string bytes = EncodeManifest(manifest);

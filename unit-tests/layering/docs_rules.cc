@@ -53,9 +53,8 @@ std::vector<Page> LoadPages(const std::string& root) {
   const auto add = [&](const fs::path& path) {
     pages.push_back({fs::relative(path, root).generic_string(), ReadAll(path)});
   };
-  for (const fs::path& path : {fs::path(root) / "README.md", fs::path(root) / "CONTRIBUTING.md",
-                               fs::path(root) / "benchmark/README.md"}) {
-    if (fs::exists(path)) add(path);
+  for (const char* page : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmark/README.md"}) {
+    if (fs::exists(fs::path(root) / page)) add(fs::path(root) / page);
   }
   if (fs::exists(fs::path(root) / "docs")) {
     for (const fs::directory_entry& entry :

@@ -6,7 +6,8 @@
 set -euo pipefail
 server=$1 directory=$2 all=${3:-}
 scripts=$(cd "$(dirname "$0")" && pwd)
-units=(type/string type/incr keyspace scan quit protocol expire multi other bitops bitfield pubsub dump info-command acl acl-v2)
+units=(type/string type/incr keyspace scan quit protocol expire multi other bitops bitfield pubsub dump info-command acl acl-v2 tracking
+  pause)
 mkdir -p "$directory"
 cd "$directory"
 

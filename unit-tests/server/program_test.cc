@@ -1,5 +1,6 @@
 // server_main as a service: its configuration file, signals, Unix socket, service manager, and how
 // it is told to stop.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -10,21 +11,27 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/service_manager.h"
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
+#include "unit-tests/server/tls/tls_client.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/server_process.h"
+#include "unit-tests/testing/test_certificates.h"
 
 namespace varve {
 namespace {
 
 using testing::Ask;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using testing::Process;
 using testing::ReadFile;
 using testing::ServerProcess;
+using ::testing::StartsWith;
 using testing::TempDir;
 using testing::TestServer;
 
@@ -48,6 +55,36 @@ std::unique_ptr<Client> ConnectUnix(const std::string& path) {
 // Waits until the file holds the text.
 bool Holds(const std::string& path, const std::string& text) {
   return testing::Eventually([&] { return ReadFile(path).find(text) != std::string::npos; });
+}
+
+TEST(ProgramTest, CertificatesAreCheckedWithoutStartingAndUsedAnewAtSighup) {
+  TempDir dir;
+  testing::TestCertificates certificates(dir.path());
+  certificates.Issue("server", {.common_name = "server"});
+  const std::string output = dir.File("output");
+  std::vector<std::string> flags = {"--tls=optional", "--tls-auth-clients=no",
+                                    "--tls-cert-file=" + certificates.File("server.crt")};
+  std::vector<std::string> check = flags;
+  check.push_back("--check-config");
+  Process wrong(kServer, check, output);  // there is no key in that file
+  EXPECT_EQ(wrong.Wait(), 1);
+  EXPECT_TRUE(Holds(output, "server_main: tls-key-file: ")) << ReadFile(output);
+  flags.push_back("--tls-key-file=" + certificates.File("server.key"));
+  check.insert(check.end(), flags.begin(), flags.end());
+  Process fine(kServer, check, output);
+  EXPECT_EQ(fine.Wait(), 0) << ReadFile(output);
+  flags.push_back("--tls-auto-reload-interval=0");
+  ServerProcess server(kServer, dir.File("data"), flags);
+  ASSERT_NE(server.port(), 0) << server.log();
+  EXPECT_EQ(testing::TlsClient(server.port()).serial(), certificates.last_serial());
+  certificates.Issue("server", {.common_name = "server"});
+  server.process().Kill(SIGHUP);
+  EXPECT_TRUE(Holds(dir.File("data.log"), "certificates, if any, were opened anew"));
+  EXPECT_EQ(testing::TlsClient(server.port()).serial(), certificates.last_serial());
+  std::filesystem::remove(certificates.File("server.key"));
+  server.process().Kill(SIGHUP);
+  EXPECT_TRUE(Holds(dir.File("data.log"), "SIGHUP: the old certificate and key stay in use: "));
+  EXPECT_EQ(testing::TlsClient(server.port()).serial(), certificates.last_serial());
 }
 
 TEST(ProgramTest, ConfigurationsAreCheckedWithoutStarting) {
@@ -262,12 +299,59 @@ TEST(ProgramTest, TheServiceManagerIsToldOfTheStartTheStopAndThatAllIsWell) {
   NotifySocket manager(dir.File("notify"));
   setenv("WATCHDOG_USEC", "4000000", 1);
   ServerProcess server(kServer, dir.File("data"));
-  EXPECT_EQ(manager.Receive(), "READY=1");
+  const std::string ready = manager.Receive();
   ASSERT_NE(server.port(), 0) << server.log();  // what it told was true
+  EXPECT_EQ(ready, "READY=1\nSTATUS=serving 127.0.0.1:" + std::to_string(server.port()));
   EXPECT_EQ(manager.Receive(), "WATCHDOG=1");
   server.process().Kill(SIGTERM);
-  EXPECT_EQ(manager.Receive(), "STOPPING=1");
+  EXPECT_EQ(manager.Receive(), "STOPPING=1\nSTATUS=stopping");
   EXPECT_EQ(server.process().Wait(), 0);
+}
+
+TEST(ProgramTest, TheServiceManagerIsToldHowFarTheReplayHasCome) {
+  TempDir dir;
+  {
+    ServerProcess server(kServer, dir.File("data"));
+    ASSERT_NE(server.port(), 0) << server.log();
+    const std::unique_ptr<Client> client = Connect(server);
+    const std::string value(512 << 10, 'x');
+    for (int i = 0; i < 24; ++i)
+      ASSERT_EQ(Ask(*client, {"SET", "k" + std::to_string(i), value}), "OK");
+    server.process().Kill(SIGKILL);
+    server.process().Wait();
+  }
+  NotifySocket manager(dir.File("notify"));
+  ServerProcess server(kServer, dir.File("data"));
+  ASSERT_NE(server.port(), 0) << server.log();
+  EXPECT_THAT(manager.Receive(), MatchesRegex("STATUS=replaying 0 % of [0-9.]+ MiB of log\n"
+                                              "EXTEND_TIMEOUT_USEC=120000000"));
+  std::string before;
+  std::string told = manager.Receive();
+  int steps = 0;
+  for (; told.starts_with("STATUS=replaying"); ++steps)
+    before = std::exchange(told, manager.Receive());
+  EXPECT_GE(steps, 2);
+  EXPECT_THAT(before, StartsWith("STATUS=replaying 100 % of "));
+  EXPECT_THAT(told, StartsWith("READY=1\nSTATUS=serving "));
+  server.process().Kill(SIGHUP);
+  EXPECT_THAT(manager.Receive(), MatchesRegex("RELOADING=1\nMONOTONIC_USEC=[0-9]+"));
+  EXPECT_EQ(manager.Receive(), told);
+}
+
+TEST(ProgramTest, TheNewestLinesOfTheLogCanBeAskedFor) {
+  TempDir dir;
+  ServerProcess server(kServer, dir.File("data"));
+  ASSERT_NE(server.port(), 0) << server.log();
+  const std::unique_ptr<Client> client = Connect(server);
+  EXPECT_THAT(Ask(*client, {"SERVERLOG"}), HasSubstr(" I varve 0.1.0 serves "));
+  server.process().Kill(SIGHUP);
+  ASSERT_TRUE(testing::Eventually([&] {
+    return Ask(*client, {"SERVERLOG", "1"}).find("opened anew") != std::string::npos;
+  }));
+  EXPECT_EQ(Ask(*client, {"SERVERLOG", "1"}).find("serves"), std::string::npos);
+  EXPECT_THAT(Ask(*client, {"SERVERLOG", "-1"}), HasSubstr("serves"));
+  EXPECT_EQ(Ask(*client, {"SERVERLOG", "-2"}), "!ERR count should be greater than or equal to -1");
+  EXPECT_EQ(Ask(*client, {"SERVERLOG", "1", "2"}), "!ERR syntax error");
 }
 
 TEST(ProgramTest, NobodyIsToldWhoDoesntListen) {

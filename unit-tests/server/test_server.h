@@ -74,6 +74,7 @@ class TestServer {
   void ExpectUncleanClose() { closes_cleanly_ = false; }
 
   uint16_t port() const { return server_->port(); }
+  uint16_t tls_port() const { return server_->tls_port(); }
   Server& server() { return *server_; }
   StorageEngine& store() { return *store_; }
   const ServerState& state() const { return server_->state(); }
@@ -151,6 +152,7 @@ class RawConnection {
   // Everything until the server closes; closed() says whether it did.
   std::string ReceiveAll() { return Receive(SIZE_MAX); }
   bool closed() const { return closed_; }
+  int descriptor() const { return descriptor_; }
 
   void FinishSending() { ::shutdown(descriptor_, SHUT_WR); }
   // Closes with a reset, as a client that dies.

@@ -1,4 +1,5 @@
-// What dump-log and dump-segment show of files that are whole and of files that are damaged.
+// What dump-log, dump-segment and dump-manifest show of files that are whole and of files that are
+// damaged.
 #include "tools/dump.h"
 
 #include <gmock/gmock.h>
@@ -206,6 +207,21 @@ TEST_F(DumpTest, ADamagedSegmentIsReadOnBehindTheDamage) {
   text = Segment(path);
   EXPECT_TRUE(absl::IsDataLoss(status_)) << status_;
   EXPECT_THAT(text, HasSubstr("value of c"));
+}
+
+TEST_F(DumpTest, AManifestIsShownWithoutKeys) {
+  Fill(/*flush=*/true);
+  std::string text;
+  const auto print = [&](std::string_view line) { text.append(line).append("\n"); };
+  ASSERT_EQ(DumpManifest(PosixFileSystem(), directory(), print), absl::OkStatus());
+  EXPECT_THAT(text, ContainsRegex("^store [0-9a-f]+, next file [0-9]+, flushed up to sequence 6, "
+                                  "clock [0-9]+ ms, clean end\n"));
+  EXPECT_THAT(text, HasSubstr("namespace 0: generation 1\n"));
+  EXPECT_THAT(text, HasSubstr("level 0 run 0: 1 segments\n"));
+  EXPECT_THAT(text, ContainsRegex("segment [0-9]+: [0-9]+ bytes, 5 records \\(1 deletes, 1 deletes "
+                                  "of ranges\\), sequences 1 to 6, 0 bytes of values in 0 files"));
+  EXPECT_THAT(DumpManifest(PosixFileSystem(), dir_.File("missing"), print).ToString(),
+              HasSubstr("MANIFEST"));
 }
 
 TEST_F(DumpTest, WhatIsNoLogOrSegmentIsRefused) {

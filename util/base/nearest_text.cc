@@ -33,6 +33,9 @@ std::string_view NearestText(std::string_view text, std::span<const std::string_
   std::string_view nearest;
   size_t fewest = std::max<size_t>(2, text.size() / 3) + 1;
   for (const std::string_view candidate : candidates) {
+    // Each byte too many is one change.
+    if (std::max(text.size(), candidate.size()) - std::min(text.size(), candidate.size()) >= fewest)
+      continue;
     const size_t changes = Changes(text, candidate);
     if (changes < fewest && changes < candidate.size()) {
       fewest = changes;

@@ -1,4 +1,5 @@
-// The number of keys: exact whatever was written, merged or lost, and what asking for it costs.
+// The number of keys, and of those that expire: exact whatever was written, merged or lost, and
+// what asking for it costs.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -18,6 +19,8 @@ using testing::Eventually;
 using testing::TestStore;
 
 std::string Key(uint64_t i) { return fmt::format("key{:06}", i); }
+
+constexpr uint64_t kFarAway = uint64_t{1} << 42;  // milliseconds since the epoch: the year 2109
 
 EngineOptions CountOptions() {
   EngineOptions options = testing::TestEngineOptions();
@@ -43,14 +46,36 @@ void Fill(TestStore& store, uint64_t begin, uint64_t end, uint64_t step = 1) {
 
 // Layers of every kind over a large last run, so that they are counted by lookups, side by side,
 // together, and by merges.
-class CountModelTest : public ::testing::TestWithParam<uint64_t> {};
+class CountModelTest : public ::testing::TestWithParam<uint64_t> {
+ protected:
+  struct Kept {
+    size_t size = 0;
+    uint64_t expiry_ms = kNoExpiry;
+  };
+  using Model = std::map<std::string, Kept>;
+
+  static void ExpectCount(TestStore& store, const Model& model) {
+    uint64_t bytes = 0, expiring = 0, sum = 0;
+    for (const auto& [key, kept] : model) {
+      bytes += key.size() + kept.size;
+      expiring += kept.expiry_ms == kNoExpiry ? 0 : 1;
+      sum += kept.expiry_ms;
+    }
+    const absl::StatusOr<CountResult> count = store->Count({}, {}, {});
+    ASSERT_TRUE(count.ok()) << count.status();
+    ASSERT_EQ(count->keys, model.size());
+    ASSERT_EQ(count->bytes, bytes);
+    ASSERT_EQ(count->expiring, expiring);
+    ASSERT_EQ(count->mean_expiry_ms, expiring == 0 ? kNoExpiry : sum / expiring);
+  }
+};
 
 TEST_P(CountModelTest, IsThatOfAMap) {
   std::mt19937_64 random(GetParam());
   EngineOptions options = CountOptions();
   if (GetParam() % 2 == 0) options.write_buffer_size = 16 << 10;
   TestStore store(options);
-  std::map<std::string, size_t> model;
+  Model model;
   std::vector<std::shared_ptr<const Snapshot>> snapshots;
   constexpr uint64_t kKeys = 12000;
   for (int step = 0; step < 400; ++step) {
@@ -66,8 +91,9 @@ TEST_P(CountModelTest, IsThatOfAMap) {
           model.erase(key);
         } else {
           const std::string value(random() % 90, 'v');
-          batch.Put(key, value);
-          model[key] = value.size();
+          const uint64_t expiry_ms = random() % 3 == 0 ? kFarAway + random() % kFarAway : kNoExpiry;
+          batch.Put(key, value, kDefaultNamespace, expiry_ms);
+          model[key] = {value.size(), expiry_ms};
         }
       }
       ASSERT_TRUE(store->Write({}, &batch).ok());
@@ -95,12 +121,8 @@ TEST_P(CountModelTest, IsThatOfAMap) {
       ASSERT_TRUE(store->Write({}, &batch).ok());
       model.clear();
     } else {
-      uint64_t bytes = 0;
-      for (const auto& [key, size] : model) bytes += key.size() + size;
-      const absl::StatusOr<CountResult> count = store->Count({}, {}, {});
-      ASSERT_TRUE(count.ok()) << count.status();
-      ASSERT_EQ(count->keys, model.size()) << "step " << step;
-      ASSERT_EQ(count->bytes, bytes) << "step " << step;
+      SCOPED_TRACE(step);
+      ASSERT_NO_FATAL_FAILURE(ExpectCount(store, model));
     }
   }
 }

@@ -328,5 +328,51 @@ TEST_F(EngineExpiryTest, RandomWorkAgainstAModel) {
   }
 }
 
+// What expires is counted, wherever it lies and whatever becomes of it.
+TEST_F(EngineExpiryTest, KeysThatExpireAreCounted) {
+  TestStore store(Options());
+  const auto expect = [&](uint64_t keys, uint64_t expiring, uint64_t mean, NamespaceId space = 0) {
+    const absl::StatusOr<CountResult> count = store->Count({.space = space}, {}, {});
+    ASSERT_TRUE(count.ok()) << count.status();
+    EXPECT_EQ(count->keys, keys);
+    EXPECT_EQ(count->expiring, expiring);
+    EXPECT_EQ(count->mean_expiry_ms, mean);
+  };
+  ASSERT_TRUE(store->Put("a", "stays").ok());
+  ASSERT_TRUE(Put(store, "b", "1", kStart + kDay).ok());
+  ASSERT_TRUE(Put(store, "c", "1", kStart + 3 * kDay).ok());
+  expect(3, 2, kStart + 2 * kDay);
+  ASSERT_TRUE(store->Flush().ok());
+  store.Reopen();
+  expect(3, 2, kStart + 2 * kDay);
+  ASSERT_TRUE(Put(store, "c", "1", kStart + 5 * kDay).ok());  // overwritten in another layer
+  expect(3, 2, kStart + 3 * kDay);
+  ASSERT_TRUE(store->Put("c", "stays").ok());
+  expect(3, 1, kStart + kDay);
+  WriteBatch clone;
+  clone.CloneNamespace(kDefaultNamespace, {.id = 7});
+  ASSERT_TRUE(store->Write({}, &clone).ok());
+  expect(3, 1, kStart + kDay, 7);
+  ASSERT_TRUE(Put(store, "d", "1", kStart + kDay).ok());
+  expect(4, 2, kStart + kDay);
+  expect(3, 1, kStart + kDay, 7);
+  const std::vector<NamespaceEstimate> estimates = store->Observe().namespaces;
+  ASSERT_EQ(estimates.size(), 2u);
+  EXPECT_GT(estimates[0].expiring, 0u);
+  EXPECT_LE(estimates[0].expiring, estimates[0].keys);
+  clock_.Advance(kDay);
+  expect(2, 0, kNoExpiry);
+  expect(2, 0, kNoExpiry, 7);
+  ASSERT_TRUE(Put(store, "e", "1", kStart + 9 * kDay).ok());
+  expect(3, 1, kStart + 9 * kDay);
+  WriteBatch clear;
+  clear.ClearNamespace();
+  ASSERT_TRUE(store->Write({}, &clear).ok());
+  expect(0, 0, kNoExpiry);
+  store.Reopen();
+  expect(0, 0, kNoExpiry);
+  expect(2, 0, kNoExpiry, 7);
+}
+
 }  // namespace
 }  // namespace varve

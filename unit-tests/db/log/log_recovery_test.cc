@@ -391,6 +391,30 @@ TEST_F(LogRecoveryTest, TheLogGoesOnBehindACut) {
   EXPECT_TRUE(absl::IsDataLoss(Replay(crashed.path(), 0, {end}).status));
 }
 
+TEST_F(LogRecoveryTest, ProgressIsToldFromTheFirstByteToTheLast) {
+  std::vector<ReplayProgress> told;
+  const auto recover = [&] {
+    return RecoverLog(
+        PosixFileSystem(), dir_.path(), testing::kTestStore, 0, {},
+        [](std::string_view, SequenceNumber, uint32_t) { return absl::OkStatus(); },
+        [&](const ReplayProgress& progress) { told.push_back(progress); });
+  };
+  ASSERT_TRUE(recover().ok());
+  EXPECT_TRUE(told.empty()) << "there is no log";
+
+  // 24 MiB in files of 1 MiB.
+  Write(std::vector<std::string>(48, std::string(512 << 10, 'x')));
+  ASSERT_TRUE(recover().ok());
+  ASSERT_GE(told.size(), 4u);
+  EXPECT_EQ(told.front().bytes_read, 0u);
+  EXPECT_EQ(told.back().bytes_read, told.back().bytes_total);
+  EXPECT_GE(told.back().bytes_total, 24u << 20);
+  for (size_t i = 1; i < told.size(); ++i) {
+    EXPECT_GT(told[i].bytes_read, told[i - 1].bytes_read);
+    EXPECT_EQ(told[i].bytes_total, told[0].bytes_total);
+  }
+}
+
 TEST_F(LogRecoveryTest, ADeliveryThatFailsEndsRecovery) {
   Write({"first", "second"});
   const auto recovered =

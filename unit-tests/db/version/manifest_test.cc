@@ -51,7 +51,7 @@ Manifest Example() {
   manifest.descriptions = {{.id = 7, .options = {.max_keys = 1000, .sync = Durability::kNone}}};
   manifest.next_named_namespace = kFirstNamedNamespace + 3;
   manifest.forks = {{3, 1, 100}, {4, 3, 200}};
-  manifest.parent_counts.Add(4, {10, 1000});
+  manifest.parent_counts.Add(4, {10, 1000, 3, absl::int128(3) << 70});
   manifest.levels[0][1][0].of_clones = true;
   return manifest;
 }
@@ -113,6 +113,53 @@ TEST(ManifestTest, TheBytesNeverChange) {
   EXPECT_EQ(
       EncodeManifest(manifest).substr(24),
       std::string(kFieldsOfAllVersions) + "\x00\x00\x00\x01\x07\x01\xac\x02\x01\x07\x04\x80\x01"s);
+}
+
+// Version 4: the key counts say what expires.
+TEST(ManifestTest, TheBytesOfExpiriesNeverChange) {
+  Manifest manifest = SmallManifest();
+  manifest.levels[0][0][0].live = GenerationKeyCounts();
+  manifest.levels[0][0][0].live.Add(1, {2, 64, 1, 300});
+  manifest.counted_groups[0].change = GenerationKeyCounts();
+  manifest.counted_groups[0].change.Add(1, {-1, 0, -1, -2});
+  const std::string bytes = EncodeManifest(manifest);
+  EXPECT_EQ(bytes.substr(0, 12), "VARVEMAN\4\0\0\0"s);
+  const std::string fields(kFieldsOfAllVersions.substr(0, kFieldsOfAllVersions.size() - 12));
+  EXPECT_EQ(bytes.substr(24),
+            fields +
+                "\x01\x01\x04\x80\x01\x02\x00\xac\x02\x00"s  // key counts, no value files
+                "\x01\x01\x01\x01\x01\x01\x00"s              // one counted group
+                "\x01\x01\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"s +
+                "\x00\x00\x00\x00\x00"s);
+  const Manifest decoded = DecodeManifest(bytes, "MANIFEST").value();
+  EXPECT_TRUE(decoded.counts_expiry);
+  EXPECT_EQ(decoded.levels[0][0][0].live.Of(1), (KeyCounts{2, 64, 1, 300}));
+  EXPECT_EQ(decoded.counted_groups[0].change.Of(1), (KeyCounts{-1, 0, -1, -2}));
+  EXPECT_EQ(EncodeManifest(decoded), bytes);
+}
+
+// A store whose merges did not count what expires is counted anew; one without expiries is not.
+TEST(ManifestTest, CountsWithoutExpiryAreForgottenWhereKeysMayExpire) {
+  Manifest plain = DecodeManifest(EncodeManifest(SmallManifest()), "MANIFEST").value();
+  EXPECT_FALSE(plain.counts_expiry);
+  ForgetCountsWithoutExpiry(&plain);
+  EXPECT_TRUE(plain.counts_expiry);
+  EXPECT_TRUE(plain.levels[0][0][0].expiry_is_counted);
+  EXPECT_EQ(plain.counted_groups.size(), 1u);
+
+  Manifest old = SmallManifest();
+  old.counts_expiry = false;
+  old.levels[0][0][0].largest = FirstTreeKey(kExpiryGeneration) + "x";
+  const std::string bytes = EncodeManifest(old);
+  EXPECT_EQ(bytes.substr(0, 12), "VARVEMAN\2\0\0\0"s);
+  old = DecodeManifest(bytes, "MANIFEST").value();
+  EXPECT_EQ(EncodeManifest(old), bytes);
+  ForgetCountsWithoutExpiry(&old);
+  EXPECT_FALSE(old.levels[0][0][0].expiry_is_counted);
+  EXPECT_TRUE(old.counted_groups.empty());
+  const std::string next = EncodeManifest(old);
+  EXPECT_EQ(next.substr(0, 12), "VARVEMAN\4\0\0\0"s);
+  EXPECT_FALSE(DecodeManifest(next, "MANIFEST")->levels[0][0][0].expiry_is_counted);
 }
 
 TEST(ManifestTest, VersionOneIsRead) {

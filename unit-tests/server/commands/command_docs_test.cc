@@ -30,5 +30,14 @@ TEST(CommandDocsTest, TheTableNamesEveryCommandOfTheServer) {
       << "add the command to the table \"Every command of Redis 7\" in docs/protocol.md";
 }
 
+// A container leaves its complexity to its subcommands.
+TEST(CommandDocsTest, EveryCommandTellsItsComplexityAndItsFirstVersion) {
+  for (const Command& command : AllCommands()) {
+    const bool container = (command.flags & kContainerCommand) != 0;
+    EXPECT_EQ(command.complexity.empty(), container) << command.name;
+    EXPECT_FALSE(command.since.empty()) << command.name;
+  }
+}
+
 }  // namespace
 }  // namespace varve

@@ -223,7 +223,10 @@ TEST_F(CommandsTest, WhatLibrariesAskWhenTheyConnect) {
   EXPECT_EQ(Do({"PING", "hello"}), "hello");
   EXPECT_EQ(Do({"ECHO", "\r\n"}), "\r\n");
   EXPECT_EQ(Do({"COMMAND", "COUNT"}), std::to_string(AllCommands().size()));
-  EXPECT_NE(Do({"COMMAND", "DOCS", "get"}).find("Reads the value of a key"), std::string::npos);
+  const std::string docs = Do({"COMMAND", "DOCS", "get"});
+  for (const char* fact :
+       {"Reads the value of a key", "complexity O(M) for M bytes", "since 0.1.0"})
+    EXPECT_NE(docs.find(fact), std::string::npos) << fact << docs;
   const std::string info = Do({"INFO"});
   for (const char* part :
        {"# Server\r\n", "redis_version:7", "loading:0", "# Keyspace", "connected_clients:1"}) {

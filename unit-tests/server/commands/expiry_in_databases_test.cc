@@ -194,5 +194,37 @@ TEST_F(ExpiryInDatabasesTest, KeysAreWatchedInTheirDatabase) {
   EXPECT_EQ(Transact({{"GET", "a"}}), "(nil)");
 }
 
+TEST_F(ExpiryInDatabasesTest, InfoCountsTheKeysThatExpire) {
+  const auto keyspace = [&] {
+    return Do({"INFO", "keyspace"}).substr(std::string("# Keyspace\r\n").size());
+  };
+  Do({"SET", "a", "1", "EX", "10"});
+  Do({"SET", "b", "1", "EX", "30"});
+  Do({"SET", "c", "1"});
+  Do({"SELECT", "2"});
+  Do({"SET", "d", "1", "PX", "5000"});
+  EXPECT_EQ(keyspace(),
+            "db0:keys=3,expires=2,avg_ttl=20000\r\ndb2:keys=1,expires=1,avg_ttl=5000\r\n");
+  EXPECT_EQ(Do({"PERSIST", "d"}), "1");
+  EXPECT_EQ(keyspace(), "db0:keys=3,expires=2,avg_ttl=20000\r\ndb2:keys=1,expires=0,avg_ttl=0\r\n");
+  Do({"SELECT", "0"});
+  Do({"SET", "a", "again"});
+  EXPECT_EQ(Do({"EXPIRE", "c", "50"}), "1");
+  clock_.Advance(1000);
+  EXPECT_EQ(keyspace(), "db0:keys=3,expires=2,avg_ttl=39000\r\ndb2:keys=1,expires=0,avg_ttl=0\r\n");
+  EXPECT_EQ(Transact({{"SET", "e", "1", "EX", "9"}, {"DEL", "c"}, {"INFO", "keyspace"}}),
+            "(OK 1 # Keyspace\r\ndb0:keys=3,expires=2,avg_ttl=19000\r\n"
+            "db2:keys=1,expires=0,avg_ttl=0\r\n)");
+  client_.reset();
+  other_.reset();
+  server_.Restart();
+  client_ = server_.Connect();
+  EXPECT_EQ(keyspace(), "db0:keys=3,expires=2,avg_ttl=19000\r\ndb2:keys=1,expires=0,avg_ttl=0\r\n");
+  clock_.Advance(29'000);
+  EXPECT_EQ(keyspace(), "db0:keys=1,expires=0,avg_ttl=0\r\ndb2:keys=1,expires=0,avg_ttl=0\r\n");
+  Do({"FLUSHALL"});
+  EXPECT_EQ(keyspace(), "");
+}
+
 }  // namespace
 }  // namespace varve

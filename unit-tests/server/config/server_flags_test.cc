@@ -12,6 +12,7 @@
 
 #include "server/config/config_file.h"
 #include "server/config/configuration.h"
+#include "server/config/environment.h"
 #include "unit-tests/testing/server_process.h"
 #include "unit-tests/testing/temp_dir.h"
 
@@ -30,6 +31,20 @@ absl::StatusOr<ServerCommandLine> Parse(std::vector<std::string> arguments) {
 
 std::string Problem(const std::vector<std::string>& arguments) {
   return std::string(Parse(arguments).status().message());
+}
+
+absl::StatusOr<ServerCommandLine> ParseWith(const std::vector<const char*>& variables,
+                                            std::vector<std::string> arguments = {}) {
+  std::vector<const char*> environment = variables;
+  environment.push_back(nullptr);
+  arguments.insert(arguments.begin(), "server_main");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  return ParseServerCommandLine(static_cast<int>(argv.size()), argv.data(), environment.data());
+}
+
+std::string ProblemWith(const std::vector<const char*>& variables) {
+  return std::string(ParseWith(variables).status().message());
 }
 
 std::map<std::string, std::string> Shown(const ServerConfig& config) {
@@ -53,12 +68,18 @@ const std::vector<Bounds>& AllBounds() {
   static const std::vector<Bounds> bounds = {
       {"port", "-1", "0", "65535", "65536"},
       {"http-port", "-2", "-1", "65535", "65536"},
+      {"tls-port", "-2", "-1", "65535", "65536"},
+      {"maxmemory", "-1", "0", "16TiB", "17592186044417", "0", "17592186044416"},
+      {"tls-session-cache-size", "-1", "0", "1000000", "1000001"},
+      {"tls-session-cache-timeout", "0", "1", "31536000", "31536001"},
+      {"tls-auto-reload-interval", "-1", "0", "31536000", "31536001"},
       {"unixsocketperm", "-1", "0", "777", "1000"},
       {"threads", "-1", "0", "256", "257"},
       {"io-threads", "-1", "0", "256", "257"},
       {"maxclients", "0", "1", "1000000", "1000001"},
       {"databases", "0", "1", "1024", "1025"},
       {"slowlog-log-slower-than", "-2", "-1", "1000000000000", "1000000000001"},
+      {"tracking-table-max-keys", "-1", "0", "1000000000", "1000000001"},
       {"acllog-max-len", "-1", "0", "1000000", "1000001"},
       {"slowlog-max-len", "-1", "0", "1000000", "1000001"},
       {"timeout", "-1", "0", "31536000", "31536001"},
@@ -84,6 +105,22 @@ const std::map<std::string, std::vector<std::string>>& Words() {
       {"bind", {"127.0.0.1", "::1", "localhost"}},
       {"unixsocket", {"", "varve.sock"}},
       {"http-bind", {"127.0.0.1", "::1", "localhost"}},
+      {"acl-log-file", {"", "/var/log/varve/audit.log"}},
+      {"maxmemory-policy", {"noeviction"}},
+      {"tls", {"off", "optional", "required"}},
+      {"tls-auth-clients", {"yes", "no", "optional"}},
+      {"tls-cert-file", {"", "server.crt"}},
+      {"tls-key-file", {"", "server.key"}},
+      {"tls-ca-cert-file", {"", "ca.crt"}},
+      {"tls-ca-cert-dir", {"", "/etc/ssl/certs"}},
+      {"tls-crl-file", {"", "revoked.pem"}},
+      {"tls-auth-clients-user", {"off", "CN", "URI"}},
+      {"tls-protocols", {"", "TLSv1.3", "TLSv1.2 TLSv1.3"}},
+      {"tls-ciphers", {"", "HIGH"}},
+      {"tls-ciphersuites", {"", "TLS_AES_256_GCM_SHA384"}},
+      {"tls-prefer-server-ciphers", {"yes", "no"}},
+      {"tls-dh-params-file", {"", "dh.pem"}},
+      {"tls-session-caching", {"yes", "no"}},
       {"http-hosts", {"", "metrics.example,other"}},
       {"metrics-prefixes", {"", "user:,session:"}},
       {"dir", {"data", "/srv/x y"}},
@@ -105,9 +142,73 @@ void ExpectShown(const std::string& name, const std::string& value, const std::s
   EXPECT_EQ(Shown(line->config).at(name), shown) << name;
 }
 
+TEST(EnvironmentTest, AVariableGoesBeforeTheFileAndAFlagBeforeTheVariable) {
+  TempDir dir;
+  const std::string file = dir.File("varve.toml");
+  std::ofstream(file) << "maxclients = 5\ntimeout = 6\nbind = \"127.0.0.2\"\n";
+  const auto line = ParseWith({"VARVE_MAXCLIENTS=7", "VARVE_TIMEOUT=8", "VARVE_SYNC=no", "HOME=/",
+                               "VARVE_BIND=", "VARVE_REQUIREPASS=word"},
+                              {"--config", file, "--timeout=9"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  auto shown = Shown(line->config);
+  EXPECT_EQ(shown["maxclients"], "7");
+  EXPECT_EQ(shown["timeout"], "9");
+  EXPECT_EQ(shown["sync"], "no");
+  EXPECT_EQ(shown["bind"], "127.0.0.2") << "an empty variable is none";
+  EXPECT_EQ(line->config.server.password, "word");
+  EXPECT_TRUE(line->config.given.contains("maxclients"));
+}
+
+TEST(EnvironmentTest, EverySettingHasAVariable) {
+  const ServerConfig defaults;
+  for (const Setting& setting : AllSettings()) {
+    if (setting.kind == SettingKind::kText) continue;
+    const std::string variable = VariableOf(setting.name) + "=" + WriteSetting(setting, defaults);
+    const auto line = ParseWith({variable.c_str()});
+    if (WriteSetting(setting, defaults).empty()) continue;
+    ASSERT_TRUE(line.ok()) << variable << ": " << line.status();
+    EXPECT_TRUE(line->config.given.contains(setting.name)) << variable;
+  }
+}
+
+TEST(EnvironmentTest, AFileHoldsASecret) {
+  TempDir dir;
+  const std::string file = dir.File("word");
+  std::ofstream(file) << "secret\nand more\n";
+  const std::string own = "VARVE_REQUIREPASS_FILE=" + file;  // of requirepass-file
+  const auto line = ParseWith({own.c_str()});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->config.server.password, "secret");
+  EXPECT_EQ(line->config.password_file, file);
+
+  const std::string other = "VARVE_UNIXSOCKET_FILE=" + file;
+  const auto with_other = ParseWith({other.c_str()});
+  ASSERT_TRUE(with_other.ok()) << with_other.status();
+  EXPECT_EQ(with_other->config.server.unix_socket, "secret");
+  EXPECT_EQ(ProblemWith({other.c_str(), "VARVE_UNIXSOCKET=x"}),
+            "VARVE_UNIXSOCKET and VARVE_UNIXSOCKET_FILE: only one of them can be set");
+  EXPECT_EQ(ProblemWith({"VARVE_UNIXSOCKET_FILE=/nowhere/word"}),
+            "VARVE_UNIXSOCKET_FILE: /nowhere/word can't be read");
+}
+
+TEST(EnvironmentTest, MistakesNameTheVariable) {
+  EXPECT_EQ(ProblemWith({"VARVE_MAXCLIENTS=0"}), "VARVE_MAXCLIENTS=0: takes 1 to 1000000");
+  EXPECT_EQ(ProblemWith({"VARVE_MAXCLIENT=5"}),
+            "VARVE_MAXCLIENT: there is no such setting, did you mean VARVE_MAXCLIENTS?");
+  EXPECT_EQ(ProblemWith({"VARVE_PORT=tcp://10.0.0.1:7777"}),
+            "VARVE_PORT=tcp://10.0.0.1:7777: takes 0 to 65535 (enableServiceLinks: false keeps "
+            "Kubernetes from setting it)");
+  // Variables of the client, of tests and of Kubernetes.
+  EXPECT_EQ(ProblemWith({"VARVE_PASSWORD=x", "VARVE_URL=redis://h", "VARVE_HOST=h", "VARVE_USER=u",
+                         "VARVE_SERVICE_HOST=10.0.0.1", "VARVE_SERVICE_PORT=7777",
+                         "VARVE_PORT_7777_TCP=tcp://10.0.0.1:7777", "VARVE_PORT_7777_TCP_ADDR=x",
+                         "VARVE_TEST_DAMAGE_STEP=3"}),
+            "");
+}
+
 TEST(ServerFlagsTest, EverySettingHasATestOfItsBoundsOrWords) {
   std::vector<std::string> tested = {"client-output-buffer-limit", "notify-keyspace-events",
-                                     "requirepass", "requirepass-file"};
+                                     "requirepass", "requirepass-file", "tls-key-file-pass"};
   for (const Bounds& bounds : AllBounds()) tested.push_back(bounds.name);
   for (const auto& [name, words] : Words()) tested.push_back(name);
   std::sort(tested.begin(), tested.end());

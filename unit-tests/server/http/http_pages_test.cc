@@ -85,6 +85,21 @@ TEST_F(HttpPagesTest, AnswersOnlyToItsOwnNames) {
     EXPECT_EQ(Get("/metrics", "Host: " + std::string(host) + "\r\n").status, 421) << host;
 }
 
+TEST_F(HttpPagesTest, FromElsewhereACertificateStandsForThePassword) {
+  ASSERT_EQ(Do({"acl", "setuser", "monitor", "on", "+status"}), "OK");
+  ASSERT_EQ(Do({"acl", "setuser", "other", "on", "+get", "~*"}), "OK");
+  HttpPeer peer = Away("192.0.2.1:40000");
+  const auto get = [&] { return pages_.Answer(RequestOf("/metrics"), peer).status; };
+  EXPECT_EQ(get(), 403);
+  peer.user_names = {"nobody", "monitor"};
+  EXPECT_EQ(get(), 200);
+  peer.user_names = {"other"};
+  EXPECT_EQ(get(), 403) << "a user who may not execute STATUS";
+  ASSERT_EQ(Do({"acl", "setuser", "monitor", "off"}), "OK");
+  peer.user_names = {"monitor"};
+  EXPECT_EQ(get(), 403) << "a user who is off";
+}
+
 TEST_F(HttpPagesTest, FromElsewherePagesTakeThePassword) {
   const HttpPeer away = Away("192.0.2.1:40000");
   const auto get = [&](const std::string& target, const std::string& headers = "") {
@@ -154,12 +169,104 @@ TEST_F(HttpPagesTest, MetricsAreOpenMetricsWhereAskedFor) {
 }
 
 TEST_F(HttpPagesTest, TheOtherPages) {
-  EXPECT_EQ(Get("/").content_type, "text/html; charset=utf-8");
+  const HttpReply page = Get("/");
+  EXPECT_EQ(page.content_type, "text/html; charset=utf-8");
+  EXPECT_TRUE(page.policy.starts_with("default-src 'none'; script-src 'sha256-")) << page.policy;
+  EXPECT_EQ(Get("/status.json").policy, kClosedPolicy);
   EXPECT_EQ(Get("/nothing").status, 404);
   const HttpReply status = Get("/status.json");
   EXPECT_EQ(status.content_type, "application/json; charset=utf-8");
   EXPECT_NE(status.body.find("\"healthy\":true,\"limited_by\":{\"id\":\""), std::string::npos)
       << status.body;
+}
+
+TEST_F(HttpPagesTest, TheFrontPageIsOneDocument) {
+  const std::string page = Get("/").body;
+  EXPECT_LT(page.size(), 100'000u);
+  EXPECT_TRUE(page.starts_with("<!DOCTYPE html>"));
+  for (const char* outside : {"src=", "@import", "url(http", "@STYLE@", "@SCRIPT@", " style=\""})
+    EXPECT_EQ(page.find(outside), std::string::npos) << outside;
+}
+
+TEST_F(HttpPagesTest, StatusHasTheHistoryWhereItIsAskedFor) {
+  EXPECT_EQ(Get("/status.json").body.find("\"history\""), std::string::npos);
+  EXPECT_NE(Get("/status.json?series=0").body.find("\"history\":{\"first\":0,\"next\":0,"),
+            std::string::npos);
+  EXPECT_EQ(Get("/status.json?series=x").status, 400);
+  pages_.Tick();
+  Do({"set", "a", "b"});
+  pages_.Tick();
+  pages_.Tick();
+  const std::string all = Get("/status.json?series").body;
+  EXPECT_NE(all.find("\"history\":{\"first\":0,\"next\":2,"), std::string::npos) << all;
+  EXPECT_NE(all.find("\"connections\":[1,1]"), std::string::npos) << all;
+  const std::string rest = Get("/status.json?series=1").body;
+  EXPECT_NE(rest.find("\"connections\":[1]"), std::string::npos) << rest;
+  EXPECT_NE(Get("/status.json?series=9").body.find("\"first\":0,\"next\":2,"), std::string::npos)
+      << "who knows of more samples than there are knew another process";
+}
+
+TEST_F(HttpPagesTest, StatusTellsThePositionsInTheLogAndWhatAPowerCutWouldTake) {
+  Do({"set", "a", "b"});
+  const std::string status = Get("/status.json").body;
+  EXPECT_NE(status.find("{\"id\":\"flushed\",\"sequence\":0,"), std::string::npos) << status;
+  EXPECT_NE(status.find("{\"id\":\"visible\",\"sequence\":1,"), std::string::npos) << status;
+  EXPECT_NE(status.find("\"power_cut\":{\"undurable_writes\":0,\"acknowledged_writes_at_most\":0,"),
+            std::string::npos)
+      << status;
+  EXPECT_NE(status.find("{\"mode\":\"always\",\"acknowledged\":false,\"writes_at_most\":0}"),
+            std::string::npos)
+      << status;
+}
+
+TEST_F(HttpPagesTest, KeysSegmentsClientsAndSlowLog) {
+  Do({"config", "set", "slowlog-log-slower-than", "0"});
+  Do({"client", "setname", "tester"});
+  for (int i = 0; i < 200; ++i) {
+    Do({"set", "user:" + std::to_string(i), std::string(100, 'v')});
+    Do({"set", std::string("bad:\x01\xff:", 7) + std::to_string(i), std::string(100, 'v')});
+  }
+  ASSERT_TRUE(server_.store().Flush().ok());
+  const std::string keys = Get("/keys.json").body;
+  EXPECT_NE(keys.find("\"prefix\":\"user:\",\"keys_estimate\":"), std::string::npos) << keys;
+  EXPECT_NE(keys.find("\"prefix\":\"bad:\\\\x01\\\\xff:\""), std::string::npos) << keys;
+  const std::string tree = Get("/tree.json").body;
+  EXPECT_NE(tree.find("\"last_key\":\"user:99\""), std::string::npos) << tree;
+  EXPECT_NE(Get("/slowlog.json").body.find("\"user:199\""), std::string::npos);
+  EXPECT_NE(Get("/clients.json").body.find("\"name\":\"tester\",\"user\":\"default\""),
+            std::string::npos);
+}
+
+TEST_F(HttpPagesTest, NamesOfKeysAreForThoseWhoMayReadThem) {
+  Do({"set", "user:1", "value"});
+  ASSERT_TRUE(server_.store().Flush().ok());
+  ASSERT_EQ(Do({"acl", "setuser", "part", "on", ">part", "~user:*", "+@all"}), "OK");
+  ASSERT_EQ(Do({"acl", "setuser", "keys", "on", ">keys", "%R~*", "+get"}), "OK");
+  ASSERT_EQ(Do({"config", "set", "requirepass", "pw"}), "OK");
+  const auto as = [](const std::string& user_and_password) {
+    return "Authorization: Basic " + user_and_password + "\r\n";
+  };
+  const std::string nobody, part = as("cGFydDpwYXJ0"), keys = as("a2V5czprZXlz");
+  const auto shows_keys = [&](const std::string& headers) {
+    const bool in_map = Get("/keys.json", headers).body.find("user:") != std::string::npos;
+    EXPECT_EQ(Get("/tree.json", headers).body.find("user:") != std::string::npos, in_map);
+    return in_map;
+  };
+  EXPECT_FALSE(shows_keys(nobody)) << "the default user needs a password";
+  EXPECT_FALSE(shows_keys(part));
+  EXPECT_TRUE(shows_keys(keys));
+  EXPECT_TRUE(shows_keys(as("ZGVmYXVsdDpwdw==")));
+  const auto is_hidden = [&](const std::string& path, const std::string& headers) {
+    return Get(path, headers).body.find("\"hidden\":") != std::string::npos;
+  };
+  for (const char* path : {"/clients.json", "/slowlog.json"}) {
+    EXPECT_TRUE(is_hidden(path, nobody)) << path;
+    EXPECT_TRUE(is_hidden(path, keys)) << path;
+    EXPECT_FALSE(is_hidden(path, part)) << path;
+  }
+  EXPECT_EQ(Get("/login").status, 401);
+  EXPECT_EQ(Get("/login", part).status, 303);
+  EXPECT_EQ(Get("/status.json", as("cGFydDp3cm9uZw==")).status, 401) << "a wrong password";
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
+#include <iterator>
+#include <set>
 #include <string>
 
 #include "unit-tests/server/command_fixture.h"
@@ -71,33 +72,65 @@ TEST_F(RedisMetricsTest, HasTheSeriesOfDashboard763) {
   EXPECT_NE(page.find("redis_db_keys{db=\"db15\"} 0\n"), std::string::npos) << page;
 }
 
-TEST_F(RedisMetricsTest, DebiansExporterTellsTheSame) {
-  const std::string program = "prometheus-redis-exporter";
-  if (!testing::HasProgram(program)) GTEST_SKIP() << program << " is not installed";
-  testing::TempDir dir;
+constexpr const char* kExporter = "prometheus-redis-exporter";
+
+// What Debian's exporter tells of the server at that port.
+std::string ExportedFrom(uint16_t server, const std::string& log) {
   const uint16_t port = testing::FreePort();
-  const testing::Process exporter(
-      program,
-      {"--redis.addr=redis://127.0.0.1:" + std::to_string(server_.port()),
-       "--web.listen-address=127.0.0.1:" + std::to_string(port)},
-      dir.File("exporter.log"));
+  const testing::Process exporter(kExporter,
+                                  {"--redis.addr=redis://127.0.0.1:" + std::to_string(server),
+                                   "--web.listen-address=127.0.0.1:" + std::to_string(port)},
+                                  log);
   std::string exported;
   EXPECT_TRUE(testing::Eventually([&] {
     exported = testing::FetchSimply(port, "/metrics");
-    return !Value(exported, "up").empty();
-  }));
+    return Value(exported, "up") == "1";
+  })) << exported;
   EXPECT_NE(exported.find("redis_exporter_last_scrape_error{err=\"\"} 0\n"), std::string::npos)
       << exported;
-  const std::string page = Page();
+  return exported;
+}
+
+std::set<std::string> SeriesOfDashboard763In(const std::string& exported) {
+  std::set<std::string> names;
   for (const char* name : kDashboard763) {
-    if (name == kNotOfTheExporter) continue;
-    EXPECT_NE(Value(exported, name), "") << name << "\n" << exported;
+    if (!Value(exported, name).empty()) names.insert(name);
   }
+  return names;
+}
+
+TEST_F(RedisMetricsTest, DebiansExporterTellsTheSame) {
+  if (!testing::HasProgram(kExporter)) GTEST_SKIP() << kExporter << " is not installed";
+  testing::TempDir dir;
+  const std::string exported = ExportedFrom(server_.port(), dir.File("exporter.log"));
+  const std::string page = Page();
+  std::set<std::string> all(std::begin(kDashboard763), std::end(kDashboard763));
+  all.erase(std::string(kNotOfTheExporter));
+  EXPECT_EQ(SeriesOfDashboard763In(exported), all) << exported;
   for (const char* name : {"up", "keyspace_hits_total", "keyspace_misses_total", "db_keys",
                            "max_clients", "blocked_clients", "memory_max_bytes"}) {
     if (Value(exported, name).empty()) continue;
     EXPECT_EQ(Value(exported, name), Value(page, name)) << name;
   }
+}
+
+// The exporter has the same series of the dashboard for Varve as for Redis itself.
+TEST_F(RedisMetricsTest, DebiansExporterHasTheSameSeriesOfRedis) {
+  for (const char* program : {kExporter, "redis-server", "redis-cli"}) {
+    if (!testing::HasProgram(program)) GTEST_SKIP() << program << " is not installed";
+  }
+  testing::TempDir dir;
+  const uint16_t port = testing::FreePort();
+  const testing::Process redis(
+      "redis-server",
+      {"--port", std::to_string(port), "--bind", "127.0.0.1", "--save", "", "--dir", dir.path()},
+      dir.File("redis.log"));
+  EXPECT_TRUE(testing::Eventually([&] {
+    return testing::Output("redis-cli -p " + std::to_string(port) + " set key value")
+        .starts_with("OK");
+  }));
+  EXPECT_EQ(SeriesOfDashboard763In(ExportedFrom(port, dir.File("redis_exporter.log"))),
+            SeriesOfDashboard763In(ExportedFrom(server_.port(), dir.File("varve_exporter.log"))));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 #include <string>
@@ -100,14 +101,68 @@ TEST_F(VarveMetricsTest, CountsAgreeWithInfo) {
   };
   for (const auto& [metric, name] :
        {std::pair("varve_keyspace_hits_total", "keyspace_hits"),
-        std::pair("varve_log_syncs_total", "log_syncs"), std::pair("varve_runs", "runs"),
-        std::pair("varve_segment_bytes", "segment_bytes"),
+        std::pair("varve_keyspace_misses_total", "keyspace_misses"),
+        std::pair("varve_connections_received_total", "total_connections_received"),
+        std::pair("varve_rejected_connections_total", "rejected_connections"),
+        std::pair("varve_connected_clients", "connected_clients"),
+        std::pair("varve_max_clients", "maxclients"),
         std::pair("varve_visible_sequence", "sequence"),
+        std::pair("varve_durable_sequence", "durable_sequence"),
+        std::pair("varve_store_gets_total", "gets"),
+        std::pair("varve_store_writes_total", "writes"),
+        std::pair("varve_write_conflicts_total", "write_conflicts"),
+        std::pair("varve_expired_keys_total", "expired_keys"),
+        std::pair("varve_log_groups_total", "log_groups"),
+        std::pair("varve_log_syncs_total", "log_syncs"),
+        std::pair("varve_log_appended_bytes_total", "log_bytes_appended"),
+        std::pair("varve_log_written_bytes_total", "log_bytes_written"),
+        std::pair("varve_log_files_recycled_total", "log_files_recycled"),
+        std::pair("varve_log_live_bytes", "log_live_bytes"),
+        std::pair("varve_full_write_buffers", "full_write_buffers"),
+        std::pair("varve_runs", "runs"),
+        std::pair("varve_segment_bytes", "segment_bytes"),
+        std::pair("varve_segment_records", "segment_entries"),
+        std::pair("varve_value_bytes", "value_bytes"),
         std::pair("varve_flush_written_bytes_total", "flushed_bytes"),
-        std::pair("varve_max_clients", "maxclients")}) {
+        std::pair("varve_merge_written_bytes_total", "compacted_bytes"),
+        std::pair("varve_merge_read_bytes_total", "compaction_input_bytes"),
+        std::pair("varve_segment_lookups_total", "segment_lookups"),
+        std::pair("varve_record_reads_total", "record_reads"),
+        std::pair("varve_cache_hits_total", "block_cache_hits"),
+        std::pair("varve_table_cache_bytes", "offset_table_cache_bytes")}) {
     EXPECT_EQ(figure(page, "\n" + std::string(metric) + " ", '\n'),
               figure(info, "\r\n" + std::string(name) + ":", '\r'))
         << metric;
+  }
+}
+
+// The values of the samples that only grow, by name and labels.
+std::map<std::string, double> CountersIn(const std::string& page) {
+  std::map<std::string, double> counters;
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#')) continue;
+    const std::string sample = line.substr(0, line.rfind(' '));
+    const std::string name = sample.substr(0, sample.find('{'));
+    for (const std::string_view ending : {"_total", "_bucket", "_sum", "_count"}) {
+      if (name.ends_with(ending)) counters[sample] = std::stod(line.substr(sample.size()));
+    }
+  }
+  return counters;
+}
+
+TEST_F(VarveMetricsTest, CountersNeverFallUnderALoad) {
+  std::map<std::string, double> before = CountersIn(Page(Format::kPlain));
+  EXPECT_GT(before.size(), 100u);
+  for (int round = 0; round < 3; ++round) {
+    const std::map<std::string, double> now = CountersIn(Page(Format::kPlain));
+    for (const auto& [sample, value] : before) {
+      ASSERT_TRUE(now.contains(sample)) << sample;
+      EXPECT_GE(now.at(sample), value) << sample;
+    }
+    EXPECT_GT(now.at("varve_commands_total{cmd=\"set\"}"),
+              before.at("varve_commands_total{cmd=\"set\"}"));
+    before = now;
   }
 }
 

@@ -185,5 +185,44 @@ TEST_F(SelectedKeysTest, WhatIsBetweenThePartsIsNotLookedAt) {
   EXPECT_TRUE(reply.ends_with(" z:1))")) << reply;
 }
 
+// Of many keys in segments, KEYS of a user with ten reads the blocks of these ten.
+TEST_F(SelectedKeysTest, TheKeysOfAPrefixAreFoundWithFewReads) {
+  constexpr int kMany = 4000;
+  std::string load;
+  for (int i = 0; i < kMany; ++i)
+    load += Resp({"SET", "m:" + std::to_string(100000 + i), std::string(100, 'v')});
+  RawConnection raw(server_.port());
+  ASSERT_TRUE(raw.Send(load));
+  ASSERT_EQ(raw.Receive(size_t{5} * kMany).size(), size_t{5} * kMany);
+  ASSERT_EQ(Do({"COMPACT"}), "OK");
+  const auto reads = [&] {
+    uint64_t sum = 0;
+    for (const auto& [name, value] : server_.store().Statistics()) {
+      if (name == "scan_reads" || name == "record_reads" || name == "table_page_reads")
+        sum += value;
+    }
+    return sum;
+  };
+  // The least of some tries, as the background may read meanwhile.
+  const auto least = [&](const auto& ask) {
+    uint64_t fewest = ~uint64_t{0};
+    for (int i = 0; i < 5; ++i) {
+      const uint64_t before = reads();
+      ask();
+      fewest = std::min(fewest, reads() - before);
+    }
+    return fewest;
+  };
+  const uint64_t of_all = least([&] { EXPECT_EQ(Do({"KEYS", "nothing*"}), "()"); });
+  ASSERT_EQ(Do({"ACL", "SETUSER", "alice", "resetkeys", "~m:10399*"}), "OK");
+  const uint64_t of_ten = least([&] {
+    const std::string keys = Alice({"KEYS", "*"});
+    EXPECT_EQ(std::count(keys.begin(), keys.end(), ' '), 9) << keys;
+  });
+  EXPECT_LE(of_ten, 4u);
+  EXPECT_LE(of_all, 4u) << "the pattern is a prefix, too";
+  EXPECT_GT(least([&] { EXPECT_EQ(Do({"KEYS", "*nothing"}), "()"); }), of_ten);
+}
+
 }  // namespace
 }  // namespace varve

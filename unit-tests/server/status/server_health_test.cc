@@ -3,7 +3,6 @@
 #include "server/status/server_health.h"
 
 #include <gtest/gtest.h>
-#include <pthread.h>
 
 #include <atomic>
 #include <memory>
@@ -11,12 +10,12 @@
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "server/status/status_document.h"
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
+#include "unit-tests/testing/held_segments.h"
 
 namespace varve {
 namespace {
@@ -24,33 +23,8 @@ namespace {
 using testing::Ask;
 using testing::Eventually;
 using testing::FaultFileSystem;
+using testing::HeldSegments;
 using testing::TestServer;
-
-std::string NameOfThread() {
-  char name[16] = "";
-  ::pthread_getname_np(::pthread_self(), name, sizeof(name));
-  return name;
-}
-
-// Has the thread of that name wait before it makes a segment.
-class HeldSegments final : public FaultFileSystem {
- public:
-  explicit HeldSegments(std::string thread) : thread_(std::move(thread)) {}
-  ~HeldSegments() override { Release(); }
-
-  void Release() {
-    if (!released_.HasBeenNotified()) released_.Notify();
-  }
-  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path,
-                                                     bool create) override {
-    if (path.ends_with(".seg") && NameOfThread() == thread_) released_.WaitForNotification();
-    return FaultFileSystem::OpenForWrite(path, create);
-  }
-
- private:
-  const std::string thread_;
-  absl::Notification released_;
-};
 
 EngineOptions With(FileSystem* files) {
   EngineOptions engine = TestServer::SmallEngine();

@@ -47,7 +47,8 @@ TEST(AclFileTest, WhatIsWrittenIsRead) {
   const TempDir directory;
   const std::string path = directory.File("users.acl");
   const std::vector<UserPointer> users =
-      Users({"on >pw ~a* %R~b &c +get +@read", "off", "on nopass (~x +set) db=1 ns=app"});
+      Users({"on >pw ~a* %R~b &c +get +@read", "off", "on nopass (~x +set) db=1 ns=app",
+             "on nopass maxclients=3 cidr=10.0.0.0/8 cidr=fd00::/8 expires=1790000000"});
   ASSERT_TRUE(WriteAclFile(PosixFileSystem(), path, users).ok());
   const absl::StatusOr<std::vector<User>> read = ReadAclFile(Rules(), path);
   ASSERT_TRUE(read.ok()) << read.status();

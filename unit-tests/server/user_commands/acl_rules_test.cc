@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <random>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -138,19 +140,14 @@ TEST(AclRulesTest, ErrorsAreThoseOfRedis) {
 
 TEST(AclRulesTest, WhatIsShownMakesTheSameUser) {
   std::mt19937 random(7);
-  const std::vector<std::string> rules = {"on",        "off",         ">a",
-                                          ">b",        "nopass",      "resetpass",
-                                          "~a*",       "%R~b",        "%W~c",
-                                          "~*",        "resetkeys",   "&x",
-                                          "&y*",       "&*",          "resetchannels",
-                                          "+get",      "-get",        "+set",
-                                          "+@read",    "-@read",      "+@write",
-                                          "+@all",     "-@all",       "+config",
-                                          "-config",   "+config|get", "-config|set",
-                                          "+select|1", "-@dangerous", "+@fast",
-                                          "-@slow",    "(~q +get)",   "clearselectors",
-                                          "db=1",      "ns=app",      "alldbs",
-                                          "resetdbs",  "allns",       "resetns"};
+  std::istringstream words(
+      "on off >a >b nopass resetpass ~a* %R~b %W~c ~* resetkeys &x &y* &* resetchannels +get "
+      "-get +set +@read -@read +@write +@all -@all +config -config +config|get -config|set "
+      "+select|1 -@dangerous +@fast -@slow clearselectors "
+      "db=1 ns=app alldbs resetdbs allns resetns maxclients=2 cidr=10.0.0.0/8 resetcidr expires=9 "
+      "expires=0");
+  std::vector<std::string> rules(std::istream_iterator<std::string>(words), {});
+  rules.emplace_back("(~q +get)");
   for (int run = 0; run < 2000; ++run) {
     User user = NewUser(Rules(), "alice");
     for (int i = 0; i < 12; ++i) {

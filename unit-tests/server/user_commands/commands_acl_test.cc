@@ -294,7 +294,7 @@ TEST_F(AclTest, WithoutAFileThereIsNothingToLoadOrSave) {
 
 TEST_F(AclTest, NewUsersMayUseAllChannelsWhereTheSettingSaysSo) {
   EXPECT_EQ(Do({"CONFIG", "GET", "acl*"}),
-            "(acl-pubsub-default resetchannels aclfile  acllog-max-len 128)");
+            "(acl-log-file  acl-pubsub-default resetchannels aclfile  acllog-max-len 128)");
   ASSERT_EQ(Do({"CONFIG", "SET", "acl-pubsub-default", "allchannels"}), "OK");
   ASSERT_EQ(Do({"ACL", "SETUSER", "alice", "on", "nopass"}), "OK");
   EXPECT_EQ(Line("alice"), "user alice on nopass &* -@all user default on nopass ~* &* +@all");
@@ -364,6 +364,27 @@ TEST_F(AclFileServerTest, AWrongLineChangesNothingAndIsNamed) {
   EXPECT_EQ(Ask(*admin, {"ACL", "LOAD"}), "OK");
   EXPECT_TRUE(Ask(*alice, {"PING"}).starts_with("lost:"));
   EXPECT_EQ(Ask(*admin, {"PING"}), "PONG");
+}
+
+TEST_F(AclFileServerTest, WhereThereIsNoFileToReadTheUsersStayAsTheyWere) {
+  TestServer server(WithFile());
+  const std::unique_ptr<Client> admin = server.Connect(), alice = server.Connect();
+  ASSERT_EQ(Ask(*alice, {"AUTH", "alice", "x"}), "OK");
+  const auto load = [&] {
+    const std::string reply = Ask(*admin, {"ACL", "LOAD"});
+    EXPECT_TRUE(reply.starts_with("!ERR " + path_ + ": ")) << reply;
+    EXPECT_EQ(Ask(*admin, {"ACL", "USERS"}), "(alice default)");
+    EXPECT_EQ(Ask(*alice, {"PING"}), "PONG");
+    return reply;
+  };
+  std::filesystem::remove(path_);
+  EXPECT_NE(load().find("there is no such file"), std::string::npos);
+  std::filesystem::create_directory(path_);
+  EXPECT_NE(load().find("it is no file"), std::string::npos);
+  EXPECT_TRUE(Ask(*admin, {"ACL", "SAVE"}).starts_with("!ERR There was an error")) << "a directory";
+  std::filesystem::remove(path_);
+  std::filesystem::create_symlink("users.acl", path_);  // to itself: nobody can read it
+  (void)load();
 }
 
 TEST_F(AclFileServerTest, AServerDoesNotStartWithAWrongFile) {

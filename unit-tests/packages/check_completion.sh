@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# check_completion.sh SERVER_MAIN CLIENT_MAIN DIRECTORY: bash and zsh complete the commands and options that the programs have. Exits
+# with 77 (skipped) where bash-completion is missing; without zsh only bash is tried.
+set -euo pipefail
+server=$(realpath "$1") client=$(realpath "$2") directory=$3
+completion=$(cd "$(dirname "$0")/../../packaging/completion" && pwd)
+library=/usr/share/bash-completion/bash_completion
+[ -e "$library" ] || { echo "SKIPPED: bash-completion is not installed (packages-test.txt names what these tests need)" && exit 77; }
+
+rm -rf "$directory"
+mkdir -p "$directory"
+ln -s "$server" "$directory/varve-server"
+ln -s "$client" "$directory/varve"
+export PATH=$directory:$PATH
+
+# complete PROGRAM FUNCTION WORD ...: what bash offers for the last word, one a line.
+complete_in_bash() {
+  bash -c '
+    set +eu
+    source "$1"
+    source "$2/$3.bash"
+    COMP_WORDS=("${@:4}") COMP_CWORD=$(($# - 4)) COMP_LINE="${*:4}" COMP_POINT=${#COMP_LINE} COMP_TYPE=9
+    compopt() { :; }
+    "_${3//-/_}" "$3" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+    printf "%s\n" "${COMPREPLY[@]}"' bash "$library" "$completion" "$1" "$@" | sort
+}
+
+expect() {
+  local what=$1 offered=$2 wanted=$3
+  grep -qxF -- "$wanted" <<<"$offered" || { echo "$what does not offer $wanted, but: $offered" && exit 1; }
+}
+
+expect "bash: varve ex" "$(complete_in_bash varve ex)" export
+commands=$(complete_in_bash varve "")
+for command in $("$client" --help | awk '/^$/ { if (seen) exit } /^  [a-z]/ { print $1; seen = 1 }'); do
+  expect "bash: varve" "$commands" "$command"
+done
+expect "bash: varve --name" "$(complete_in_bash varve --name)" --namespace=
+expect "bash: varve --js" "$(complete_in_bash varve --js)" --json
+expect "bash: varve-server --maxc" "$(complete_in_bash varve-server --maxc)" --maxclients=
+touch "$directory/some.toml"
+expect "bash: varve-server --config" "$(cd "$directory" && complete_in_bash varve-server --config so)" some.toml
+
+command -v zsh >/dev/null || exit 0
+# zsh completes only at a prompt: on a terminal of its own, a key shows what is offered.
+offered=$(cd "$directory" && timeout 60 zsh -f -c '
+  zmodload zsh/zpty
+  zpty shell "zsh -f -i"
+  zpty -w shell "PS1= PROMPT= RPROMPT=; fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -d $2/zcompdump; LISTMAX=10000; setopt no_always_last_prompt; print read\y"
+  zpty -r -m shell line "*ready*"
+  zpty -w -n shell "varve --name"$'"'\t'"'
+  zpty -r -m shell line "*--namespace=*" && print -r -- "$line"
+  zpty -w -n shell $'"'\cu'"'"varve ex"$'"'\t'"'
+  zpty -r -m shell line "*varve export*" && print -r -- "$line"
+  zpty -d shell' zsh "$completion" "$directory" 2>&1) || offered="$offered (no answer within 60 s)"
+for wanted in --namespace= "varve export"; do
+  grep -qF -- "$wanted" <<<"$offered" || { echo "zsh does not complete $wanted: $offered" && exit 1; }
+done

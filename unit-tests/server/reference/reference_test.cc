@@ -1,0 +1,71 @@
+// The pages of docs/reference say what the program says. `make docs-reference` runs these tests
+// with VARVE_WRITE_REFERENCE set, and then they write the pages.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+
+#include "server/http/varve_metrics.h"
+#include "unit-tests/server/command_fixture.h"
+#include "unit-tests/server/reference/reference_pages.h"
+#include "unit-tests/testing/eventually.h"
+
+namespace varve::reference {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kFolder = VARVE_SOURCE_DIR "/docs/reference";
+
+std::string ReadAll(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+void ComparePage(const std::string& name, const std::string& page) {
+  if (std::getenv("VARVE_WRITE_REFERENCE") != nullptr) {
+    fs::create_directories(kFolder);
+    std::ofstream(kFolder / name) << page;
+  }
+  // The whole texts would be no help: the difference is shown by version control.
+  EXPECT_TRUE(ReadAll(kFolder / name) == page)
+      << "docs/reference/" << name << " is stale; run: make docs-reference";
+}
+
+TEST(ReferenceTest, Commands) {
+  const std::map<std::string, std::string> pages = CommandPages();
+  for (const auto& [name, page] : pages) ComparePage(name, page);
+  for (const fs::directory_entry& entry : fs::directory_iterator(kFolder)) {
+    const std::string name = entry.path().filename().string();
+    EXPECT_TRUE(!name.starts_with("commands") || pages.contains(name))
+        << "docs/reference/" << name << " is the page of no group of commands; remove it";
+  }
+}
+
+TEST(ReferenceTest, Settings) { ComparePage("settings.md", SettingPage()); }
+
+using MetricReferenceTest = testing::CommandTest;
+
+// Every family has a sample, so that its labels are seen.
+TEST_F(MetricReferenceTest, Metrics) {
+  Do({"set", "key", "value"});
+  Do({"get"});
+  ASSERT_TRUE(server_.store().Flush().ok());
+  std::string page;
+  // The flush thread lists a segment once it is in use.
+  EXPECT_TRUE(testing::Eventually([&] {
+    MetricsText text(MetricsText::Format::kPlain);
+    WriteVarveMetrics(server_.server().state(), {"key"}, &text);
+    page = text.Take();
+    return page.find("varve_segments{") != std::string::npos;
+  }));
+  ComparePage("metrics.md", MetricPage(page));
+}
+
+}  // namespace
+}  // namespace varve::reference

@@ -1,0 +1,99 @@
+// A certificate authority for tests, and the certificates that it signs, as files in PEM form. The
+// keys are made anew in each test.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+namespace varve::testing {
+
+class TestCertificates {
+ public:
+  // Writes DIRECTORY/ca.crt. Requires: the directory is there.
+  explicit TestCertificates(std::string directory, const std::string& name = "authority")
+      : directory_(std::move(directory)),
+        key_(EVP_EC_gen("P-256")),
+        certificate_(Make(name, key_)) {
+    Extend(certificate_.get(), NID_basic_constraints, "critical,CA:TRUE");
+    X509_sign(certificate_.get(), key_.get(), EVP_sha256());
+    WriteCertificate(File("ca.crt"), certificate_.get());
+  }
+
+  // The path of a file in the directory.
+  std::string File(const std::string& name) const { return directory_ + "/" + name; }
+  std::string authority() const { return File("ca.crt"); }
+
+  struct Names {
+    std::string common_name;
+    // As OpenSSL writes it: "IP:127.0.0.1,DNS:localhost" or "URI:spiffe://here/app".
+    std::string alternatives = "IP:127.0.0.1,DNS:localhost";
+    long days = 30;  // that it is valid for from now on
+  };
+  // Writes NAME.crt and NAME.key, which replace files of that name whole.
+  void Issue(const std::string& name, const Names& names) {
+    const Key key(EVP_EC_gen("P-256"));
+    const Certificate certificate = Make(names.common_name, key, names.days);
+    X509_set_issuer_name(certificate.get(), X509_get_subject_name(certificate_.get()));
+    Extend(certificate.get(), NID_subject_alt_name, names.alternatives);
+    X509_sign(certificate.get(), key_.get(), EVP_sha256());
+    WriteCertificate(File(name + ".crt"), certificate.get());
+    std::FILE* const file = std::fopen(File(name + ".key").c_str(), "w");
+    ASSERT_NE(file, nullptr);
+    PEM_write_PrivateKey(file, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+    std::fclose(file);
+  }
+
+  // Returns the serial number of the certificate that was issued last.
+  long last_serial() const { return next_serial_ - 1; }
+
+ private:
+  struct Free {
+    void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+    void operator()(X509* certificate) const { X509_free(certificate); }
+  };
+  using Key = std::unique_ptr<EVP_PKEY, Free>;
+  using Certificate = std::unique_ptr<X509, Free>;
+
+  Certificate Make(const std::string& common_name, const Key& key, long days = 30) {
+    Certificate certificate(X509_new());
+    X509_set_version(certificate.get(), X509_VERSION_3);
+    ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), next_serial_++);
+    X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -24L * 3600);
+    X509_gmtime_adj(X509_getm_notAfter(certificate.get()), days * 24 * 3600);
+    X509_NAME* const subject = X509_get_subject_name(certificate.get());
+    X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8,
+                               reinterpret_cast<const unsigned char*>(common_name.c_str()), -1, -1,
+                               0);
+    X509_set_issuer_name(certificate.get(), subject);
+    X509_set_pubkey(certificate.get(), key.get());
+    return certificate;
+  }
+
+  static void Extend(X509* certificate, int kind, const std::string& value) {
+    X509_EXTENSION* const extension = X509V3_EXT_conf_nid(nullptr, nullptr, kind, value.c_str());
+    ASSERT_NE(extension, nullptr);
+    X509_add_ext(certificate, extension, -1);
+    X509_EXTENSION_free(extension);
+  }
+
+  static void WriteCertificate(const std::string& path, X509* certificate) {
+    std::FILE* const file = std::fopen(path.c_str(), "w");
+    ASSERT_NE(file, nullptr);
+    PEM_write_X509(file, certificate);
+    std::fclose(file);
+  }
+
+  const std::string directory_;
+  long next_serial_ = 1;
+  const Key key_;
+  const Certificate certificate_;
+};
+
+}  // namespace varve::testing
