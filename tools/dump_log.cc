@@ -178,6 +178,10 @@ class LogDumper {
     BatchHeader header;
     std::string_view operations;
     DecodeBatch(std::string_view(bytes_).substr(offset), &header, &operations);
+    if (header.instant_ms != 0) {
+      return printer_.Line(offset, fmt::format("  time: sequence {} and what follows, {} ms",
+                                               header.first, header.instant_ms));
+    }
     printer_.Line(offset, fmt::format("  batch: sequence {}, {} operations, {} bytes", header.first,
                                       header.count, header.size));
     BatchReader reader(operations);

@@ -1,6 +1,7 @@
 #include "db/engine/commit_pipeline.h"
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <optional>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include "absl/time/clock.h"
 #include "db/engine/commit_conditions.h"
+#include "db/format/batch_codec.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
@@ -127,7 +129,7 @@ absl::StatusOr<CommitResult> CommitPipeline::CommitLocked(const WriteOptions& op
   if (commit->operations().empty())
     return CommitResult{versions_->LastSequenceLocked(), kNoSequence};
   if (absl::Status reserved =
-          log_->Reserve(commit->record_size(), /*for_deletes=*/!commit->adds_data());
+          log_->Reserve(LogBytes(*commit), /*for_deletes=*/!commit->adds_data());
       !reserved.ok()) {
     if (absl::IsUnavailable(reserved)) NoteLogFailureLocked();
     return reserved;
@@ -150,15 +152,27 @@ absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Dura
   VARVE_ASSERT(record.size() == commit->record_size());
   std::unique_ptr<BatchApplier::Change> change =
       environment_.applier->PrepareLocked(commit->operations(), /*counts_clones=*/true);
+  TimeMark mark;
+  std::array<char, kTimeMarkSize> mark_bytes;
+  if (environment_.times != nullptr && environment_.times->started()) {
+    const uint64_t now = environment_.clock->NowMillis();
+    if (environment_.times->NeedsMark(now)) {
+      environment_.times->Reserve();
+      mark = {first, now};
+      mark_bytes = EncodeTimeMark(first, now);
+    }
+  }
   uint32_t log_offset = 0;
-  if (absl::Status appended = log_->Append(record, first, last, durability,
-                                           commit->has_large() ? &log_offset : nullptr);
+  if (absl::Status appended =
+          log_->Append(record, first, last, durability, commit->has_large() ? &log_offset : nullptr,
+                       {mark_bytes.data(), mark.first != kNoSequence ? mark_bytes.size() : 0});
       !appended.ok()) {
     if (absl::IsUnavailable(appended)) NoteLogFailureLocked();
     return appended;
   }
   if (commit->has_large()) commit->NoteLogOffset(log_offset);
   // The batch is in: from here on nothing may fail.
+  if (mark.first != kNoSequence) environment_.times->Add(mark);
   versions_->AdvanceLocked(last);
   environment_.applier->ApplyLocked(commit->operations(),
                                     /*readers_wait=*/durability == Durability::kAlways,
@@ -169,13 +183,16 @@ absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Dura
   return last;
 }
 
+size_t CommitPipeline::LogBytes(const Commit& commit) const {
+  return commit.record_size() + (environment_.times != nullptr ? kTimeMarkSize : 0);
+}
+
 absl::Status CommitPipeline::PrepareLogLocked(const Commit& commit) {
   const bool for_deletes = !commit.adds_data();
   for (int i = 0;
-       i < kTriesToPrepareLog && !closed_ && !log_->HasRoom(commit.record_size(), for_deletes);
-       ++i) {
+       i < kTriesToPrepareLog && !closed_ && !log_->HasRoom(LogBytes(commit), for_deletes); ++i) {
     versions_->mutex().Unlock();
-    const absl::Status prepared = log_->Prepare(commit.record_size(), for_deletes);
+    const absl::Status prepared = log_->Prepare(LogBytes(commit), for_deletes);
     versions_->mutex().Lock();
     if (absl::IsUnavailable(prepared)) NoteLogFailureLocked();
     if (!closed_) VARVE_RETURN_IF_ERROR(prepared);

@@ -12,7 +12,8 @@
 //   4. Check. The batch is refused if the store is closed, if flushes or the log fail and it adds
 //      data, or if one of its conditions is not met any more.
 //   5. Number and append. The operations get the next sequence numbers, the applier takes all the
-//      memory that it needs for them, and the log copies the record. A failure before the log has
+//      memory that it needs for them, and the log copies the record, behind a time mark if the last
+//      one is a second old (db/history/time_map.h). A failure before the log has
 //      accepted the record leaves everything as it was.
 //   6. Apply and show. From here on nothing can fail: the operations go into the active buffer, and
 //      the visible sequence moves to the last one. So a sequence is visible only if every lower one
@@ -49,6 +50,8 @@
 #include "db/engine/data_bound.h"
 #include "db/engine/range_check.h"
 #include "db/engine/throttle.h"
+#include "db/expiry/store_clock.h"
+#include "db/history/time_map.h"
 #include "db/version/log_view.h"
 #include "db/version/super_versions.h"
 #include "util/base/sharded_counter.h"
@@ -69,6 +72,8 @@ struct CommitEnvironment {
   Durability sync = Durability::kAlways;  // of batches that don't bring their own
   int most_full_buffers = 1;              // writers wait while as many wait for their flush
   const DataBound* data_bound = nullptr;  // null: data has no limit
+  TimeMap* times = nullptr;               // null: nobody asks when a batch was committed
+  const StoreClock* clock = nullptr;      // of the time map
   uint64_t most_log_growth = UINT64_MAX;  // bytes after which the active buffer is flushed early
 };
 
@@ -145,6 +150,8 @@ class CommitPipeline {
   absl::StatusOr<CommitResult> CommitLocked(const WriteOptions& options, Commit* commit,
                                             RangeCheck* ranges)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
+  // Returns the most bytes that the commit takes in the log.
+  size_t LogBytes(const Commit& commit) const;
   // Steps 5 and 6. Returns the sequence of the last operation.
   absl::StatusOr<SequenceNumber> AppendLocked(Commit* commit, Durability durability)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());

@@ -1,5 +1,8 @@
 #include "db/engine/engine.h"
 
+#include <optional>
+
+#include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
 #include "util/base/assert.h"
@@ -44,6 +47,8 @@ Engine::Engine(std::string directory, const EngineOptions& options)
                  .sync = options_.sync,
                  .most_full_buffers = options_.max_full_write_buffers,
                  .data_bound = &data_bound_,
+                 .times = &times_,
+                 .clock = &clock_,
                  .most_log_growth = MostLogGrowth(options_)}),
       quotas_({.versions = &versions_,
                .log = &log_,
@@ -75,7 +80,8 @@ VersionSetParts Engine::Parts() {
           .counter = &counter_,
           .clock = &clock_,
           .caches = &caches_,
-          .remover = &remover_};
+          .remover = &remover_,
+          .times = &times_};
 }
 
 Engine::~Engine() {
@@ -85,6 +91,32 @@ Engine::~Engine() {
   } catch (const std::exception&) {
     // Without memory the next open finds an end that is not clean, and replays the log.
   }
+}
+
+// --- History -------------------------------------------------------------------------------------
+
+absl::Status Engine::CheckTimes() const {
+  if (times_.started()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "this store has the format of an earlier version, which has no place for times: finalize its "
+      "upgrade (server_main --finalize-upgrade)");
+}
+
+absl::StatusOr<SequenceNumber> Engine::VersionAt(uint64_t instant_ms) const {
+  VARVE_RETURN_IF_ERROR(CheckTimes());
+  const std::optional<SequenceNumber> version = times_.VersionAt(instant_ms, versions_.visible());
+  if (version) return *version;
+  return absl::NotFoundError("the store does not know which version was the newest one then");
+}
+
+absl::StatusOr<uint64_t> Engine::InstantOf(SequenceNumber version) const {
+  VARVE_RETURN_IF_ERROR(CheckTimes());
+  if (version > versions_.visible()) {
+    return absl::OutOfRangeError(fmt::format("version {} was not written yet, the newest one is {}",
+                                             version, versions_.visible()));
+  }
+  if (const std::optional<uint64_t> instant = times_.InstantOf(version)) return *instant;
+  return absl::NotFoundError("the store does not know when that version was written");
 }
 
 // --- Writes --------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 //   Compactor        the thread that merges segments              compactor.h
 //   ExpirySweeper    the thread that removes what has expired     db/expiry/expiry_sweeper.h
 //   ClockWatermark   the clock that readers have seen             db/expiry/clock_watermark.h
+//   TimeMap          when versions were committed                 db/history/time_map.h
 //   KeyCounter       the number of keys                           db/counting/key_counter.h
 //   DataBound        how many bytes all namespaces hold at most   data_bound.h
 //
@@ -63,6 +64,7 @@
 #include "db/expiry/clock_watermark.h"
 #include "db/expiry/expiry_sweeper.h"
 #include "db/expiry/store_clock.h"
+#include "db/history/time_map.h"
 #include "db/log/log_recovery.h"
 #include "db/segment/segment_caches.h"
 #include "db/version/log_view.h"
@@ -115,6 +117,8 @@ class Engine {
   const CommitPipeline& pipeline() const { return pipeline_; }
   Log& log() const { return *log_.get(); }
   const StoreClock& clock() const { return clock_; }
+  absl::StatusOr<SequenceNumber> VersionAt(uint64_t instant_ms) const;
+  absl::StatusOr<uint64_t> InstantOf(SequenceNumber version) const;
   ExpirySweeper& sweeper() { return sweeper_; }
   DataBound& data_bound() { return data_bound_; }
 
@@ -128,6 +132,8 @@ class Engine {
   Engine(std::string directory, const EngineOptions& options);
   VersionSetParts Parts();
 
+  // Returns why the store keeps no times.
+  absl::Status CheckTimes() const;
   absl::Status Recover(const ReplayListener& on_replay);
   absl::Status ReplayLog(const ReplayListener& on_replay, LogRecovery* recovery);
   // Applies one batch of the log.
@@ -150,6 +156,7 @@ class Engine {
   const EngineOptions options_;
   FileSystem* const file_system_;
   StoreClock clock_;
+  TimeMap times_;
   std::unique_ptr<FileLock> directory_lock_;
   SegmentCaches caches_;
   FileThread file_thread_;

@@ -150,14 +150,19 @@ absl::Status Engine::StartLog(const LogRecovery& recovery) {
     const std::shared_ptr<ValueFile> file = number ? caches_.values.Find(*number) : nullptr;
     VARVE_RETURN_IF_ERROR(file != nullptr ? file->LeaveLog(0) : file_system_->Remove(path));
   }
-  const LogOptions log_options{.directory = directory_,
-                               .store_id = version_set_.CurrentManifest().store_id,
-                               .file_size = LogFileSize(options_),
-                               .group_max_bytes = options_.group_max_bytes,
-                               .group_max_delay = options_.group_max_delay,
-                               .sync_backend = Resolve(options_.sync_backend),
-                               .next_file_number = [this] { return version_set_.NewFileNumber(); },
-                               .file_thread = &file_thread_};
+  const Manifest manifest = version_set_.CurrentManifest();
+  for (const TimeMark& mark : recovery.marks) times_.Add(mark);
+  if (manifest.has_history) times_.Start();
+  const LogOptions log_options{
+      .directory = directory_,
+      .store_id = manifest.store_id,
+      .format_version = manifest.has_history ? kLogFormatVersion : kLogFormatWithoutTime,
+      .file_size = LogFileSize(options_),
+      .group_max_bytes = options_.group_max_bytes,
+      .group_max_delay = options_.group_max_delay,
+      .sync_backend = Resolve(options_.sync_backend),
+      .next_file_number = [this] { return version_set_.NewFileNumber(); },
+      .file_thread = &file_thread_};
   VARVE_ASSIGN_OR_RETURN(std::unique_ptr<Log> log,
                          Log::Open(file_system_, log_options, file_number, recovery.last_sequence));
   log->Adopt(recovery.files);

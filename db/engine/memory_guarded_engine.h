@@ -74,6 +74,13 @@ class MemoryGuardedEngine final : public StorageEngine, public GuardedSurveys {
     return engine_->reader().UsualExpiry(space);
   }
 
+  absl::StatusOr<SequenceNumber> VersionAt(uint64_t instant_ms) const override {
+    return engine_->VersionAt(instant_ms);
+  }
+  absl::StatusOr<uint64_t> InstantOf(SequenceNumber version) const override {
+    return engine_->InstantOf(version);
+  }
+
   SequenceNumber durable_sequence() const override { return engine_->log().durable_sequence(); }
   absl::Status log_status() const override { return engine_->log().status(); }
   void SetSync(Durability sync) override { engine_->pipeline().SetSync(sync); }

@@ -5,7 +5,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "db/format/file_names.h"
 #include "db/format/log_format.h"
+#include "db/history/time_file.h"
 #include "db/version/version_edit.h"
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
@@ -25,6 +27,10 @@ std::unordered_set<uint64_t> SegmentNumbers(const Manifest& manifest) {
   }
   return numbers;
 }
+
+// Marks of the time map stay whole for so long where no history is kept.
+constexpr uint64_t kExactMillis = 3'600'000;
+constexpr size_t kFewestMarksThinned = 4096;
 
 // Raises `number` to `least`.
 template <typename Number>
@@ -132,14 +138,43 @@ absl::Status VersionSet::Install(const TreeChange& change, std::vector<Level> le
   const std::shared_ptr<const Version> before = parts_.versions->PresentVersion();
   const auto version = std::make_shared<const Version>(std::move(levels), before.get());
   Manifest next = NextManifest(change, *version, follow);
+  if (change.flushed != nullptr && next.has_history)
+    VARVE_RETURN_IF_ERROR(KeepTimes(next.flushed_sequence, &next));
   const std::unordered_set<uint64_t> live = SegmentNumbers(next);
   VARVE_ASSERT(change.segments.empty() || live.contains(change.segments.front()->info().number));
   VARVE_RETURN_IF_ERROR(WriteManifest(parts_.file_system, parts_.directory, next));
   // Should this fail, the manifest on disk is as good as the one before it, with which the next try
   // begins: what it retired is still there.
   Publish(version, next, change, follow);
+  const uint64_t old_times = manifest_.times.number;
   manifest_ = std::move(next);
+  if (old_times != 0 && old_times != manifest_.times.number)
+    RemoveFile(parts_.file_system, TimeFilePath(parts_.directory, old_times));
   RemoveUnused(*before, *version, live, change.flushed != nullptr);
+  return absl::OkStatus();
+}
+
+absl::Status VersionSet::KeepTimes(SequenceNumber flushed, Manifest* next) {
+  TimeMap& times = *parts_.times;
+  const std::vector<TimeMark> marks = times.MarksBetween(manifest_.flushed_sequence, flushed);
+  const uint64_t now = parts_.clock->NowMillis();
+  if (const auto old = times.VersionAt(now - std::min(now, kExactMillis), flushed))
+    times.ThinUpTo(*old);
+  const bool is_new =
+      next->times.number == 0 || marks_in_time_file_ > 2 * times.size() + kFewestMarksThinned;
+  if (is_new) {
+    const std::vector<TimeMark> all = times.MarksBetween(kNoSequence, flushed);
+    if (all.empty()) return absl::OkStatus();
+    VARVE_ASSIGN_OR_RETURN(
+        next->times, CreateTimeFile(parts_.file_system, parts_.directory, NewFileNumber(), all));
+    CopyNumbersTo(next);
+    marks_in_time_file_ = all.size();
+    return absl::OkStatus();
+  }
+  if (marks.empty()) return absl::OkStatus();
+  VARVE_ASSIGN_OR_RETURN(
+      next->times, AppendToTimeFile(parts_.file_system, parts_.directory, next->times, marks));
+  marks_in_time_file_ += marks.size();
   return absl::OkStatus();
 }
 

@@ -29,6 +29,7 @@
 #include "db/compaction/compaction.h"
 #include "db/counting/key_counter.h"
 #include "db/expiry/store_clock.h"
+#include "db/history/time_map.h"
 #include "db/log/log.h"
 #include "db/log/log_recovery.h"
 #include "db/segment/segment_caches.h"
@@ -52,6 +53,7 @@ struct VersionSetParts {
   StoreClock* clock = nullptr;
   SegmentCaches* caches = nullptr;
   FileRemover* remover = nullptr;
+  TimeMap* times = nullptr;
 };
 
 // The outcome of a flush or a merge, which LogAndApply() installs.
@@ -119,6 +121,11 @@ class VersionSet {
   absl::StatusOr<std::vector<Level>> OpenLevels() ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
   absl::Status Install(const TreeChange& change, std::vector<Level> levels,
                        KeyCounter::Follower follow) ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
+  // Puts the marks of the batches up to `flushed` into the time file and names it in `next`. Begins
+  // a new file where most marks of the old one were thinned out.
+  absl::Status KeepTimes(SequenceNumber flushed, Manifest* next)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
+  absl::Status LoadTimes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
   // Returns the manifest of the new tree.
   Manifest NextManifest(const TreeChange& change, const Version& version,
                         KeyCounter::Follower follow) const
@@ -149,6 +156,7 @@ class VersionSet {
   std::atomic<NamespaceGeneration> next_generation_{1};
   std::atomic<uint64_t> log_bytes_at_flush_{0};
   mutable absl::Mutex install_mutex_;
+  size_t marks_in_time_file_ ABSL_GUARDED_BY(install_mutex_) = 0;  // thinned-out ones among them
   // The manifest that is on disk, or the one before it if that could not be published.
   Manifest manifest_ ABSL_GUARDED_BY(install_mutex_);
 };

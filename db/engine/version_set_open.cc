@@ -8,6 +8,7 @@
 #include "db/engine/version_set.h"
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
+#include "db/history/time_file.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
@@ -23,6 +24,9 @@ uint64_t RandomStoreId() {
   std::random_device device;
   return uint64_t{device()} << 32 | device();
 }
+
+// Never 0, which means that there is none. Clients take it for a signed number.
+uint64_t RandomHistoryId() { return std::max<uint64_t>(1, RandomStoreId() >> 1); }
 
 // Returns `ends`, and those `before` of files that are kept for their values: until they are
 // renamed they are found under the log's name, and what a recovery cut from them must not come
@@ -61,8 +65,11 @@ absl::Status VersionSet::CreateManifest() {
       !synced.ok() && !absl::IsPermissionDenied(synced)) {
     return synced;
   }
-  manifest_ = Manifest{
-      .store_id = RandomStoreId(), .next_generation = 2, .namespaces = {{kDefaultNamespace, 1}}};
+  manifest_ = Manifest{.store_id = RandomStoreId(),
+                       .next_generation = 2,
+                       .namespaces = {{kDefaultNamespace, 1}},
+                       .has_history = true,
+                       .history_id = RandomHistoryId()};
   return WriteManifest(parts_.file_system, directory, manifest_);
 }
 
@@ -86,6 +93,7 @@ absl::Status VersionSet::LoadOrCreate() {
     VARVE_RETURN_IF_ERROR(manifest.status());
     manifest_ = *std::move(manifest);
     ForgetCountsWithoutExpiry(&manifest_);
+    VARVE_RETURN_IF_ERROR(LoadTimes());
   }
   next_file_number_ = manifest_.next_file_number;
   next_generation_ = manifest_.next_generation;
@@ -93,10 +101,33 @@ absl::Status VersionSet::LoadOrCreate() {
   return absl::OkStatus();
 }
 
+absl::Status VersionSet::LoadTimes() {
+  // Recovery writes the manifest before the log takes anything of the new format.
+  if (!manifest_.has_history && parts_.options->finalize_upgrade) {
+    manifest_.has_history = true;
+    manifest_.history_id = RandomHistoryId();
+  }
+  if (manifest_.times.number == 0) return absl::OkStatus();
+  absl::StatusOr<std::vector<TimeMark>> marks =
+      ReadTimeFile(parts_.file_system, parts_.directory, manifest_.times);
+  if (absl::IsDataLoss(marks.status()) || absl::IsNotFound(marks.status())) {
+    // Only the times of old versions are lost; the next flush begins a new file.
+    spdlog::error("{}; the times of the versions before {} are lost",
+                  std::string(marks.status().message()), manifest_.flushed_sequence + 1);
+    manifest_.times = {};
+    return absl::OkStatus();
+  }
+  VARVE_RETURN_IF_ERROR(marks.status());
+  marks_in_time_file_ = marks->size();
+  for (const TimeMark& mark : *marks) parts_.times->Add(mark);
+  return absl::OkStatus();
+}
+
 absl::Status VersionSet::RemoveOrphans() {
   std::unordered_set<std::string> live;
   {
     absl::MutexLock lock(&install_mutex_);
+    live.insert(TimeFilePath(parts_.directory, manifest_.times.number));
     for (const auto& level : manifest_.levels) {
       for (const auto& run : level) {
         for (const SegmentInfo& segment : run) {
@@ -110,8 +141,9 @@ absl::Status VersionSet::RemoveOrphans() {
   VARVE_ASSIGN_OR_RETURN(std::vector<std::string> names,
                          parts_.file_system->List(parts_.directory));
   std::erase_if(names, [&](const std::string& name) {
-    const bool is_orphan = (name.ends_with(".seg") || name.ends_with(".val")) &&
-                           !live.contains(parts_.directory + "/" + name);
+    const bool is_orphan =
+        (name.ends_with(".seg") || name.ends_with(".val") || ParseTimeFileName(name)) &&
+        !live.contains(parts_.directory + "/" + name);
     return name != "MANIFEST.tmp" && name != "REPAIR.begun" && !ParseLogTemporaryName(name) &&
            !IsSpareName(name) && !is_orphan;
   });

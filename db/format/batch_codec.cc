@@ -68,6 +68,18 @@ void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash,
   EncodeFixed32(header, BatchChecksum(header, operations_hash));
 }
 
+std::array<char, kTimeMarkSize> EncodeTimeMark(SequenceNumber first, uint64_t instant_ms) {
+  std::array<char, kTimeMarkSize> record;
+  char* const instant = record.data() + kBatchHeaderSize;
+  EncodeFixed64(instant, instant_ms);
+  EncodeFixed32(record.data() + 4, static_cast<uint32_t>(kTimeMarkSize - kBatchHeaderSize));
+  EncodeFixed64(record.data() + 8, first);
+  EncodeFixed32(record.data() + 16, kTimeMarkCount);
+  const uint64_t hash = HashOperations({instant, sizeof(uint64_t)});
+  EncodeFixed32(record.data(), BatchChecksum(record.data(), hash));
+  return record;
+}
+
 uint32_t BatchChecksum(std::string_view record) {
   const std::string_view operations = record.substr(kBatchHeaderSize);
   uint64_t hash = 0;
@@ -83,6 +95,7 @@ size_t DecodeBatch(std::string_view data, BatchHeader* header, std::string_view*
   if (data.size() < kBatchHeaderSize) return 0;
   header->size = DecodeFixed32(data.data() + 4);
   header->first = DecodeFixed64(data.data() + 8);
+  header->instant_ms = 0;
   header->count = DecodeFixed32(data.data() + 16) & ~kHasLargeOperations;
   if (header->size > data.size() - kBatchHeaderSize) return 0;
   *operations = data.substr(kBatchHeaderSize, header->size);
@@ -93,7 +106,14 @@ size_t DecodeBatch(std::string_view data, BatchHeader* header, std::string_view*
     return 0;
   }
   if (DecodeFixed32(data.data()) != BatchChecksum(data.data(), hash)) return 0;
-  return kBatchHeaderSize + header->size;
+  const size_t size = kBatchHeaderSize + header->size;
+  if (header->count != kTimeMarkCount) [[likely]]
+    return size;
+  if (size != kTimeMarkSize) return 0;
+  header->instant_ms = DecodeFixed64(operations->data());
+  header->size = header->count = 0;
+  *operations = {};
+  return size;
 }
 
 bool BatchReader::Next(RecordView* operation) {

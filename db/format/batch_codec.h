@@ -1,14 +1,16 @@
-// The batch codec seals and reads the batch record of db/format/log_format.h.
+// The batch codec seals and reads the batch record and the time mark of db/format/log_format.h.
 //
 // Thread-safety: stateless functions, but for BatchReader and OperationsHash, which belong to one
 // thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "db/format/large_operation.h"
+#include "db/format/log_format.h"
 #include "type/record.h"
 #include "varve/types.h"
 
@@ -16,6 +18,8 @@ namespace varve {
 
 // This bit in the number of operations says that some of them are large ones.
 inline constexpr uint32_t kHasLargeOperations = 1u << 31;
+// This number of operations says that the record is a time mark.
+inline constexpr uint32_t kTimeMarkCount = 1u << 30;
 
 // SealBatch fills the header of a complete batch record, whose large operations are sealed already.
 // `count` has kHasLargeOperations if there are some; then `operations_hash` is the result of an
@@ -39,10 +43,15 @@ class OperationsHash {
   uint64_t hash_ = 0;
 };
 
+// Encodes a time mark: everything from the sequence `first` on was committed at `instant_ms` or
+// later. The log writes it right before the record of the batch that begins with `first`.
+std::array<char, kTimeMarkSize> EncodeTimeMark(SequenceNumber first, uint64_t instant_ms);
+
 struct BatchHeader {
   uint32_t size = 0;  // bytes of the operations
   SequenceNumber first = kNoSequence;
   uint32_t count = 0;
+  uint64_t instant_ms = 0;  // of a time mark, which has no operations; 0: it is none
 };
 // Decodes the header at data[0] and verifies the whole record. Returns the record's size; 0 if it
 // is cut short or damaged.

@@ -52,10 +52,11 @@ std::optional<uint64_t> ParseLogTemporaryName(std::string_view name) {
   return ParseNumberedName(name, kTemporarySuffix);
 }
 
-std::string EncodeLogHeaderPage(uint64_t number, uint64_t store_id, uint64_t file_size) {
+std::string EncodeLogHeaderPage(uint64_t number, uint64_t store_id, uint64_t file_size,
+                                uint32_t version) {
   std::string page(kLogPageSize, '\0');
   std::memcpy(page.data(), kLogMagic, sizeof(kLogMagic));
-  EncodeFixed32(page.data() + 8, kLogFormatVersion);
+  EncodeFixed32(page.data() + 8, version);
   EncodeFixed64(page.data() + 16, number);
   EncodeFixed64(page.data() + 24, store_id);
   EncodeFixed64(page.data() + 32, file_size);

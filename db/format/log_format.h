@@ -7,8 +7,9 @@
 //
 //   header page, 4096 bytes, the rest zero:
 //      0   8  magic "VARVELOG"
-//      8   4  format version (3; read, too: 2, which has no large operations, and 1, which also
-//          ends with the store id)
+//      8   4  format version: 4; or 3, which has no time marks, in a store whose manifest has an
+//          earlier version than 5. Read, too: 2, which has no large operations, and 1, which also
+//          ends with the store id
 //     12   4  checksum of bytes 0..12 and 16..40
 //     16   8  epoch: the file's number; blocks of an earlier life carry another
 //     24   8  store id
@@ -35,6 +36,14 @@
 //     16   4  number of operations; bit 31: some of them are large ones (db/format/batch_codec.h
 //          has what is hashed then)
 //     20   .  operations, back to back
+//
+//   time mark: stands in the place of a batch record, right before one, and says when that one and
+//   what follows were committed at the earliest (db/history/time_map.h).
+//      0   4  checksum, as of a batch record
+//      4   4  8
+//      8   8  sequence of the first operation behind the mark
+//     16   4  2^30
+//     20   8  instant, in ms since the epoch
 //
 //   operation:
 //      0   1  RecordKind | RecordFlags
@@ -73,12 +82,14 @@
 namespace varve {
 
 inline constexpr char kLogMagic[8] = {'V', 'A', 'R', 'V', 'E', 'L', 'O', 'G'};
-inline constexpr uint32_t kLogFormatVersion = 3;
+inline constexpr uint32_t kLogFormatVersion = 4;
+inline constexpr uint32_t kLogFormatWithoutTime = 3;
 inline constexpr size_t kLogPageSize = 4096;
 inline constexpr size_t kLogHeaderSize = 40;  // bytes of the header page before the zeros
 inline constexpr size_t kLogBlockHeaderSize = 40;
 inline constexpr size_t kLogBlockAlignment = 8;
 inline constexpr size_t kBatchHeaderSize = 20;
+inline constexpr size_t kTimeMarkSize = kBatchHeaderSize + 8;
 
 constexpr uint64_t LogPageAlign(uint64_t offset) {
   return (offset + kLogPageSize - 1) & ~uint64_t{kLogPageSize - 1};
@@ -96,7 +107,8 @@ std::optional<uint64_t> ParseLogTemporaryName(std::string_view name);
 
 // Returns the header page (kLogPageSize bytes) of file `number`, which has `file_size` bytes.
 std::string EncodeLogHeaderPage(uint64_t number, uint64_t store_id,
-                                uint64_t file_size = kLogPageSize);
+                                uint64_t file_size = kLogPageSize,
+                                uint32_t version = kLogFormatVersion);
 // Checks what the first page of file `number` holds (fewer bytes if the file is shorter). Returns
 // NotFound if the page was never written (it is cut short or zero), DataLoss if it is damaged, and
 // FailedPrecondition if the file belongs to another store or a later version has written it.

@@ -10,6 +10,7 @@
 #include "db/format/log_end.h"
 #include "db/format/namespace_forks.h"
 #include "db/format/segment_info.h"
+#include "db/format/time_mark.h"
 #include "type/tree_key.h"
 #include "varve/namespace.h"
 #include "varve/types.h"
@@ -42,6 +43,14 @@ struct Manifest {
   // The key counts say how many keys expire. False: the manifest is of a version that had no place
   // for that.
   bool counts_expiry = true;
+
+  // --- Format 5 alone ---
+  // The store writes what only programs with history read: manifests of version 5 and logs with
+  // time marks. New stores do; older ones go on in their format until somebody finalizes their
+  // upgrade (EngineOptions::finalize_upgrade).
+  bool has_history = false;
+  uint64_t history_id = 0;  // random at creation; another one where versions were taken back
+  TimeFilePlace times;
 };
 
 // Returns whether a segment may hold keys that expire, as far as the index of expiries tells.

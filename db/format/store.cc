@@ -59,4 +59,14 @@ void StoreReads::ReadRangeAsync(const ReadOptions& options, RangeRequest range, 
   }));
 }
 
+// --- History -------------------------------------------------------------------------------------
+
+absl::StatusOr<SequenceNumber> StoreHistory::VersionAt(uint64_t) const {
+  return absl::FailedPreconditionError("this store keeps no times");
+}
+
+absl::StatusOr<uint64_t> StoreHistory::InstantOf(SequenceNumber) const {
+  return absl::FailedPreconditionError("this store keeps no times");
+}
+
 }  // namespace varve

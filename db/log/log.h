@@ -87,14 +87,16 @@ class Log {
   [[nodiscard]] absl::Status Reserve(size_t bytes, bool for_deletes);
   // Appends one complete batch record that holds the operations first..last. Returns
   // ResourceExhausted if there is no memory for it and Unavailable if the log has failed; then
-  // nothing was appended. For a record with large operations, `*offset_in_block` gets its offset in
+  // nothing was appended. `mark` is empty or a time mark, which goes in front of the record
+  // (db/format/batch_codec.h). For a record with large operations, `*offset_in_block` gets its offset in
   // the payload of its block, whose place LargeBlocks() tells once it is written; else
   // `offset_in_block` is null.
-  // Requires: Reserve() returned OK for record.size(), and `first` follows the last operation.
+  // Requires: Reserve() returned OK for both sizes, and `first` follows the last operation.
   [[nodiscard]] absl::Status Append(std::string_view record, SequenceNumber first,
                                     SequenceNumber last, Durability durability,
-                                    uint32_t* offset_in_block = nullptr) {
-    return writer_.Append(record, first, last, durability, offset_in_block);
+                                    uint32_t* offset_in_block = nullptr,
+                                    std::string_view mark = {}) {
+    return writer_.Append(record, first, last, durability, offset_in_block, mark);
   }
 
   // Wakes a log thread if appended records need a sync, and writes the others to the kernel. A

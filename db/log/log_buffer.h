@@ -35,21 +35,26 @@ class LogBuffer {
     SequenceNumber last = 0;
   };
 
-  // Appends a record that holds the operations first..last; with `new_block` it begins a new block.
-  // Returns the offset of the record in its block's payload. Throws std::bad_alloc, and then
-  // nothing was appended. Requires: `first` is behind all operations in the buffer.
-  size_t Append(std::string_view record, SequenceNumber first, SequenceNumber last,
-                bool new_block) {
+  // Appends a record that holds the operations first..last, and `mark` in front of it (empty: none);
+  // with `new_block` they begin a new block. Returns the offset of the record in its block's payload.
+  // Throws std::bad_alloc, and then nothing was appended. Requires: `first` is behind all operations
+  // in the buffer.
+  size_t Append(std::string_view record, SequenceNumber first, SequenceNumber last, bool new_block,
+                std::string_view mark = {}) {
     VARVE_ASSERT(first <= last);
     VARVE_ASSERT(blocks_.empty() || first > blocks_.back().last);
     if (blocks_.empty() || new_block) {
       const size_t begin = LogBlockAlign(size_);
-      Grow(begin + kLogBlockHeaderSize + record.size());
+      Grow(begin + kLogBlockHeaderSize + mark.size() + record.size());
       blocks_.push_back({begin, begin + kLogBlockHeaderSize, first, last});
       std::memset(data_.get() + size_, 0, begin - size_);
       size_ = begin + kLogBlockHeaderSize;
     } else {
-      Grow(size_ + record.size());
+      Grow(size_ + mark.size() + record.size());
+    }
+    if (!mark.empty()) [[unlikely]] {
+      std::memcpy(data_.get() + size_, mark.data(), mark.size());
+      size_ += mark.size();
     }
     const size_t offset = size_ - blocks_.back().begin - kLogBlockHeaderSize;
     std::memcpy(data_.get() + size_, record.data(), record.size());

@@ -78,7 +78,8 @@ absl::Status LogFileMaker::Begin() {
     VARVE_RETURN_IF_ERROR(file_system_->SyncDirectory(options_.directory));
   }
   VARVE_ASSIGN_OR_RETURN(file_, file_system_->OpenForWrite(temporary_, /*create=*/!recycle));
-  const std::string header = EncodeLogHeaderPage(plan_.number, options_.store_id, plan_.size);
+  const std::string header =
+      EncodeLogHeaderPage(plan_.number, options_.store_id, plan_.size, options_.format_version);
   VARVE_RETURN_IF_ERROR(file_->Write(0, header));
   filled_ = header.size();
   if (!recycle) return absl::OkStatus();

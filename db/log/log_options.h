@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 
+#include "db/format/log_format.h"
 #include "varve/options.h"
 
 namespace varve {
@@ -18,6 +19,7 @@ class FileThread;
 struct LogOptions {
   std::string directory;
   uint64_t store_id = 0;
+  uint32_t format_version = kLogFormatVersion;  // of new files
   size_t file_size = 64u << 20;  // bytes of a file; a larger record gets a file of its own size
   size_t group_max_bytes = 4u << 20;
   std::chrono::microseconds group_max_delay{0};

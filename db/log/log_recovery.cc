@@ -310,8 +310,13 @@ absl::StatusOr<bool> Recovery::ReplayBlock(const FoundFile& file, uint64_t limit
     BatchHeader header;
     std::string_view operations;
     const size_t size = DecodeBatch(bytes.substr(position - begin), &header, &operations);
-    if (size == 0 || header.count == 0 || header.first != next_) break;
-    VARVE_RETURN_IF_ERROR(ReplayBatch(file, header, operations));
+    if (size == 0 || header.first != next_) break;
+    if (header.instant_ms != 0) {
+      if (next_ > flushed_) result_.marks.push_back({next_, header.instant_ms});
+    } else {
+      if (header.count == 0) break;
+      VARVE_RETURN_IF_ERROR(ReplayBatch(file, header, operations));
+    }
     position += size;
     offset_ = position;
   }

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "db/format/log_end.h"
+#include "db/format/time_mark.h"
 #include "util/os/file_system.h"
 #include "varve/replay_progress.h"
 #include "varve/types.h"
@@ -26,9 +27,10 @@ struct LogRecovery {
   uint64_t last_file_number = 0;  // highest number seen, also of files without content
   // Files that hold operations behind `flushed`, oldest first, with their good ends.
   std::vector<LogEnd> files;
-  uint64_t torn_bytes = 0;   // truncated behind the end
-  std::string torn_path;     // the file that was truncated
-  uint64_t torn_offset = 0;  // and where
+  std::vector<TimeMark> marks;  // of the batches that were delivered, ascending
+  uint64_t torn_bytes = 0;      // truncated behind the end
+  std::string torn_path;        // the file that was truncated
+  uint64_t torn_offset = 0;     // and where
   // Files with nothing to recover. The caller removes them and syncs the directory before the log
   // takes new operations, because those get sequences that torn operations in these files had.
   std::vector<std::string> obsolete_paths;

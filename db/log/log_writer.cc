@@ -75,34 +75,35 @@ absl::Status LogWriter::Reserve(size_t bytes, bool for_deletes) {
 }
 
 absl::Status LogWriter::Append(std::string_view record, SequenceNumber first, SequenceNumber last,
-                               Durability durability, uint32_t* offset_in_block) {
+                               Durability durability, uint32_t* offset_in_block,
+                               std::string_view mark) {
   VARVE_ASSERT(first <= last);
-  const uint64_t unit = LogRoom::WorstCase(record.size());
+  const size_t size = mark.size() + record.size();
+  const uint64_t unit = LogRoom::WorstCase(size);
   absl::MutexLock lock(&mutex_);
   room_.EndPromise();
   if (progress_->failed()) return progress_->status();
   VARVE_ASSERT(first == progress_->appended() + 1);
-  const bool new_block = room_.GoesToNextFile(unit) ||
-                         active_.last_block_size() + record.size() > options_.group_max_bytes;
+  const bool new_block =
+      room_.GoesToNextFile(unit) || active_.last_block_size() + size > options_.group_max_bytes;
   const bool appended = TryWithMemory([&] {
     mutex_.AssertHeld();
-    AppendToBufferLocked(record, first, last, new_block, offset_in_block);
+    AppendToBufferLocked(record, first, last, new_block, offset_in_block, mark);
   });
   if (!appended) return OutOfMemory("writing to the log");
   room_.Take(unit, files_->next_size());
-  file_bytes_ += record.size();
-  if (durability == Durability::kAlways && offset_in_block == nullptr)
-    file_gaining_bytes_ += record.size();
-  progress_->Appended(last, durability, record.size());
+  file_bytes_ += size;
+  if (durability == Durability::kAlways && offset_in_block == nullptr) file_gaining_bytes_ += size;
+  progress_->Appended(last, durability, size);
   return absl::OkStatus();
 }
 
 void LogWriter::AppendToBufferLocked(std::string_view record, SequenceNumber first,
-                                     SequenceNumber last, bool new_block,
-                                     uint32_t* offset_in_block) {
+                                     SequenceNumber last, bool new_block, uint32_t* offset_in_block,
+                                     std::string_view mark) {
   mutex_.AssertHeld();
   if (offset_in_block == nullptr) {
-    active_.Append(record, first, last, new_block);
+    active_.Append(record, first, last, new_block, mark);
     return;
   }
   const bool begins_block = new_block || active_.empty();
@@ -111,7 +112,7 @@ void LogWriter::AppendToBufferLocked(std::string_view record, SequenceNumber fir
     mutex_.AssertHeld();
     if (is_new) large_blocks_.TakeBack();
   };
-  *offset_in_block = static_cast<uint32_t>(active_.Append(record, first, last, new_block));
+  *offset_in_block = static_cast<uint32_t>(active_.Append(record, first, last, new_block, mark));
   std::move(take_back).Cancel();
 }
 

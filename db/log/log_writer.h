@@ -53,10 +53,11 @@ class LogWriter {
   bool HasRoom(size_t bytes, bool for_deletes) const ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] absl::Status Prepare(size_t bytes, bool for_deletes);
   [[nodiscard]] absl::Status Reserve(size_t bytes, bool for_deletes);
-  // Requires: Reserve() returned OK for record.size(), and `first` follows the last operation.
+  // Requires: Reserve() returned OK for both sizes, and `first` follows the last operation.
   [[nodiscard]] absl::Status Append(std::string_view record, SequenceNumber first,
                                     SequenceNumber last, Durability durability,
-                                    uint32_t* offset_in_block) ABSL_LOCKS_EXCLUDED(mutex_);
+                                    uint32_t* offset_in_block, std::string_view mark = {})
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::vector<LogBlockPlace> FindLargeBlocks(SequenceNumber first, SequenceNumber last) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -104,7 +105,7 @@ class LogWriter {
  private:
   // Appends to the buffer. Throws std::bad_alloc, and then nothing was appended.
   void AppendToBufferLocked(std::string_view record, SequenceNumber first, SequenceNumber last,
-                            bool new_block, uint32_t* offset_in_block)
+                            bool new_block, uint32_t* offset_in_block, std::string_view mark)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Encodes the headers of the blocks [begin, end) of `buffer`, which will lie from `position` on.
   void EncodeHeaders(LogBuffer* buffer, size_t begin, size_t end, uint64_t position,

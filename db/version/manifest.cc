@@ -7,7 +7,7 @@
 //   levels:     count, and of each: count of runs, and of each: count of segments, and of each:
 //     number, file size, records, tombstones, range tombstones, smallest sequence, largest
 //     sequence, flags (1 byte; bit 0: the largest key is exclusive, bit 1: the segment holds
-//     records of a clone's generation, in version 4 bit 2: the key counts do not say what expires),
+//     records of a clone's generation, from version 4 on bit 2: the key counts do not say what expires),
 //     smallest key, largest key (length-prefixed), key counts of its live keys; from version 3 on:
 //     value files: count, and of each: number, bytes referred to
 //   counted groups: count, and of each: count of segments, the number of each, ascending; key
@@ -20,7 +20,13 @@
 //   forks: count, and of each, ascending: generation, its parent, the fork point
 //   key counts of the parents at the fork points, by forked generation, where they are known
 //
-//   key counts: count, and of each, ascending: generation, keys, bytes (both zigzag); in version 4:
+//   in version 5:
+//   sections: count, and of each, ascending by tag: tag (varint32), size (varint32), content
+//     1  history id (8 bytes)
+//     2  time file: number, bytes that hold; absent if there is none
+//   A reader refuses a tag that it does not know.
+//
+//   key counts: count, and of each, ascending: generation, keys, bytes (both zigzag); from version 4:
 //     keys that expire (zigzag), the sum of the instants at which they expire, in milliseconds
 //     since the epoch: its upper 64 bits (zigzag), its lower 64 bits
 //
@@ -34,6 +40,7 @@
 #include "db/format/file_names.h"
 #include "db/format/namespace_change.h"
 #include "fmt/format.h"
+#include "util/base/assert.h"
 #include "util/base/checksum.h"
 #include "util/base/coding.h"
 #include "util/base/status.h"
@@ -42,7 +49,8 @@ namespace varve {
 namespace {
 
 constexpr std::string_view kMagic = "VARVEMAN";
-constexpr uint32_t kFormatVersion = 4;
+constexpr uint32_t kFormatVersion = 5;
+constexpr uint32_t kVersionOfHistory = 5;      // of each manifest of a store with history
 constexpr uint32_t kVersionOfExpiry = 4;       // and of no manifest where no key may expire
 constexpr uint32_t kVersionOfValues = 3;       // and of no manifest without
 constexpr uint32_t kVersionWithoutValues = 2;  // also today
@@ -60,6 +68,9 @@ constexpr size_t kMinValueReferenceSize = 2;
 constexpr size_t kMinKeyCountsSize = 3;
 constexpr size_t kMinDescriptionSize = 7;
 constexpr size_t kMinForkSize = 3;
+constexpr size_t kMinSectionSize = 2;
+// Tags of sections. They are on disk and never change.
+constexpr uint32_t kHistoryIdSection = 1, kTimesSection = 2;
 constexpr uint8_t kLargestIsExclusive = 1, kOfClones = 2, kExpiryUncounted = 4;  // of a segment
 
 absl::StatusOr<Manifest> ReadManifestFile(FileSystem* file_system, const std::string& path) {
@@ -151,6 +162,7 @@ bool NeedsPlaceForExpiry(const Manifest& manifest) {
 // The oldest one that has a place for everything: what refers to no value files and knows no
 // expiries is as it always was.
 uint32_t VersionFor(const Manifest& manifest) {
+  if (manifest.has_history) return kVersionOfHistory;
   if (manifest.counts_expiry && NeedsPlaceForExpiry(manifest)) return kVersionOfExpiry;
   for (const auto& level : manifest.levels) {
     for (const auto& run : level) {
@@ -200,8 +212,9 @@ class ManifestReader {
     if (version_ == kVersionOfValues && !refers_to_values_)
       return Damaged("it refers to no value files");
     manifest->counts_expiry = version_ >= kVersionOfExpiry;
-    if (manifest->counts_expiry && !NeedsPlaceForExpiry(*manifest))
+    if (version_ == kVersionOfExpiry && !NeedsPlaceForExpiry(*manifest))
       return Damaged("it holds no key that expires");
+    if (version_ >= kVersionOfHistory) VARVE_RETURN_IF_ERROR(ReadSections(manifest));
     return reader_.empty() ? absl::OkStatus() : Damaged("bytes behind the last field");
   }
 
@@ -318,6 +331,36 @@ class ManifestReader {
                                                    : Damaged("key counts of parents");
   }
 
+  absl::Status ReadSections(Manifest* manifest) {
+    manifest->has_history = true;
+    size_t count = 0;
+    if (!ReadCount(kMinSectionSize, &count)) return Damaged("count of sections");
+    uint32_t last = 0;
+    for (; count > 0; --count) {
+      uint32_t tag = 0;
+      std::string_view content;
+      if (!reader_.ReadVarint32(&tag) || tag <= last || !reader_.ReadLengthPrefixed(&content))
+        return Damaged("section");
+      last = tag;
+      if (!ReadSection(tag, ByteReader(content), manifest))
+        return Damaged(fmt::format("section {}", tag));
+    }
+    return manifest->history_id != 0 ? absl::OkStatus() : Damaged("history id");
+  }
+
+  static bool ReadSection(uint32_t tag, ByteReader content, Manifest* manifest) {
+    switch (tag) {
+      case kHistoryIdSection:
+        return content.ReadFixed64(&manifest->history_id) && content.empty();
+      case kTimesSection:
+        return content.ReadVarint64(&manifest->times.number) &&
+               content.ReadVarint64(&manifest->times.size) && content.empty() &&
+               manifest->times.number != 0;
+      default:
+        return false;
+    }
+  }
+
   bool ReadKeyCounts(GenerationKeyCounts* counts) {
     size_t count = 0;
     if (!ReadCount(kMinKeyCountsSize, &count)) return false;
@@ -385,6 +428,25 @@ std::unordered_set<uint64_t> ValueFileNumbers(const Manifest& manifest) {
   return numbers;
 }
 
+namespace {
+
+void EncodeSections(const Manifest& manifest, std::string* bytes) {
+  VARVE_ASSERT(manifest.history_id != 0);
+  PutVarint64(bytes, manifest.times.number != 0 ? 2 : 1);
+  std::string content;
+  PutFixed64(&content, manifest.history_id);
+  PutVarint32(bytes, kHistoryIdSection);
+  PutLengthPrefixed(bytes, content);
+  if (manifest.times.number == 0) return;
+  content.clear();
+  PutVarint64(&content, manifest.times.number);
+  PutVarint64(&content, manifest.times.size);
+  PutVarint32(bytes, kTimesSection);
+  PutLengthPrefixed(bytes, content);
+}
+
+}  // namespace
+
 std::string EncodeManifest(const Manifest& manifest) {
   const uint32_t version = VersionFor(manifest);
   std::string bytes(kMagic);
@@ -435,6 +497,7 @@ std::string EncodeManifest(const Manifest& manifest) {
     PutVarint64(&bytes, fork.fork_point);
   }
   EncodeKeyCounts(manifest.parent_counts, version, &bytes);
+  if (version >= kVersionOfHistory) EncodeSections(manifest, &bytes);
   EncodeFixed64(bytes.data() + kCheckedOffset, bytes.size() - kFieldsOffset);
   const std::string_view checked = std::string_view(bytes).substr(kCheckedOffset);
   EncodeFixed32(bytes.data() + kChecksumOffset, Checksum(checked, version));

@@ -44,6 +44,9 @@ constexpr SyncBackend Resolve(SyncBackend wanted) {
 
 struct EngineOptions {
   bool create_if_missing = true;
+  // Has a store that an earlier version of Varve made go over to the present format, which that
+  // version cannot read any more. Without it the store goes on in its format and keeps no times.
+  bool finalize_upgrade = false;
 
   // Durability.
   Durability sync = Durability::kAlways;

@@ -2,7 +2,8 @@
 // is the default; a store that runs in other processes can stand in its place.
 //
 // The interface comes in groups by who needs them: StoreReads, StoreWrites and StoreNamespaces
-// (together StoreContents, which a transaction can stand in for), StoreDurability and StoreUpkeep.
+// (together StoreContents, which a transaction can stand in for), StoreDurability, StoreUpkeep and
+// StoreHistory.
 // A Store is all of them, and says with capabilities() which promises it keeps.
 //
 // Early visibility: a submitted write is visible at once, also to readers that would have to give
@@ -18,7 +19,7 @@
 // ones, which do the work inside the call.
 //
 // Answered locally: HasNamespace, UsualExpiry, NowMillis, pressure, durable_sequence, log_status,
-// PushUnsynced, TrySync and capabilities are asked by I/O threads for each request or round. They
+// PushUnsynced, TrySync, VersionAt, InstantOf and capabilities are asked by I/O threads for each request or round. They
 // never wait for another process, nor for a disk read; a remote store answers them from what it
 // keeps up to date beside.
 //
@@ -311,6 +312,25 @@ class StoreUpkeep {
   [[nodiscard]] virtual absl::Status Close() = 0;
 };
 
-class Store : public StoreContents, public StoreDurability, public StoreUpkeep {};
+// --- History -------------------------------------------------------------------------------------
+
+class StoreHistory {
+ public:
+  virtual ~StoreHistory() = default;
+
+  // Returns the newest version that was committed at `instant_ms` (since the epoch) or earlier, to
+  // the second; for old versions to the minute. NotFound: the instant is before the first version
+  // whose time the store knows. FailedPrecondition: the store keeps no times. Answered locally.
+  [[nodiscard]] virtual absl::StatusOr<SequenceNumber> VersionAt(uint64_t instant_ms) const;
+  // Returns when the version was committed, in milliseconds since the epoch: never later than the
+  // commit, and as exact as VersionAt(). NotFound: the store does not know. OutOfRange: there is no
+  // such version yet. FailedPrecondition as above. Answered locally.
+  [[nodiscard]] virtual absl::StatusOr<uint64_t> InstantOf(SequenceNumber version) const;
+};
+
+class Store : public StoreContents,
+              public StoreDurability,
+              public StoreUpkeep,
+              public StoreHistory {};
 
 }  // namespace varve

@@ -7,10 +7,15 @@
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
 #include "server/commands/server_info.h"
+#include "server/execution/value_condition.h"
 #include "server/requests/key_range.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {
+
+constexpr std::string_view kBadInstant =
+    "ERR the time is not a number of milliseconds since the epoch";
 
 void HandleInfo(CommandContext& context, Arguments arguments) {
   SequenceNumber durable_after = kNoSequence;
@@ -71,7 +76,38 @@ void HandleShutdown(CommandContext& context, Arguments arguments) {
   context.CloseWithoutReply();
 }
 
+// Replies with a version or an instant. Replies null where the store does not know it: a client that
+// asks about an old version has made no mistake.
+void ReplyKnown(CommandContext& context, const absl::StatusOr<uint64_t>& number) {
+  if (absl::IsNotFound(number.status())) return context.reply.Null();
+  if (!number.ok()) return context.Fail(number.status());
+  context.reply.Integer(static_cast<int64_t>(*number));
+}
+
+std::optional<uint64_t> ParseCount(std::string_view text) {
+  int64_t number = 0;
+  if (!ParseRespInteger(text, &number) || number < 0) return std::nullopt;
+  return static_cast<uint64_t>(number);
+}
+
+void HandleVersionAtTime(CommandContext& context, Arguments arguments) {
+  if (!EqualsIgnoreCase(arguments[1], "at") || !EqualsIgnoreCase(arguments[2], "time"))
+    return ReplySyntaxError(context);
+  const std::optional<uint64_t> instant_ms = ParseCount(arguments[3]);
+  if (!instant_ms) return context.reply.Error(kBadInstant);
+  ReplyKnown(context, context.server.store->VersionAt(*instant_ms));
+}
+
+void ReplyTimeOf(CommandContext& context, Arguments arguments) {
+  if (arguments.size() != 3 || !EqualsIgnoreCase(arguments[1], "of"))
+    return ReplySyntaxError(context);
+  const std::optional<uint64_t> version = ParseCount(arguments[2]);
+  if (!version) return context.reply.Error(kBadVersion);
+  ReplyKnown(context, context.server.store->InstantOf(*version));
+}
+
 void HandleTime(CommandContext& context, Arguments arguments) {
+  if (arguments.size() > 1) return ReplyTimeOf(context, arguments);
   const int64_t micros = std::chrono::duration_cast<std::chrono::microseconds>(
                              std::chrono::system_clock::now().time_since_epoch())
                              .count();
@@ -119,13 +155,24 @@ constexpr Command kRows[] = {
      .complexity = "O(1): one sync of the log",
      .redis = {.flags = "noscript loading stale no_multi allow_busy"}},
     {.name = "time",
-     .arity = 1,
+     .arity = -1,
      .flags = kFastCommand,
      .handler = HandleTime,
      .group = "server",
-     .summary = "Tells the time in seconds, and microseconds of this second.",
-     .complexity = "O(1)",
+     .summary = "Tells the time in seconds, and microseconds of this second; or when a version was "
+                "written, in milliseconds since the epoch.",
+     .syntax = "[OF version]",
+     .complexity = "O(1), or O(log N) for N seconds that are remembered",
      .redis = {.flags = "loading stale", .tips = "nondeterministic_output"}},
+    {.name = "version",
+     .arity = 4,
+     .flags = kFastCommand,
+     .handler = HandleVersionAtTime,
+     .group = "server",
+     .summary = "Answers the newest version that was written at a time, in milliseconds since the "
+                "epoch, or before.",
+     .syntax = "AT TIME milliseconds",
+     .complexity = "O(log N) for N seconds that are remembered"},
 };
 
 }  // namespace

@@ -46,16 +46,15 @@ constexpr Unit kDurationUnits[] = {
     {"s", 1'000'000'000},
     {"min", 60'000'000'000},
     {"h", 3'600'000'000'000},
+    {"d", 86'400'000'000'000},
 };
 
 // What the formatters choose from: the largest first.
 constexpr Unit kSizeOutput[] = {
     {"PiB", kPi}, {"TiB", kTi}, {"GiB", kGi}, {"MiB", kMi}, {"KiB", kKi}};
-constexpr Unit kDurationOutput[] = {{"h", 3'600'000'000'000},
-                                    {"min", 60'000'000'000},
-                                    {"s", 1'000'000'000},
-                                    {"ms", 1'000'000},
-                                    {"us", 1'000}};
+constexpr Unit kDurationOutput[] = {{"d", 86'400'000'000'000}, {"h", 3'600'000'000'000},
+                                    {"min", 60'000'000'000},   {"s", 1'000'000'000},
+                                    {"ms", 1'000'000},         {"us", 1'000}};
 
 // What may be written where this kind of quantity is expected, for messages.
 struct Quantity {
@@ -68,7 +67,7 @@ struct Quantity {
 constexpr Quantity kSize = {"size", "bytes or a number with a unit such as 512k, 64MiB or 10MB",
                             kSizeUnits, std::numeric_limits<uint64_t>::max()};
 constexpr Quantity kDuration = {
-    "duration", "a number with a unit such as 200us, 5ms, 1s, 10min or 1h", kDurationUnits,
+    "duration", "a number with a unit such as 200us, 5ms, 1s, 10min, 1h or 1d", kDurationUnits,
     static_cast<uint64_t>(std::numeric_limits<int64_t>::max())};
 
 std::string LowerCase(std::string_view text) {

@@ -3,7 +3,7 @@
 // Sizes follow the convention of GNU tools: a bare letter and ...iB count in powers of 1024, ...B
 // in powers of 1000.
 //     64k = 64KiB = 65536        64KB = 64000        plain number or B = bytes
-// Durations take ns, us, ms, s, min or h. Case does not matter; neither signs nor fractions are
+// Durations take ns, us, ms, s, min, h or d. Case does not matter; neither signs nor fractions are
 // taken. Thread-safety: pure functions.
 #pragma once
 

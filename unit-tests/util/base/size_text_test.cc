@@ -64,6 +64,7 @@ TEST(SizeTextTest, ReadsDurations) {
   EXPECT_EQ(ParseDuration("1s").value(), 1s);
   EXPECT_EQ(ParseDuration("10min").value(), 10min);
   EXPECT_EQ(ParseDuration("2H").value(), 2h);
+  EXPECT_EQ(ParseDuration("7d").value(), 7 * 24h);
 }
 
 TEST(SizeTextTest, RefusesWhatIsNoDurationAndSaysWhy) {
@@ -81,6 +82,8 @@ TEST(SizeTextTest, FormattedDurationsAreExactAndReadBack) {
   EXPECT_EQ(FormatDuration(0ns), "0");
   EXPECT_EQ(FormatDuration(1500us), "1500us");
   EXPECT_EQ(FormatDuration(60s), "1min");
+  EXPECT_EQ(FormatDuration(36h), "36h");
+  EXPECT_EQ(FormatDuration(48h), "2d");
   for (const std::chrono::nanoseconds duration :
        {std::chrono::nanoseconds(1), std::chrono::nanoseconds(90min),
         std::chrono::nanoseconds::max()}) {
