@@ -28,6 +28,10 @@ absl::Status DumpManifest(FileSystem* file_system, const std::string& directory,
   print(fmt::format("store {:016x}, next file {}, flushed up to sequence {}, clock {} ms{}",
                     manifest.store_id, manifest.next_file_number, manifest.flushed_sequence,
                     manifest.clock_mark, manifest.clean_end ? ", clean end" : ""));
+  if (manifest.has_history) {
+    print(fmt::format("history {:016x}, times in file {}: {} bytes", manifest.history_id,
+                      manifest.times.number, manifest.times.size));
+  }
   for (const ManifestNamespace& space : manifest.namespaces)
     print(fmt::format("namespace {}: generation {}", space.id, space.generation));
   for (const NamespaceFork& fork : manifest.forks) {

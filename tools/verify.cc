@@ -11,6 +11,7 @@
 #include "db/format/batch_codec.h"
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
+#include "db/history/time_file.h"
 #include "db/log/log_recovery.h"
 #include "db/values/value_file_format.h"
 #include "db/version/manifest.h"
@@ -40,6 +41,7 @@ class Verifier {
     VARVE_RETURN_IF_ERROR(VerifyManifests());
     VARVE_RETURN_IF_ERROR(VerifySegments());
     VARVE_RETURN_IF_ERROR(VerifyValueFiles());
+    VARVE_RETURN_IF_ERROR(VerifyTimeFiles());
     VARVE_RETURN_IF_ERROR(VerifyLogs());
     report_.files = files_.size();
     report_.bytes = total_;
@@ -173,6 +175,26 @@ class Verifier {
             if (!IsFound(damage))
               Add(Kind::kUnused, place.file, place.offset, place.what + "; nothing leads there");
           }));
+    }
+    return absl::OkStatus();
+  }
+
+  // The store opens without its time file.
+  absl::Status VerifyTimeFiles() {
+    const TimeFilePlace place = manifest_ ? manifest_->times : TimeFilePlace();
+    const std::string name = TimeFilePath("", place.number).substr(1);
+    if (place.number != 0 && !HasFile(name))
+      Add(Kind::kDamage, name, 0, "missing, with the times of old versions");
+    for (const StoreFile& found : files_) {
+      if (!ParseTimeFileName(found.name)) continue;
+      Done(found.size);
+      if (place.number == 0 || found.name != name) {
+        Add(Kind::kLeftover, found.name, 0, "a crash left it behind; the next start removes it");
+        continue;
+      }
+      const absl::Status read = ReadTimeFile(file_system_, directory_, place).status();
+      if (!read.ok() && !absl::IsDataLoss(read)) return read;
+      if (!read.ok()) AddDamage(read, "times of old versions can't be read");
     }
     return absl::OkStatus();
   }

@@ -25,9 +25,6 @@ uint64_t RandomStoreId() {
   return uint64_t{device()} << 32 | device();
 }
 
-// Never 0, which means that there is none. Clients take it for a signed number.
-uint64_t RandomHistoryId() { return std::max<uint64_t>(1, RandomStoreId() >> 1); }
-
 // Returns `ends`, and those `before` of files that are kept for their values: until they are
 // renamed they are found under the log's name, and what a recovery cut from them must not come
 // back.
@@ -69,7 +66,7 @@ absl::Status VersionSet::CreateManifest() {
                        .next_generation = 2,
                        .namespaces = {{kDefaultNamespace, 1}},
                        .has_history = true,
-                       .history_id = RandomHistoryId()};
+                       .history_id = NewHistoryId()};
   return WriteManifest(parts_.file_system, directory, manifest_);
 }
 
@@ -105,7 +102,7 @@ absl::Status VersionSet::LoadTimes() {
   // Recovery writes the manifest before the log takes anything of the new format.
   if (!manifest_.has_history && parts_.options->finalize_upgrade) {
     manifest_.has_history = true;
-    manifest_.history_id = RandomHistoryId();
+    manifest_.history_id = NewHistoryId();
   }
   if (manifest_.times.number == 0) return absl::OkStatus();
   absl::StatusOr<std::vector<TimeMark>> marks =

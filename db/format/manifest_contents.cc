@@ -1,9 +1,15 @@
 #include "db/format/manifest_contents.h"
 
 #include <algorithm>
+#include <random>
 #include <string>
 
 namespace varve {
+
+uint64_t NewHistoryId() {
+  std::random_device device;
+  return std::max<uint64_t>(1, (uint64_t{device()} << 32 | device()) >> 1);
+}
 
 bool MayHoldExpiries(const Manifest& manifest) {
   const std::string index = FirstTreeKey(kExpiryGeneration);

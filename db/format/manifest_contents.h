@@ -53,6 +53,10 @@ struct Manifest {
   TimeFilePlace times;
 };
 
+// Returns a random history id. It is never 0, which means that there is none, and is positive as a
+// signed number, which clients take it for.
+uint64_t NewHistoryId();
+
 // Returns whether a segment may hold keys that expire, as far as the index of expiries tells.
 bool MayHoldExpiries(const Manifest& manifest);
 // Makes the segments of a manifest that does not count expiries uncounted where keys may expire.

@@ -20,8 +20,8 @@ struct StoreFile {
   uint64_t size = 0;
 };
 
-// Returns the store's own files, ascending by name: manifests, logs, segments, value files and what
-// a crash left of them. NotFound: the directory holds no store.
+// Returns the store's own files, ascending by name: manifests, logs, segments, value and time files
+// and what a crash left of them. NotFound: the directory holds no store.
 [[nodiscard]] absl::StatusOr<std::vector<StoreFile>> ListStoreFiles(FileSystem* file_system,
                                                                     const std::string& directory);
 

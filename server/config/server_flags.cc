@@ -56,8 +56,12 @@ absl::StatusOr<std::vector<Flag>> SplitFlags(int argc, char** argv, ServerComman
           fmt::format("--{} is no setting{}", flag.name,
                       suggestion.empty() ? "; --help lists them" : suggestion));
     }
+    const Setting* const setting = FindSetting(flag.name);
+    const bool is_last = i + 1 == argc || std::string_view(argv[i + 1]).starts_with("--");
     if (equals != std::string_view::npos) {
       flag.value = argument.substr(equals + 1);
+    } else if (is_last && setting != nullptr && setting->kind == SettingKind::kSwitch) {
+      flag.value = "yes";
     } else if (i + 1 < argc) {
       flag.value = argv[++i];
     } else {

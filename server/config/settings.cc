@@ -298,6 +298,9 @@ constexpr Setting kSettings[] = {
     // What is promised of the data.
     Text("dir", VARVE_KEPT_IN(directory), "directory of the data, made if it is missing")
         .Checked(DirectoryNeeded),
+    Switch("finalize-upgrade", VARVE_KEPT_IN(engine.finalize_upgrade),
+           "have a store that an earlier version made go over to the present format, which that "
+           "version cannot read any more; without it the store keeps no times and no history"),
     Word("sync", kSyncWords, VARVE_KEPT_IN(engine.sync),
          "when a write is acknowledged: always (it is on disk), everysec (the kernel has it, "
          "synced each second) or no "

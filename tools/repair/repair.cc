@@ -9,6 +9,7 @@
 #include "db/format/batch_codec.h"
 #include "db/format/expiry_index.h"
 #include "db/format/log_format.h"
+#include "db/history/time_file.h"
 #include "db/namespaces/namespace_table.h"
 #include "db/write_buffer/write_buffer.h"
 #include "tools/patchy_files.h"
@@ -143,6 +144,7 @@ absl::Status RepairJob::Examine() {
   VARVE_ASSIGN_OR_RETURN(const bool has_manifest, TakeManifest());
   plan_.manifest.next_file_number =
       std::max(plan_.manifest.next_file_number, NumberBehindAllFiles());
+  VARVE_RETURN_IF_ERROR(RepairTimes());
   if (has_manifest) {
     for (auto& level : plan_.manifest.levels) {
       for (SegmentInfos& run : level) VARVE_RETURN_IF_ERROR(RepairRun(&run));
@@ -154,13 +156,33 @@ absl::Status RepairJob::Examine() {
   return RepairLog();
 }
 
+// What the time file loses comes back with no repair, and nothing else depends on it.
+absl::Status RepairJob::RepairTimes() {
+  TimeFilePlace& place = plan_.manifest.times;
+  if (place.number == 0) return absl::OkStatus();
+  const absl::Status read = ReadTimeFile(file_system_, directory_, place).status();
+  if (read.ok()) return absl::OkStatus();
+  const std::string name = TimeFilePath("", place.number).substr(1);
+  if (absl::IsNotFound(read)) {
+    Lost(name, 0, "missing; the times of old versions are lost");
+  } else if (absl::IsDataLoss(read)) {
+    Lost(read, "the times of old versions are lost");
+  } else {
+    return read;
+  }
+  Move(name);
+  place = {};
+  return absl::OkStatus();
+}
+
 uint64_t RepairJob::NumberBehindAllFiles() const {
   uint64_t next = 1;
   const auto see = [&](const std::string& name) {
     // Without what NameInDamaged added.
     const std::string plain = name.substr(0, name.find('.', name.find('.') + 1));
-    for (const auto& number : {ParseSegmentName(plain), ParseLogFileName(plain),
-                               ParseLogTemporaryName(name), ParseValueFileName(plain)}) {
+    for (const auto& number :
+         {ParseSegmentName(plain), ParseLogFileName(plain), ParseLogTemporaryName(name),
+          ParseValueFileName(plain), ParseTimeFileName(plain)}) {
       if (number) next = std::max(next, *number + 1);
     }
   };

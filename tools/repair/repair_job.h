@@ -75,6 +75,8 @@ class RepairJob {
     if (progress_) progress_(done_, total_);
   }
   uint64_t NumberBehindAllFiles() const;
+  // Does without a time file that is damaged.
+  absl::Status RepairTimes();
   // Log files that are moved and that segments point into become value files instead; value files
   // into which no segment points any more are moved.
   void PlaceFilesWithValues();

@@ -165,6 +165,9 @@ absl::StatusOr<NamespaceGeneration> RepairJob::HighestGenerationIn(Segment* segm
 absl::Status RepairJob::RebuildManifest() {
   Manifest& manifest = plan_.manifest;
   manifest.store_id = StoreIdOfLogs();
+  // Versions may have been taken back, so this is another history.
+  manifest.has_history = true;
+  manifest.history_id = NewHistoryId();
   is_rebuilt_ = true;
   VARVE_RETURN_IF_ERROR(RemoveOwnSegments());
   SegmentCaches caches(0, 0);

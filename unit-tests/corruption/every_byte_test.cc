@@ -124,6 +124,23 @@ TEST_F(EveryByteTest, TheCopyOfTheManifest) {
   Cut(path, All, harmless);
 }
 
+// The store opens without it, and verify finds the damage.
+TEST_F(EveryByteTest, TheTimeFile) {
+  std::string path;
+  for (const auto& [name, bytes] : Killed().files) {
+    if (name.ends_with(".tim")) path = name;
+  }
+  ASSERT_FALSE(path.empty());
+  const auto is_read = [](uint64_t offset) { return offset < 24 || offset >= 64; };
+  const auto harmless = [](uint64_t, const Reading& reading, bool found) {
+    EXPECT_TRUE(reading.opened.ok() && reading.scanned && reading.failed_keys == 0)
+        << reading.opened;
+    EXPECT_TRUE(found);
+  };
+  Flip(path, is_read, harmless);
+  Cut(path, All, harmless);
+}
+
 constexpr size_t kLogShares = 4;  // of the log's files each instance takes one in so many
 
 class EveryLogByteTest : public EveryByteTest, public ::testing::WithParamInterface<size_t> {

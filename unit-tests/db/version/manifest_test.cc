@@ -138,6 +138,40 @@ TEST(ManifestTest, TheBytesOfExpiriesNeverChange) {
   EXPECT_EQ(EncodeManifest(decoded), bytes);
 }
 
+// Version 5: a store with history.
+TEST(ManifestTest, TheBytesOfHistoryNeverChange) {
+  Manifest manifest = SmallManifest();
+  manifest.levels[0][0][0].live = GenerationKeyCounts();
+  manifest.counted_groups.clear();
+  manifest.has_history = true;
+  manifest.history_id = 0x1112131415161718;
+  manifest.times = {300, 88};
+  const std::string bytes = EncodeManifest(manifest);
+  EXPECT_EQ(bytes.substr(0, 12), "VARVEMAN\5\0\0\0"s);
+  const std::string sections =
+      "\x02\x01\x08\x18\x17\x16\x15\x14\x13\x12\x11"
+      "\x02\x03\xac\x02\x58"s;
+  EXPECT_EQ(bytes.substr(bytes.size() - sections.size()), sections);
+  const Manifest decoded = DecodeManifest(bytes, "MANIFEST").value();
+  EXPECT_TRUE(decoded.has_history && decoded.counts_expiry);
+  EXPECT_EQ(decoded.history_id, manifest.history_id);
+  EXPECT_EQ(decoded.times, manifest.times);
+  EXPECT_EQ(EncodeManifest(decoded), bytes);
+  manifest.times = {};
+  EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "MANIFEST")->times, TimeFilePlace());
+}
+
+TEST(ManifestTest, AnUnknownSectionIsRefused) {
+  Manifest manifest = SmallManifest();
+  manifest.has_history = true;
+  manifest.history_id = 1;
+  std::string bytes = EncodeManifest(manifest);
+  bytes[bytes.size() - 10] = 9;  // the tag
+  const absl::Status status = DecodeManifest(Sealed(bytes), "MANIFEST").status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_NE(status.message().find("section 9"), absl::string_view::npos) << status;
+}
+
 // A store whose merges did not count what expires is counted anew; one without expiries is not.
 TEST(ManifestTest, CountsWithoutExpiryAreForgottenWhereKeysMayExpire) {
   Manifest plain = DecodeManifest(EncodeManifest(SmallManifest()), "MANIFEST").value();
