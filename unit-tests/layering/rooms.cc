@@ -27,6 +27,7 @@ constexpr auto kRooms = std::to_array<std::string_view>({
     "db/write_buffer",
     "db/segment",
     "db/namespaces",
+    "db/history",
     "db/version",
     "db/iterators",
     "db/compaction",
