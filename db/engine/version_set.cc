@@ -30,7 +30,7 @@ std::unordered_set<uint64_t> SegmentNumbers(const Manifest& manifest) {
 
 // Marks of the time map stay whole for so long where no history is kept.
 constexpr uint64_t kExactMillis = 3'600'000;
-constexpr size_t kFewestMarksThinned = 4096;
+constexpr size_t kFewestMarksThinned = 1024;
 
 // Raises `number` to `least`.
 template <typename Number>

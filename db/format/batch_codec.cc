@@ -111,6 +111,7 @@ size_t DecodeBatch(std::string_view data, BatchHeader* header, std::string_view*
     return size;
   if (size != kTimeMarkSize) return 0;
   header->instant_ms = DecodeFixed64(operations->data());
+  if (header->instant_ms == 0) return 0;
   header->size = header->count = 0;
   *operations = {};
   return size;

@@ -50,6 +50,26 @@ void Fill(WriteBatch* batch) {
   batch->DeleteRange("a", "b");
 }
 
+// The bytes on disk never change.
+TEST(BatchCodecTest, ATimeMarkIsReadBackAndHasNoOperations) {
+  const auto bytes = EncodeTimeMark(42, 1'700'000'000'123);
+  const std::string mark(bytes.data(), bytes.size());
+  EXPECT_EQ(mark.substr(4, 16), "\x08\0\0\0\x2a\0\0\0\0\0\0\0\0\0\0\x40"s);
+  BatchHeader header;
+  std::string_view operations;
+  ASSERT_EQ(DecodeBatch(mark + "behind it", &header, &operations), mark.size());
+  EXPECT_EQ(header.first, 42u);
+  EXPECT_EQ(header.count, 0u);
+  EXPECT_EQ(header.instant_ms, 1'700'000'000'123u);
+  EXPECT_TRUE(operations.empty());
+  for (size_t at = 0; at < mark.size(); ++at) {
+    std::string changed = mark;
+    changed[at] = static_cast<char>(changed[at] ^ 4);
+    EXPECT_EQ(DecodeBatch(changed, &header, &operations), 0u) << at;
+    EXPECT_EQ(DecodeBatch(mark.substr(0, at), &header, &operations), 0u) << at;
+  }
+}
+
 TEST(BatchCodecTest, WhatABatchRecordsIsReadBack) {
   WriteBatch batch;
   Fill(&batch);

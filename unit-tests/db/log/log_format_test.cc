@@ -38,6 +38,10 @@ TEST(LogFormatTest, GoldenHeaderPage) {
   const std::string page = EncodeLogHeaderPage(0x0102030405060708, 0x1112131415161718, 0x21222324);
   ASSERT_EQ(page.size(), kLogPageSize);
   EXPECT_EQ(Hex(page.substr(0, 40)),
+            "56415256454c4f4704000000dc3df064080706050403020118171615141312112423222100000000");
+  const std::string without_time = EncodeLogHeaderPage(0x0102030405060708, 0x1112131415161718,
+                                                       0x21222324, kLogFormatWithoutTime);
+  EXPECT_EQ(Hex(without_time.substr(0, 40)),
             "56415256454c4f4703000000b58a90eb080706050403020118171615141312112423222100000000");
   EXPECT_EQ(page.find_first_not_of('\0', 40), std::string::npos);
   EXPECT_EQ(PreparedLogSize(page), 0x21222324u);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "db/format/batch_codec.h"
 #include "unit-tests/db/log/log_test_util.h"
 #include "unit-tests/testing/eventually.h"
 
@@ -424,6 +425,25 @@ TEST_F(LogRecoveryTest, ADeliveryThatFailsEndsRecovery) {
                  });
   EXPECT_TRUE(absl::IsDataLoss(recovered.status()));
   EXPECT_THAT(Message(recovered.status()), AllOf(HasSubstr(Path()), HasSubstr("no such kind")));
+}
+
+TEST_F(LogRecoveryTest, TimeMarksComeWithTheirBatches) {
+  LogUser user(dir_.path());
+  user.Open();
+  ASSERT_TRUE(user.Commit("one").ok());
+  const auto mark = EncodeTimeMark(2, 1'700'000'000'123);
+  const std::string record = testing::MakeRecord(2, "two");
+  ASSERT_TRUE(user.log().Reserve(mark.size() + record.size(), /*for_deletes=*/false).ok());
+  ASSERT_TRUE(user.log()
+                  .Append(record, 2, 2, Durability::kAlways, nullptr, {mark.data(), mark.size()})
+                  .ok());
+  ASSERT_TRUE(user.log().Sync().ok());
+  user.Drop();
+  const testing::Replayed all = testing::Replay(dir_.path());
+  ASSERT_TRUE(all.status.ok()) << all.status;
+  EXPECT_EQ(all.batches.size(), 2u);
+  EXPECT_EQ(all.recovery.marks, (std::vector<TimeMark>{{2, 1'700'000'000'123}}));
+  EXPECT_TRUE(testing::Replay(dir_.path(), /*flushed=*/2).recovery.marks.empty());
 }
 
 }  // namespace
