@@ -1,8 +1,8 @@
 // Manifests: what is accepted has exactly one form, so encoding what was decoded gives the same
 // bytes.
 //
-//   input = [ how: 1; bit 0: the rest is the whole file, else its fields, under a right header ][
-//   rest ]
+//   input = [ how: 1; bit 0: the rest is the whole file, else its fields, under a right header;
+//   bit 1: that of a store with history ][ rest ]
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,8 +19,11 @@ namespace {
 constexpr size_t kHeaderSize = 24;
 
 // An empty manifest's header over other fields.
-std::string WithHeader(std::string_view fields) {
-  std::string bytes = EncodeManifest(Manifest()).substr(0, kHeaderSize);
+std::string WithHeader(std::string_view fields, bool has_history) {
+  Manifest empty;
+  empty.has_history = has_history;
+  empty.history_id = 1;
+  std::string bytes = EncodeManifest(empty).substr(0, kHeaderSize);
   bytes += fields;
   EncodeFixed64(bytes.data() + 16, fields.size());
   EncodeFixed32(bytes.data() + 12,
@@ -30,9 +33,10 @@ std::string WithHeader(std::string_view fields) {
 
 void Run(std::string_view input) {
   Input parts(input);
-  const bool whole = (parts.Byte() & 1) != 0;
+  const uint8_t how = parts.Byte();
+  const bool whole = (how & 1) != 0;
   const std::string_view rest = parts.Rest();
-  const ExactCopy bytes(whole ? std::string(rest) : WithHeader(rest));
+  const ExactCopy bytes(whole ? std::string(rest) : WithHeader(rest, (how & 2) != 0));
   const absl::StatusOr<Manifest> manifest = DecodeManifest(bytes.view(), "MANIFEST");
   if (!manifest.ok()) {
     VARVE_FUZZ_REQUIRE(absl::IsDataLoss(manifest.status()));
@@ -59,7 +63,7 @@ SegmentInfo Segment(uint64_t number, const std::string& smallest, const std::str
 }
 
 std::vector<std::string> Seeds() {
-  std::vector<Manifest> manifests(5);
+  std::vector<Manifest> manifests(6);
   manifests[1].store_id = 0x5EED;
   manifests[1].namespaces = {{0, 0}, {1, 7}};
   manifests[1].log_ends = {{1, 4096, 10}, {3, 8192, 300}};
@@ -78,10 +82,14 @@ std::vector<std::string> Seeds() {
   manifests[4] = manifests[3];
   manifests[4].levels[2][0][0].live.Add(3, {2, 300, 1, absl::int128(1) << 66});
   manifests[4].levels[2][0][0].expiry_is_counted = false;
+  manifests[5] = manifests[4];
+  manifests[5].has_history = true;
+  manifests[5].history_id = 0x5EED;
+  manifests[5].times = {12, 300};
   std::vector<std::string> seeds;
   for (const Manifest& manifest : manifests) {
     const std::string bytes = EncodeManifest(manifest);
-    seeds.push_back('\0' + bytes.substr(kHeaderSize));
+    seeds.push_back((manifest.has_history ? '\2' : '\0') + bytes.substr(kHeaderSize));
     seeds.push_back('\1' + bytes);
   }
   return seeds;
