@@ -4,6 +4,7 @@
 #   make check    build and run the unit tests, the rules of the tree and of its format: under a minute where all is built
 #   make test     build everything and run the tests that take five minutes together
 #   make test-all build everything and run every test
+#   make test-system  of those, the tests of the whole: what starts programs and tries out crashes, damage and other clients
 #   make build    build everything: servers, clients, benchmarks and tests, in build/release
 #   make prove    a minute of kills, power cuts, failing calls and bit flips against a fresh server, and one table of what was lost
 #   make asan     the tests under AddressSanitizer and UndefinedBehaviorSanitizer, built by clang, whose warnings and thread-safety
@@ -17,7 +18,8 @@
 #   make docs-reference  docs/reference anew, from the program's tables of commands, settings and metrics
 #   make install  the programs as varve-server and varve, their manual pages and completions, the library with its headers, CMake
 #                 package and pkg-config file, the systemd units and an example configuration (DESTDIR, PREFIX)
-#   make deb      Debian packages, in build/deb;  make test-deb  installs, upgrades and purges them in a chroot, as root
+#   make deb      Debian packages, in build/deb;  make test-deb  packs them a second time, which has to give the same files, and
+#                 installs, upgrades and purges them in a chroot, as root
 #   make clean    remove build/; data stays
 
 JOBS ?= 2
@@ -39,7 +41,7 @@ export LSAN_OPTIONS = suppressions=$(CURDIR)/cmake/lsan_suppressions.txt:print_s
 export UBSAN_OPTIONS = print_stacktrace=1
 export TSAN_OPTIONS = second_deadlock_stack=1:history_size=4
 
-.PHONY: run build check test test-all test-packages prove asan fuzz tsan clang format check-format tidy docs docs-reference packages deb test-deb install clean
+.PHONY: run build check test test-all test-system test-packages prove asan fuzz tsan clang format check-format tidy docs docs-reference packages deb test-deb install clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 
@@ -69,6 +71,10 @@ test: build test-packages
 
 test-all: build test-packages
 	scripts/run_tests.sh build/release -j $(TEST_JOBS)
+
+# With CMAKE_FLAGS=-DVARVE_TESTS=SYSTEM nothing else is built.
+test-system: build test-packages
+	scripts/run_tests.sh build/release -j $(TEST_JOBS) -LE '^(unit|exhaustive)$$'
 
 # Cutting power takes root (loop devices), failing calls takes strace; what can't be done is said in the table's place.
 prove: packages
@@ -132,6 +138,7 @@ install:
 		install -D -m 644 /dev/stdin $(UNITS)/varve-server.service
 	packaging/instance_unit.sh < $(UNITS)/varve-server.service | \
 		install -D -m 644 /dev/stdin $(UNITS)/varve-server@.service
+	install -D -m 644 packaging/varve-server.socket $(UNITS)/varve-server.socket
 	install -D -m 644 packaging/varve.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/varve.conf
 	test -e $(DESTDIR)/etc/varve/varve.toml || install -D -m 644 packaging/varve.toml $(DESTDIR)/etc/varve/varve.toml
 

@@ -1,6 +1,6 @@
 # Flags shared by every target, as the interface library `varve_flags`, and the build options.
 
-option(VARVE_TESTS "Build the tests" ON)
+set(VARVE_TESTS ON CACHE STRING "Build the tests: ON, OFF, or SYSTEM for those of the whole alone, without those of single rooms")
 option(VARVE_BENCHMARKS "Build the benchmarks and the peers they compare with" ON)
 option(VARVE_WERROR "Treat warnings as errors; off by default, as other compilers warn of other things" OFF)
 set(VARVE_SANITIZER "" CACHE STRING "Sanitizers to build with: address, undefined, thread, or address,undefined")

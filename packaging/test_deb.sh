@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# test_deb.sh DIRECTORY: holds the packages in DIRECTORY (make deb) against what they promise. lintian has nothing to say; then they are
-# installed, upgraded and purged in a chroot: the running system's root below an overlay that is thrown away, so that nothing is
-# fetched and the machine stays as it is. Exits with 77 where root, lintian or overlays are missing.
+# test_deb.sh DIRECTORY: holds the packages in DIRECTORY (make deb) against what they promise. lintian has nothing to say. What was built
+# is packed a second time under another time zone, language and mask of permissions, and gives the same packages, byte by byte. Then
+# they are installed, upgraded and purged in a chroot: the running system's root below an overlay that is thrown away, so that nothing
+# is fetched and the machine stays as it is. Exits with 77 where root, lintian or overlays are missing.
 set -euo pipefail
 packages=$(cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,9 +16,21 @@ command -v lintian >/dev/null || skip "lintian is not installed (packages-deb.tx
 lintian --allow-root --fail-on error,warning "$packages"/*.changes
 echo "lintian: nothing to say"
 
-# The new versions that are upgraded to are the same packages under another number.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+mkdir "$work/first"
+cp -p "$packages"/*.deb "$work/first"
+(umask 077 && TZ=Pacific/Kiritimati LC_ALL=C "$here/make_deb.sh" "$packages") >"$work/packing" 2>&1 ||
+  fail "the packages could not be packed again: $(tail -20 "$work/packing")"
+for package in "$work"/first/*.deb; do
+  again=$packages/$(basename "$package")
+  cmp -s "$package" "$again" && continue
+  diff <(dpkg-deb -c "$package") <(dpkg-deb -c "$again") || true
+  fail "$(basename "$package") is another one when it is packed again"
+done
+echo "The packages are the same when they are packed again"
+
+# The new versions that are upgraded to are the same packages under another number.
 for version in 0.1.1~test 0.1.2~test; do
   dpkg-deb -R "$packages"/varve-server_*.deb "$work/tree"
   sed -i "s/^Version: .*/Version: $version/" "$work/tree/DEBIAN/control"

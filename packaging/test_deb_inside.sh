@@ -25,9 +25,11 @@ expect "the configuration" "$(stat -c '%a %U:%G' $config)" "640 root:varve"
 expect "the data" "$(stat -c '%a %U:%G' $data)" "700 varve:varve"
 for file in /usr/bin/varve-server /usr/bin/varve /lib/systemd/system/varve-server.service /lib/systemd/system/varve-server@.service \
   /usr/share/man/man8/varve-server.8.gz /usr/share/man/man1/varve.1.gz /usr/share/man/man5/varve.toml.5.gz \
-  /usr/share/bash-completion/completions/varve /usr/share/zsh/vendor-completions/_varve; do
+  /usr/share/bash-completion/completions/varve /usr/share/zsh/vendor-completions/_varve \
+  /lib/systemd/system/varve-server.socket /usr/share/doc/varve-doc/html/index.html; do
   [ -e "$file" ] || fail "$file is not installed"
 done
+[ -z "$(find /etc/systemd/system -name varve-server.socket)" ] || fail "the socket is enabled, though nobody asked for it"
 for setting in $(varve-server --example-config | sed -n 's/^# \([a-z-]*\) = .*/\1/p'); do
   zgrep -q -- "${setting//-/.*-}" /usr/share/man/man5/varve.toml.5.gz || fail "varve.toml(5) lacks $setting"
 done

@@ -1,5 +1,6 @@
 #include "server/process_signals.h"
 
+#include <asio/post.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <utility>

@@ -4,7 +4,9 @@
 // Thread-safety: one thread constructs the object and waits; RequestStop() may be called on any.
 #pragma once
 
-#include <asio.hpp>
+#include <asio/io_context.hpp>
+#include <asio/signal_set.hpp>
+#include <asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
 #include <thread>

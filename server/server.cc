@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <asio/post.hpp>
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -48,7 +49,8 @@ void KeepAlive(int descriptor, int seconds) {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig config,
                                                       ServerProgram program,
-                                                      asio::io_context* accept_on) {
+                                                      asio::io_context* accept_on,
+                                                      PassedSockets passed) {
   if (!program.given) program.given = config;
   std::unique_ptr<Server> server(
       new Server(store, std::move(config), std::move(program), accept_on));
@@ -67,7 +69,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig
     return absl::ResourceExhaustedError(
         fmt::format("--threads={}: the system gives only {}", threads, server->pool_.threads()));
   }
-  if (const absl::Status status = server->Listen(); !status.ok()) return status;
+  if (const absl::Status status = server->Listen(&passed); !status.ok()) return status;
   if (const absl::Status status = server->StartThreads(); !status.ok()) return status;
   return server;
 }
@@ -84,11 +86,11 @@ Server::Server(Store* store, ServerConfig config, ServerProgram program,
 
 Server::~Server() { Stop(); }
 
-absl::Status Server::Listen() {
+absl::Status Server::Listen(PassedSockets* passed) {
   const ServerOptions& options = state_.options;
   if (options.tls.in_use() && state_.tls->Get() == nullptr)
     VARVE_RETURN_IF_ERROR(state_.tls->Use(options.tls));
-  if (absl::Status status = listener_.Open(options); !status.ok()) return status;
+  if (absl::Status status = listener_.Open(options, passed); !status.ok()) return status;
   state_.configuration.NotePort(port());
   state_.configuration.NoteTlsPort(tls_port());
 

@@ -6,7 +6,8 @@
 // when no thread of the server runs any more.
 #pragma once
 
-#include <asio.hpp>
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -19,6 +20,7 @@
 #include "server/execution/server_state.h"
 #include "server/net/io_loop.h"
 #include "server/net/listener.h"
+#include "server/net/passed_sockets.h"
 #include "server/net/refusals.h"
 #include "server/net/upkeep_pool.h"
 #include "structure/thread_pool.h"
@@ -40,9 +42,10 @@ class Server {
   //
   // `accept_on`: the loop in which connections are accepted; null: the server runs one of its own,
   // on a thread of its own. Requires: some thread runs it until Stop() has returned.
+  // `passed`: sockets that take the place of those that the settings name.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Server>> Start(
       Store* store, ServerConfig config, ServerProgram program = {},
-      asio::io_context* accept_on = nullptr);
+      asio::io_context* accept_on = nullptr, PassedSockets passed = {});
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -51,6 +54,8 @@ class Server {
   uint16_t port() const { return listener_.port(); }
   // 0: no port for TLS alone.
   uint16_t tls_port() const { return listener_.tls_port(); }
+  // Returns where it listens, for people. Called before Stop().
+  std::string Places() const { return listener_.Places(); }
   const ServerState& state() const { return state_; }
   ServerState& state() { return state_; }
 
@@ -65,7 +70,7 @@ class Server {
  private:
   Server(Store* store, ServerConfig config, ServerProgram program, asio::io_context* accept_on);
 
-  absl::Status Listen();
+  absl::Status Listen(PassedSockets* passed);
   absl::Status StartThreads();
   void OnAccepted(int descriptor, Listener::Peer peer);
   // Returns what a connection from there may begin with.

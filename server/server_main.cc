@@ -24,6 +24,7 @@
 #include "server/config/memory_plan.h"
 #include "server/config/server_flags.h"
 #include "server/http/http_server.h"
+#include "server/net/passed_sockets.h"
 #include "server/process_signals.h"
 #include "server/server.h"
 #include "server/service_manager.h"
@@ -35,16 +36,6 @@
 
 namespace varve {
 namespace {
-
-// "127.0.0.1:7777 and /run/varve/varve.sock"
-std::string ListeningOn(const Server& server, const ServerOptions& options) {
-  std::string text = server.port() != 0 ? fmt::format("{}:{}", options.bind, server.port()) : "";
-  if (server.tls_port() != 0)
-    text +=
-        fmt::format("{}{}:{} (TLS)", text.empty() ? "" : " and ", options.bind, server.tls_port());
-  if (!options.unix_socket.empty()) text += (text.empty() ? "" : " and ") + options.unix_socket;
-  return text;
-}
 
 // SIGHUP: the file of the log or of the audit log was moved away, or the password's or a
 // certificate's changed.
@@ -79,7 +70,7 @@ void RunUntilStopped(Server& server, const std::string& where, const ServiceMana
   manager.Notify("STOPPING=1\nSTATUS=stopping");
 }
 
-int Serve(ServerCommandLine line) {
+int Serve(ServerCommandLine line, PassedSockets passed) {
   ProcessSignals signals;  // from here on a signal waits until it can be obeyed
   const ServiceManager manager;
   ServerConfig& config = line.fitted;
@@ -88,6 +79,8 @@ int Serve(ServerCommandLine line) {
     options.max_clients = fits;
     spdlog::warn("The limit on open files is too low: at most {} clients are served", fits);
   }
+  using Role = PassedSockets::Role;
+  if (passed.Has(Role::kTls)) options.tls.port = passed.PortOf(Role::kTls);
   const auto begin = std::chrono::steady_clock::now();
   const std::string& directory = config.directory;
   SpareMemory(config.memory_limit);
@@ -97,7 +90,7 @@ int Serve(ServerCommandLine line) {
     return 1;
   }
   HttpServer http(tls);
-  if (const absl::Status status = http.Start(config); !status.ok()) {
+  if (const absl::Status status = http.Start(config, passed.Take(Role::kHttp)); !status.ok()) {
     spdlog::critical("{}", std::string(status.message()));
     return 1;
   }
@@ -116,15 +109,16 @@ int Serve(ServerCommandLine line) {
                      .given = std::move(line.config),
                      .shut_down = [&signals] { signals.RequestStop(); },
                      .tls = tls},
-                    signals.io());
+                    signals.io(), std::move(passed));
   if (!server.ok()) {
     spdlog::critical("{}", server.status().ToString());
     return 1;
   }
   http.ServeFor(&(*server)->state());
-  spdlog::info("varve {} serves {} on {}, opened in {} ms", kVarveVersion, directory,
-               ListeningOn(**server, options), opened.count());
-  RunUntilStopped(**server, ListeningOn(**server, options), manager, &signals);
+  const std::string places = (*server)->Places();
+  spdlog::info("varve {} serves {} on {}, opened in {} ms", kVarveVersion, directory, places,
+               opened.count());
+  RunUntilStopped(**server, places, manager, &signals);
   (*server)->Stop();
   http.Stop();
   server->reset();
@@ -160,6 +154,11 @@ int Serve(ServerCommandLine line) {
   std::abort();
 }
 
+std::string VersionLine() {
+  return fmt::format("varve {} (commit {}, manifest format {})\n", kVarveVersion, kVarveCommit,
+                     kManifestFormatVersion);
+}
+
 int Main(int argc, char** argv) {
   std::set_terminate(EndWithReason);
   umask(077);
@@ -181,16 +180,22 @@ int Main(int argc, char** argv) {
   }
   if (line->help || line->version || line->example_config || line->check_config) {
     fmt::print("{}", line->help             ? ServerHelp()
-                     : line->version        ? fmt::format("varve {}\n", kVarveVersion)
+                     : line->version        ? VersionLine()
                      : line->example_config ? ExampleConfig()
                                             : "The settings are fine\n");
     return 0;
+  }
+  absl::StatusOr<PassedSockets> passed = PassedSockets::FromEnvironment();
+  if (!passed.ok()) {
+    fmt::print(stderr, "{}: {}\n", program_invocation_short_name,
+               std::string(passed.status().message()));
+    return 2;
   }
   if (const absl::Status status = StartServerLog(line->config); !status.ok()) {
     fmt::print(stderr, "{}: --{}\n", program_invocation_short_name, std::string(status.message()));
     return 1;
   }
-  return Serve(*std::move(line));
+  return Serve(*std::move(line), *std::move(passed));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ endif()
 varve_test_entry(corruption_tests PROGRAM corruption_tests SHARDS 2 LABELS test COST 15
                  ENVIRONMENT VARVE_TEST_DAMAGE_STEP=${step})
 if(NOT VARVE_SANITIZER)
-  varve_test_entry(corruption_tests_every_byte PROGRAM corruption_tests SHARDS 4 LABELS long COST 80)
+  varve_test_entry(corruption_tests_every_byte PROGRAM corruption_tests SHARDS 4 LABELS long exhaustive COST 80)
 endif()
 
 # Crashes: states of a simulated disk, interleavings of simulated threads, and calls that fail; and a program that looks at any number
@@ -129,6 +129,7 @@ if(NOT VARVE_SANITIZER)
   varve_test_command(packages_units LABELS test COST 2 COMMAND ${packages}/check_units.sh $<TARGET_FILE:server_main> ${made}/units)
   varve_test_command(packages_completion LABELS test COST 2
                      COMMAND ${packages}/check_completion.sh $<TARGET_FILE:server_main> $<TARGET_FILE:client_main> ${made}/completion)
+  varve_test_command(packages_commit LABELS test COST 1 COMMAND ${packages}/check_commit.sh ${CMAKE_COMMAND} ${made}/commit)
   varve_test_command(packages_containers LABELS long COST 10 COMMAND ${packages}/lint_containers.sh ${made}/linters)
 
   # The server's web page in a headless Chromium.

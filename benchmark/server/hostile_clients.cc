@@ -1,8 +1,9 @@
 // Puts server_main under the load of clients that mean no good, one kind after the other, each on a
 // fresh server, and prints by how much the server's memory grew meanwhile, and what a polite client
 // beside them waited for its answers. Exits with 1 when one of the bounds is broken: 64 MB of
-// growth, or 1 GB where write buffers fill; 20 ms for the polite client's p99, or 5 ms beside a
-// single greedy client.
+// growth, or 1 GB where write buffers fill, or 40 KB a connection of TLS; 20 ms for the polite
+// client's p99, or 5 ms beside a single greedy client. The polite client speaks plain text, also
+// where TLS on the same port is attacked.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -29,7 +30,9 @@
 #include "benchmark/histogram.h"
 #include "benchmark/process.h"
 #include "benchmark/report.h"
+#include "benchmark/server/contenders.h"
 #include "benchmark/server/load_generator.h"
+#include "benchmark/server/tls_guests.h"
 
 ABSL_FLAG(double, seconds, 5, "how long each load lasts once it is there");
 ABSL_FLAG(std::string, dir, "",
@@ -43,6 +46,8 @@ constexpr int kManyConnections = 10000;
 constexpr int kDeclaring = 200;
 constexpr int kSoupCooks = 50;
 constexpr int kSlowHeads = 1000;
+constexpr int kHalfHellos = 1000;
+constexpr int64_t kMostMemoryOfTls = 400'000'000;  // of kManyConnections
 constexpr int kCounters = 64;
 constexpr int kKeys = 200000;
 constexpr size_t kLargeValue = 1u << 20;
@@ -148,6 +153,7 @@ struct HostileLoad {
   double most_wait = kMostWait;
   int64_t most_memory = kMostMemory;
   bool is_http = false;
+  bool is_tls = false;  // the port speaks TLS, too
 };
 
 // One client that never waits for a reply before it asks for more.
@@ -222,6 +228,63 @@ HostileLoad ConnectionFlood() {
           .is_http = true};
 }
 
+// The beginning of a TLS hello, which says that 512 bytes follow.
+constexpr std::string_view kHalfHello("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11);
+
+HostileLoad HalfHellos() {
+  return {
+      .name = fmt::format("TLS: {} half hellos, a byte at a time", kHalfHellos),
+      .begin = [](uint16_t port, Connections* all) { Open(port, kHalfHellos, kHalfHello, all); },
+      .keep_up =
+          [next = size_t{0}](uint16_t port, Connections* all) mutable {
+            for (int i = 0; i < 20; ++i) {
+              std::unique_ptr<Connection>& slow = (*all)[next++ % all->size()];
+              if (slow->IsClosed()) slow = std::make_unique<Connection>(port);
+              slow->SendSome("x");
+            }
+          },
+      .is_tls = true};
+}
+
+HostileLoad GarbageAsTls(const std::shared_ptr<std::mt19937>& random) {
+  return {.name = fmt::format("TLS: garbage from {}", kSoupCooks),
+          .begin = [](uint16_t, Connections*) {},
+          .keep_up =
+              [random](uint16_t port, Connections* all) {
+                if (all->size() >= kSoupCooks) all->erase(all->begin(), all->begin() + 10);
+                Open(port, 10, std::string(kHalfHello) + Soup(random.get()), all);
+              },
+          .is_tls = true};
+}
+
+HostileLoad IdleGuests() {
+  const auto guests = std::make_shared<TlsGuests>();
+  return {.name = fmt::format("TLS: {} idle connections", kManyConnections),
+          .begin =
+              [guests](uint16_t port, Connections*) {
+                while (guests->count() < kManyConnections) {
+                  if (!guests->Welcome(port)) Fail("a guest over TLS got no answer");
+                }
+              },
+          .keep_up = [guests](uint16_t, Connections*) {},
+          .most_memory = kMostMemoryOfTls,
+          .is_tls = true};
+}
+
+HostileLoad HandshakesWithoutEnd() {
+  const auto guests = std::make_shared<TlsGuests>();
+  return {.name = "TLS: one handshake after the other without end",
+          .begin = [](uint16_t, Connections*) {},
+          .keep_up =
+              [guests](uint16_t port, Connections*) {
+                for (const auto end = Clock::now() + kGreed; Clock::now() < end;) {
+                  if (!guests->Welcome(port)) Fail("a guest over TLS got no answer");
+                  guests->SendAway();
+                }
+              },
+          .is_tls = true};
+}
+
 std::vector<HostileLoad> AllLoads() {
   const auto random = std::make_shared<std::mt19937>(7);
   return {
@@ -272,6 +335,10 @@ std::vector<HostileLoad> AllLoads() {
       SlowHeads(),
       LongHeads(),
       ConnectionFlood(),
+      HalfHellos(),
+      GarbageAsTls(random),
+      IdleGuests(),
+      HandshakesWithoutEnd(),
   };
 }
 
@@ -294,6 +361,8 @@ void Fill(Connection* client) {
     client->Expect(fmt::format("${}\r\n{}\r\n", kLargeValue, large));
   }
 }
+
+std::string ParentPath(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 struct Waits {
   Histogram all;
@@ -321,10 +390,16 @@ std::vector<std::string> Run(const HostileLoad& load, const std::string& directo
   const uint16_t port = FreePort();
   uint16_t http_port = FreePort();
   while (http_port == port) http_port = FreePort();
-  Child server({ProgramDirectory() + "/server_main", fmt::format("--port={}", port),
-                fmt::format("--http-port={}", http_port), "--dir=" + directory,
-                fmt::format("--maxclients={}", kManyConnections + 100)},
-               directory + ".log");
+  std::vector<std::string> command = {
+      ProgramDirectory() + "/server_main", fmt::format("--port={}", port),
+      fmt::format("--http-port={}", http_port), "--dir=" + directory,
+      fmt::format("--maxclients={}", kManyConnections + 100)};
+  if (load.is_tls) {
+    const CertificateFiles files = MakeCertificate(ParentPath(directory));
+    command.insert(command.end(), {"--tls=optional", "--tls-cert-file=" + files.certificate,
+                                   "--tls-key-file=" + files.key, "--tls-auth-clients=no"});
+  }
+  Child server(command, directory + ".log");
   for (int i = 0; i < 1000 && !AnswersPing(port); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   Connection polite(port);

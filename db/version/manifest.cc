@@ -40,6 +40,7 @@
 #include "db/format/file_names.h"
 #include "db/format/namespace_change.h"
 #include "fmt/format.h"
+#include "type/version.h"
 #include "util/base/assert.h"
 #include "util/base/checksum.h"
 #include "util/base/coding.h"
@@ -49,12 +50,12 @@ namespace varve {
 namespace {
 
 constexpr std::string_view kMagic = "VARVEMAN";
-constexpr uint32_t kFormatVersion = 5;
 constexpr uint32_t kVersionOfHistory = 5;      // of each manifest of a store with history
 constexpr uint32_t kVersionOfExpiry = 4;       // and of no manifest where no key may expire
 constexpr uint32_t kVersionOfValues = 3;       // and of no manifest without
 constexpr uint32_t kVersionWithoutValues = 2;  // also today
 constexpr uint32_t kOldestFormatVersion = 1;
+static_assert(kManifestFormatVersion == kVersionOfHistory);
 constexpr size_t kChecksumOffset = 12;
 constexpr size_t kCheckedOffset = 16;
 constexpr size_t kFieldsOffset = 24;
@@ -510,10 +511,10 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view bytes, const std::strin
   if (bytes.substr(0, kMagic.size()) != kMagic)
     return Corruption(path, 0, "manifest: no manifest begins like this");
   const uint32_t version = DecodeFixed32(bytes.data() + kMagic.size());
-  if (version < kOldestFormatVersion || version > kFormatVersion) {
+  if (version < kOldestFormatVersion || version > kManifestFormatVersion) {
     return Corruption(path, kMagic.size(),
                       fmt::format("manifest: format version {}, this program reads {} to {}",
-                                  version, kOldestFormatVersion, kFormatVersion));
+                                  version, kOldestFormatVersion, kManifestFormatVersion));
   }
   const uint64_t size = DecodeFixed64(bytes.data() + kCheckedOffset);
   if (size != bytes.size() - kFieldsOffset) {

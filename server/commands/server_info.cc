@@ -81,6 +81,8 @@ void WriteServer(const ServerState& server, InfoText* info) {
                           .count();
   info->Line("redis_version", kRedisVersion);
   info->Line("varve_version", kVarveVersion);
+  info->Line("varve_commit", kVarveCommit);
+  info->Line("varve_manifest_format", kManifestFormatVersion);
   info->Line("redis_mode", "standalone");
   info->Line("os", fmt::format("{} {} {}", system.sysname, system.release, system.machine));
   info->Line("arch_bits", 8 * sizeof(void*));

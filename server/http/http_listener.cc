@@ -123,10 +123,16 @@ std::string HttpReplyText(const HttpReply& reply, bool head_only, bool keep_aliv
 
 // --- Start and end -------------------------------------------------------------------------------
 
-absl::Status HttpListener::Start(const std::string& address, uint16_t port, Handlers handlers) {
+absl::Status HttpListener::Start(const std::string& address, uint16_t port, Handlers handlers,
+                                 int passed) {
   VARVE_ASSERT(!thread_.joinable() && handlers.answer != nullptr && handlers.tick != nullptr);
   handlers_ = std::move(handlers);
-  absl::Status status = Open(address, port);
+  socket_ = passed;
+  absl::Status status = passed < 0 ? Open(address, port) : absl::OkStatus();
+  if (status.ok() && !NotePlace()) {
+    status = absl::FailedPreconditionError(
+        fmt::format("can't serve HTTP at {}:{}: getsockname: {}", address, port, strerror(errno)));
+  }
   if (status.ok()) status = OpenPolling();
   if (status.ok()) {
     try {
@@ -153,9 +159,16 @@ absl::Status HttpListener::Open(const std::string& address, uint16_t port) {
   ::setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (::bind(socket_, place.get(), place.size) != 0) return failed("bind");
   if (::listen(socket_, static_cast<int>(kMaxConnections)) != 0) return failed("listen");
-  if (::getsockname(socket_, place.get(), &place.size) != 0) return failed("getsockname");
-  port_ = PortOf(place);
   return absl::OkStatus();
+}
+
+bool HttpListener::NotePlace() {
+  SocketAddress place;
+  place.size = sizeof(place.storage);
+  if (::getsockname(socket_, place.get(), &place.size) != 0) return false;
+  port_ = PortOf(place);
+  place_ = PeerOf(place).address;
+  return true;
 }
 
 absl::Status HttpListener::OpenPolling() {

@@ -66,15 +66,19 @@ class HttpListener {
   HttpListener(const HttpListener&) = delete;
   HttpListener& operator=(const HttpListener&) = delete;
 
-  // Listens on the port of the IP address (0: any free one) and starts the thread.
-  // FailedPrecondition: the address can't be had. ResourceExhausted: the system gives no
-  // descriptors or no thread.
-  [[nodiscard]] absl::Status Start(const std::string& address, uint16_t port, Handlers handlers);
+  // Listens on the port of the IP address (0: any free one) and starts the thread. `passed`: a TCP
+  // socket that listens already and takes the place of the address, and which the listener owns
+  // from now on; -1: there is none. FailedPrecondition: the address can't be had.
+  // ResourceExhausted: the system gives no descriptors or no thread.
+  [[nodiscard]] absl::Status Start(const std::string& address, uint16_t port, Handlers handlers,
+                                   int passed = -1);
   // Closes all connections and returns when the thread has ended. Does nothing without a thread.
   void Stop();
 
   // 0: it does not listen.
   uint16_t port() const { return port_; }
+  // Returns where it listens: "127.0.0.1:7778", "[::1]:7778".
+  const std::string& place() const { return place_; }
 
  private:
   using Time = std::chrono::steady_clock::time_point;
@@ -96,6 +100,8 @@ class HttpListener {
   using Connections = std::list<Connection>;
 
   absl::Status Open(const std::string& address, uint16_t port);
+  // Notes where the socket listens; returns whether that could be found out.
+  bool NotePlace();
   absl::Status OpenPolling();
   void CloseDescriptors();
   void Run();
@@ -127,6 +133,7 @@ class HttpListener {
   TlsContexts* const tls_;
   Handlers handlers_;
   uint16_t port_ = 0;
+  std::string place_;
   int socket_ = -1;
   int epoll_ = -1;
   int wake_ = -1;  // readable when the thread is to end

@@ -5,10 +5,10 @@
 
 namespace varve {
 
-absl::Status HttpServer::Start(const ServerConfig& config) {
+absl::Status HttpServer::Start(const ServerConfig& config, int passed) {
   const ServerOptions& options = config.server;
   VARVE_ASSERT(pages_ == nullptr && options.http_port <= 65535);
-  if (options.http_port == 0) return absl::OkStatus();
+  if (options.http_port == 0 && passed < 0) return absl::OkStatus();
   pages_ = std::make_unique<HttpPages>(options);
   HttpPages* const pages = pages_.get();
   const auto port = static_cast<uint16_t>(options.http_port < 0 ? 0 : options.http_port);
@@ -16,13 +16,14 @@ absl::Status HttpServer::Start(const ServerConfig& config) {
       options.http_bind, port,
       {.answer = [pages](const HttpRequest& request,
                          const HttpPeer& peer) { return pages->Answer(request, peer); },
-       .tick = [pages] { pages->Tick(); }});
+       .tick = [pages] { pages->Tick(); }},
+      passed);
   if (status.ok()) {
-    spdlog::info("HTTP is served at {}:{}", options.http_bind, listener_.port());
+    spdlog::info("HTTP is served at {}", listener_.place());
     return status;
   }
   pages_.reset();
-  if (config.given.contains("http-port")) return status;
+  if (config.given.contains("http-port") || passed >= 0) return status;
   spdlog::warn("Metrics, health and status are not served: {} (http-port sets another port)",
                std::string(status.message()));
   return absl::OkStatus();

@@ -24,7 +24,9 @@ class HttpServer {
 
   // Serves as the settings say, or not at all. The error says why the port can't be had, if
   // http-port was given; where only its default is taken, the server logs a warning and goes on.
-  [[nodiscard]] absl::Status Start(const ServerConfig& config);
+  // `passed`: a socket that listens already and takes the place of http-bind and http-port; -1:
+  // there is none. It belongs to the server from now on.
+  [[nodiscard]] absl::Status Start(const ServerConfig& config, int passed = -1);
   // Lets the pages tell of the server.
   // Requires: Stop() is called before it goes.
   void ServeFor(ServerState* server);

@@ -92,8 +92,12 @@ constexpr FigureMetric kFigures[] = {
 };
 
 void WriteBuild(const ServerState& server, MetricsText* text) {
-  text->Family("varve_build", Type::kInfo, "", "The version of the server.");
-  text->Sample({{"version", kVarveVersion}}, uint64_t{1});
+  text->Family("varve_build", Type::kInfo, "",
+               "The version of the server, its commit, and the newest manifest that it writes.");
+  text->Sample({{"version", kVarveVersion},
+                {"commit", kVarveCommit},
+                {"format", fmt::to_string(kManifestFormatVersion)}},
+               uint64_t{1});
   const std::chrono::duration<double> uptime = std::chrono::steady_clock::now() - server.started;
   text->Only("varve_uptime_in_seconds", Type::kGauge, "seconds", "Time since the server started.",
              uptime.count());

@@ -1,14 +1,17 @@
 #include "server/net/listener.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <asio/post.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
@@ -39,15 +42,56 @@ bool IsLoopback(const asio::ip::address& address) {
   return address.is_loopback();
 }
 
-absl::Status Listener::Open(const ServerOptions& options) {
-  const bool has_unix = !options.unix_socket.empty();
-  if (options.port != 0 || (!has_unix && options.tls.port <= 0))
-    VARVE_RETURN_IF_ERROR(OpenTcp(options.bind, options.port, &tcp_, &port_));
-  if (options.tls.port != 0) {
-    const auto wanted = static_cast<uint16_t>(std::max(options.tls.port, 0));
-    VARVE_RETURN_IF_ERROR(OpenTcp(options.bind, wanted, &tls_, &tls_port_));
+absl::Status Listener::Open(const ServerOptions& options, PassedSockets* passed) {
+  VARVE_RETURN_IF_ERROR(OpenData(options, passed));
+  VARVE_RETURN_IF_ERROR(OpenTls(options, passed));
+  if (passed->Has(PassedSockets::Role::kUnix))
+    return AdoptUnix(passed->Take(PassedSockets::Role::kUnix));
+  return options.unix_socket.empty() ? absl::OkStatus() : OpenUnix(options);
+}
+
+absl::Status Listener::OpenData(const ServerOptions& options, PassedSockets* passed) {
+  using Role = PassedSockets::Role;
+  if (passed->Has(Role::kData)) return AdoptTcp(passed->Take(Role::kData), &tcp_, &port_);
+  const bool has_other = !options.unix_socket.empty() || passed->Has(Role::kUnix) ||
+                         options.tls.port > 0 || passed->Has(Role::kTls);
+  if (options.port == 0 && has_other) return absl::OkStatus();
+  return OpenTcp(options.bind, options.port, &tcp_, &port_);
+}
+
+absl::Status Listener::OpenTls(const ServerOptions& options, PassedSockets* passed) {
+  using Role = PassedSockets::Role;
+  if (passed->Has(Role::kTls)) return AdoptTcp(passed->Take(Role::kTls), &tls_, &tls_port_);
+  if (options.tls.port == 0) return absl::OkStatus();
+  const auto wanted = static_cast<uint16_t>(std::max(options.tls.port, 0));
+  return OpenTcp(options.bind, wanted, &tls_, &tls_port_);
+}
+
+absl::Status Listener::AdoptTcp(int descriptor, asio::ip::tcp::acceptor* acceptor, uint16_t* port) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  asio::error_code error;
+  ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size);
+  acceptor->assign(address.ss_family == AF_INET6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(),
+                   descriptor, error);
+  if (error) {
+    ::close(descriptor);
+    return CannotListen("a socket that was passed", "assign", error.message());
   }
-  return has_unix ? OpenUnix(options) : absl::OkStatus();
+  *port = acceptor->local_endpoint(error).port();
+  return absl::OkStatus();
+}
+
+absl::Status Listener::AdoptUnix(int descriptor) {
+  asio::error_code error;
+  unix_.assign(asio::local::stream_protocol(), descriptor, error);
+  if (error) {
+    ::close(descriptor);
+    return CannotListen("a socket that was passed", "assign", error.message());
+  }
+  unix_path_ = unix_.local_endpoint(error).path();
+  if (!unix_path_.empty() && unix_path_[0] == '\0') unix_path_[0] = '@';  // no file has this name
+  return absl::OkStatus();
 }
 
 absl::Status Listener::OpenTcp(const std::string& host, uint16_t wanted_port,
@@ -93,6 +137,7 @@ absl::Status Listener::OpenUnix(const ServerOptions& options) {
     return CannotListen(path, "open", error.message());
   if (unix_.bind(endpoint, error); error) return CannotListen(path, "bind", error.message());
   unix_path_ = path;
+  unlinks_ = true;
   if (::chmod(path.c_str(), static_cast<mode_t>(options.unix_socket_mode)) != 0) {
     return CannotListen(path, "--unixsocketperm", std::strerror(errno));
   }
@@ -100,6 +145,15 @@ absl::Status Listener::OpenUnix(const ServerOptions& options) {
     return CannotListen(path, "listen", error.message());
   }
   return absl::OkStatus();
+}
+
+std::string Listener::Places() const {
+  std::vector<std::string> places;
+  asio::error_code error;  // then the place is an empty address
+  if (tcp_.is_open()) places.push_back(AddressText(tcp_.local_endpoint(error)));
+  if (tls_.is_open()) places.push_back(AddressText(tls_.local_endpoint(error)) + " (TLS)");
+  if (unix_.is_open()) places.push_back(unix_path_);
+  return fmt::format("{}", fmt::join(places, " and "));
 }
 
 Listener::Peer Listener::PeerOf(const asio::ip::tcp::socket& socket,
@@ -160,7 +214,7 @@ void Listener::Start(OnAccepted on_accepted) {
 void Listener::Close(std::function<void()> on_closed) {
   asio::post(io_, [this, on_closed = std::move(on_closed)] {
     asio::error_code ignored;
-    if (!unix_path_.empty()) ::unlink(unix_path_.c_str());
+    if (unlinks_) ::unlink(unix_path_.c_str());
     tcp_.close(ignored);
     tls_.close(ignored);
     unix_.close(ignored);

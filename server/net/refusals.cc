@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <asio/post.hpp>
 #include <cerrno>
 #include <utility>
 

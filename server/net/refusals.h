@@ -8,7 +8,9 @@
 // Thread-safety: everything runs on the thread of the loop but Close(), which any thread may call.
 #pragma once
 
-#include <asio.hpp>
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/steady_timer.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

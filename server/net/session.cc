@@ -331,8 +331,9 @@ void Session::FailRound(std::string_view error) {
 
 void Session::FailWaiting(SequenceNumber durable, std::string_view error) {
   if (closed() || output_.NextDurableAfter(durable) == kNoSequence) return;
-  // As in FailRound().
-  if (client_.MayGetMessages() || !output_.FailAbove(durable, error)) Close();
+  // As in FailRound(). A worker may be changing the client.
+  const bool has_messages = in_flight() ? worker_.may_get_messages : client_.MayGetMessages();
+  if (has_messages || !output_.FailAbove(durable, error)) Close();
 }
 
 // --- Sending -------------------------------------------------------------------------------------
@@ -348,12 +349,12 @@ ClientSocket::Sent Session::Send(PendingReplies* replies, SequenceNumber durable
 }
 
 void Session::TakeMail() {
-  Mailbox& mailbox = client_.link.mailbox;
-  if (mailbox.empty() || executor_.replying() || OutputFull()) return;
+  // While a batch is in flight, its worker alone may look at the executor.
   const bool may_answer = state_ == State::kReading || state_ == State::kReady ||
                           (state_ == State::kHeld && !client_.close_after_reply);
-  if (may_answer)
-    mailbox.Take(&output_, client_.protocol, server_->live.unsent_max_bytes - output_.size());
+  Mailbox& mailbox = client_.link.mailbox;
+  if (!may_answer || mailbox.empty() || executor_.replying() || OutputFull()) return;
+  mailbox.Take(&output_, client_.protocol, server_->live.unsent_max_bytes - output_.size());
 }
 
 void Session::Flush(SequenceNumber durable) {
@@ -413,6 +414,7 @@ void Session::Lend() {
   if (batch_.empty()) return socket_.NoteUsed();
   worker_.may_send = output_.empty() && socket_.writable();
   worker_.log_had_failed = loop_->log_failed();
+  worker_.may_get_messages = client_.MayGetMessages();
 }
 
 void Session::TakeBack() {

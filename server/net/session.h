@@ -135,9 +135,11 @@ class Session : public std::enable_shared_from_this<Session> {
     PendingReplies replies;
     BatchExecutor::Progress progress = BatchExecutor::Progress::kDone;
     TlsConnection::Handshake handshake = TlsConnection::Handshake::kWantsInput;
-    bool broken = false;          // the connection is to be closed
-    bool may_send = false;        // no reply is before those of the batch
-    bool log_had_failed = false;  // when the batch was handed over
+    bool broken = false;    // the connection is to be closed
+    bool may_send = false;  // no reply is before those of the batch
+    // Noted when the batch was handed over.
+    bool log_had_failed = false;
+    bool may_get_messages = false;  // output_ may hold messages
   };
 
   void MoveTo(State next);

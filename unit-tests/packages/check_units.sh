@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check_units.sh SERVER_MAIN DIRECTORY: systemd takes both units without a word, and finds the server well confined: a score of at most
+# check_units.sh SERVER_MAIN DIRECTORY: systemd takes the units without a word, and finds the server well confined: a score of at most
 # 2.0 (`systemd-analyze security`). Exits with 77 (skipped) where systemd is missing.
 set -euo pipefail
 server=$1 directory=$2
@@ -12,12 +12,15 @@ mkdir -p "$directory"
 sed "s|/usr/bin/varve-server|$server|" "$packaging/varve-server.service" >"$directory/varve-server.service"
 "$packaging/instance_unit.sh" <"$directory/varve-server.service" >"$directory/varve-server@.service"
 cp "$directory/varve-server@.service" "$directory/varve-server@one.service"
+cp "$packaging/varve-server.socket" "$directory"
 
-for unit in varve-server.service varve-server@one.service; do
+for unit in varve-server.service varve-server@one.service varve-server.socket; do
   if ! words=$(systemd-analyze verify --man=no "$directory/$unit" 2>&1) || [ -n "$words" ]; then
     echo "systemd-analyze verify $unit: $words"
     exit 1
   fi
+done
+for unit in varve-server.service varve-server@one.service; do
   systemd-analyze security --offline=true --threshold=20 --no-pager "$directory/$unit" | tail -1
 done
 

@@ -97,12 +97,12 @@ TEST(MemoryPlanTest, WhatDoesNotFitIsRefusedWhereBothWereGiven) {
   EXPECT_EQ(error_of({{"block-cache-size", "2GiB"}}), "") << "nobody has given a limit";
   EXPECT_THAT(
       error_of({{"memory-limit", "1GiB"}, {"block-cache-size", "2GiB"}}),
-      testing::HasSubstr("memory-limit=1GiB: the sizes that were given take 2GiB of the 872MiB"));
+      ::testing::HasSubstr("memory-limit=1GiB: the sizes that were given take 2GiB of the 872MiB"));
   EXPECT_THAT(error_of({{"memory-limit", "1GiB"}, {"block-cache-size", "870MiB"}}),
-              testing::HasSubstr("leaves too little"));
-  EXPECT_THAT(error_of({{"memory-limit", "127MiB"}}), testing::HasSubstr("at least 128MiB"));
+              ::testing::HasSubstr("leaves too little"));
+  EXPECT_THAT(error_of({{"memory-limit", "127MiB"}}), ::testing::HasSubstr("at least 128MiB"));
   EXPECT_THAT(error_of({{"memory-limit", "1GiB"}, {"maxmemory-clients", "0"}}),
-              testing::HasSubstr("maxmemory-clients=0"));
+              ::testing::HasSubstr("maxmemory-clients=0"));
 }
 
 }  // namespace

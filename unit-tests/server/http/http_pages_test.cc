@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "type/version.h"
 #include "unit-tests/server/command_fixture.h"
 #include "unit-tests/testing/eventually.h"
 
@@ -134,7 +135,9 @@ TEST_F(HttpPagesTest, FromElsewherePagesTakeThePassword) {
 }
 
 TEST_F(HttpPagesTest, MetricsCountWhatClientsDo) {
-  EXPECT_EQ(Metric("varve_build_info{version=\"0.1.0\"}"), "1");
+  EXPECT_EQ(Metric("varve_build_info{version=\"0.1.0\",commit=\"" + std::string(kVarveCommit) +
+                   "\",format=\"4\"}"),
+            "1");
   for (int i = 0; i < 10; ++i) Do({"set", "user:" + std::to_string(i), std::string(100, 'x')});
   Do({"get", "user:1"});
   Do({"get", "missing"});

@@ -2,6 +2,7 @@
 // shows agrees with INFO.
 #include "server/http/varve_metrics.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -79,6 +80,23 @@ TEST_F(VarveMetricsTest, PromtoolFindsNoFault) {
   testing::TempDir dir;
   std::ofstream(dir.File("metrics")) << Page(Format::kPlain);
   EXPECT_EQ(testing::Output("promtool check metrics < " + dir.File("metrics")), "exit 0");
+}
+
+TEST_F(VarveMetricsTest, TheBuildIsTheOneThatInfoTellsOf) {
+  const std::string info = Do({"info", "server"});
+  const auto told = [&](const std::string& name) {
+    const size_t at = info.find("\r\n" + name + ":");
+    if (at == std::string::npos) return "no " + name;
+    const size_t begin = at + name.size() + 3;
+    return info.substr(begin, info.find('\r', begin) - begin);
+  };
+  EXPECT_THAT(told("varve_commit"), ::testing::MatchesRegex("[0-9A-Za-z._+~-]+"));
+  EXPECT_EQ(told("varve_manifest_format"), "5");
+  const std::string page = Page(Format::kPlain);
+  const std::string line = "varve_build_info{version=\"" + told("varve_version") + "\",commit=\"" +
+                           told("varve_commit") + "\",format=\"" + told("varve_manifest_format") +
+                           "\"} 1\n";
+  EXPECT_NE(page.find(line), std::string::npos) << line << page;
 }
 
 TEST_F(VarveMetricsTest, NamespacesAndPrefixes) {
