@@ -47,7 +47,7 @@ Engine::Engine(std::string directory, const EngineOptions& options)
                  .sync = options_.sync,
                  .most_full_buffers = options_.max_full_write_buffers,
                  .data_bound = &data_bound_,
-                 .times = &times_,
+                 .times = &version_set_.times(),
                  .clock = &clock_,
                  .most_log_growth = MostLogGrowth(options_)}),
       quotas_({.versions = &versions_,
@@ -80,8 +80,7 @@ VersionSetParts Engine::Parts() {
           .counter = &counter_,
           .clock = &clock_,
           .caches = &caches_,
-          .remover = &remover_,
-          .times = &times_};
+          .remover = &remover_};
 }
 
 Engine::~Engine() {
@@ -96,7 +95,7 @@ Engine::~Engine() {
 // --- History -------------------------------------------------------------------------------------
 
 absl::Status Engine::CheckTimes() const {
-  if (times_.started()) return absl::OkStatus();
+  if (version_set_.times().started()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       "this store has the format of an earlier version, which has no place for times: finalize its "
       "upgrade (server_main --finalize-upgrade)");
@@ -104,7 +103,8 @@ absl::Status Engine::CheckTimes() const {
 
 absl::StatusOr<SequenceNumber> Engine::VersionAt(uint64_t instant_ms) const {
   VARVE_RETURN_IF_ERROR(CheckTimes());
-  const std::optional<SequenceNumber> version = times_.VersionAt(instant_ms, versions_.visible());
+  const std::optional<SequenceNumber> version =
+      version_set_.times().VersionAt(instant_ms, versions_.visible());
   if (version) return *version;
   return absl::NotFoundError("the store does not know which version was the newest one then");
 }
@@ -115,7 +115,8 @@ absl::StatusOr<uint64_t> Engine::InstantOf(SequenceNumber version) const {
     return absl::OutOfRangeError(fmt::format("version {} was not written yet, the newest one is {}",
                                              version, versions_.visible()));
   }
-  if (const std::optional<uint64_t> instant = times_.InstantOf(version)) return *instant;
+  if (const std::optional<uint64_t> instant = version_set_.times().InstantOf(version))
+    return *instant;
   return absl::NotFoundError("the store does not know when that version was written");
 }
 

@@ -156,7 +156,6 @@ class Engine {
   const EngineOptions options_;
   FileSystem* const file_system_;
   StoreClock clock_;
-  TimeMap times_;
   std::unique_ptr<FileLock> directory_lock_;
   SegmentCaches caches_;
   FileThread file_thread_;

@@ -151,8 +151,8 @@ absl::Status Engine::StartLog(const LogRecovery& recovery) {
     VARVE_RETURN_IF_ERROR(file != nullptr ? file->LeaveLog(0) : file_system_->Remove(path));
   }
   const Manifest manifest = version_set_.CurrentManifest();
-  for (const TimeMark& mark : recovery.marks) times_.Add(mark);
-  if (manifest.has_history) times_.Start();
+  for (const TimeMark& mark : recovery.marks) version_set_.times().Add(mark);
+  if (manifest.has_history) version_set_.times().Start();
   const LogOptions log_options{
       .directory = directory_,
       .store_id = manifest.store_id,

@@ -31,10 +31,27 @@ class GuardedSurveys : public SurveyedStore {
   Engine* const engine_;
 };
 
-class MemoryGuardedEngine final : public StorageEngine, public GuardedSurveys {
+// The history of a guarded engine, which takes no memory.
+class GuardedHistory : public StorageEngine {
+ public:
+  // Requires: the engine outlives all calls.
+  explicit GuardedHistory(Engine* engine) : engine_(engine) {}
+
+  absl::StatusOr<SequenceNumber> VersionAt(uint64_t instant_ms) const override {
+    return engine_->VersionAt(instant_ms);
+  }
+  absl::StatusOr<uint64_t> InstantOf(SequenceNumber version) const override {
+    return engine_->InstantOf(version);
+  }
+
+ private:
+  Engine* const engine_;
+};
+
+class MemoryGuardedEngine final : public GuardedHistory, public GuardedSurveys {
  public:
   explicit MemoryGuardedEngine(std::unique_ptr<Engine> engine)
-      : GuardedSurveys(engine.get()), engine_(std::move(engine)) {}
+      : GuardedHistory(engine.get()), GuardedSurveys(engine.get()), engine_(std::move(engine)) {}
 
   StoreCapabilities capabilities() const override { return {}; }
 
@@ -72,13 +89,6 @@ class MemoryGuardedEngine final : public StorageEngine, public GuardedSurveys {
   }
   uint64_t UsualExpiry(NamespaceId space) const override {
     return engine_->reader().UsualExpiry(space);
-  }
-
-  absl::StatusOr<SequenceNumber> VersionAt(uint64_t instant_ms) const override {
-    return engine_->VersionAt(instant_ms);
-  }
-  absl::StatusOr<uint64_t> InstantOf(SequenceNumber version) const override {
-    return engine_->InstantOf(version);
   }
 
   SequenceNumber durable_sequence() const override { return engine_->log().durable_sequence(); }

@@ -155,15 +155,14 @@ absl::Status VersionSet::Install(const TreeChange& change, std::vector<Level> le
 }
 
 absl::Status VersionSet::KeepTimes(SequenceNumber flushed, Manifest* next) {
-  TimeMap& times = *parts_.times;
-  const std::vector<TimeMark> marks = times.MarksBetween(manifest_.flushed_sequence, flushed);
+  const std::vector<TimeMark> marks = times_.MarksBetween(manifest_.flushed_sequence, flushed);
   const uint64_t now = parts_.clock->NowMillis();
-  if (const auto old = times.VersionAt(now - std::min(now, kExactMillis), flushed))
-    times.ThinUpTo(*old);
+  if (const auto old = times_.VersionAt(now - std::min(now, kExactMillis), flushed))
+    times_.ThinUpTo(*old);
   const bool is_new =
-      next->times.number == 0 || marks_in_time_file_ > 2 * times.size() + kFewestMarksThinned;
+      next->times.number == 0 || marks_in_time_file_ > 2 * times_.size() + kFewestMarksThinned;
   if (is_new) {
-    const std::vector<TimeMark> all = times.MarksBetween(kNoSequence, flushed);
+    const std::vector<TimeMark> all = times_.MarksBetween(kNoSequence, flushed);
     if (all.empty()) return absl::OkStatus();
     VARVE_ASSIGN_OR_RETURN(
         next->times, CreateTimeFile(parts_.file_system, parts_.directory, NewFileNumber(), all));

@@ -53,7 +53,6 @@ struct VersionSetParts {
   StoreClock* clock = nullptr;
   SegmentCaches* caches = nullptr;
   FileRemover* remover = nullptr;
-  TimeMap* times = nullptr;
 };
 
 // The outcome of a flush or a merge, which LogAndApply() installs.
@@ -88,6 +87,9 @@ class VersionSet {
   void OnInstalled(std::function<void(bool flushed)> installed) {
     installed_ = std::move(installed);
   }
+  // Returns the map of what the time file and the log hold; the commit pipeline adds to it.
+  TimeMap& times() { return times_; }
+  const TimeMap& times() const { return times_; }
   // Returns a copy.
   Manifest CurrentManifest() const ABSL_LOCKS_EXCLUDED(install_mutex_);
 
@@ -155,6 +157,7 @@ class VersionSet {
   std::atomic<uint64_t> next_file_number_{1};
   std::atomic<NamespaceGeneration> next_generation_{1};
   std::atomic<uint64_t> log_bytes_at_flush_{0};
+  TimeMap times_;
   mutable absl::Mutex install_mutex_;
   size_t marks_in_time_file_ ABSL_GUARDED_BY(install_mutex_) = 0;  // thinned-out ones among them
   // The manifest that is on disk, or the one before it if that could not be published.

@@ -116,7 +116,7 @@ absl::Status VersionSet::LoadTimes() {
   }
   VARVE_RETURN_IF_ERROR(marks.status());
   marks_in_time_file_ = marks->size();
-  for (const TimeMark& mark : *marks) parts_.times->Add(mark);
+  for (const TimeMark& mark : *marks) times_.Add(mark);
   return absl::OkStatus();
 }
 

@@ -1,6 +1,6 @@
-// A time mark says when writes were committed: every one from a sequence on, at an instant or later.
-// The log holds marks between batches (db/format/batch_codec.h), and db/history/time_map.h keeps
-// them.
+// A time mark says when writes were committed: every one from a sequence on, at an instant or
+// later. The log holds marks between batches (db/format/batch_codec.h), and db/history/time_map.h
+// keeps them.
 //
 // Thread-safety: a plain value.
 #pragma once
@@ -18,7 +18,7 @@ struct TimeMark {
   friend bool operator==(const TimeMark&, const TimeMark&) = default;
 };
 
-// Where the marks of flushed batches are (db/history/time_file.h).
+// The place of the marks of flushed batches (db/history/time_file.h).
 struct TimeFilePlace {
   uint64_t number = 0;  // 0: there is no file
   uint64_t size = 0;    // the bytes that hold

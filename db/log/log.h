@@ -88,8 +88,8 @@ class Log {
   // Appends one complete batch record that holds the operations first..last. Returns
   // ResourceExhausted if there is no memory for it and Unavailable if the log has failed; then
   // nothing was appended. `mark` is empty or a time mark, which goes in front of the record
-  // (db/format/batch_codec.h). For a record with large operations, `*offset_in_block` gets its offset in
-  // the payload of its block, whose place LargeBlocks() tells once it is written; else
+  // (db/format/batch_codec.h). For a record with large operations, `*offset_in_block` gets its
+  // offset in the payload of its block, whose place LargeBlocks() tells once it is written; else
   // `offset_in_block` is null.
   // Requires: Reserve() returned OK for both sizes, and `first` follows the last operation.
   [[nodiscard]] absl::Status Append(std::string_view record, SequenceNumber first,

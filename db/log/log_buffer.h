@@ -35,10 +35,10 @@ class LogBuffer {
     SequenceNumber last = 0;
   };
 
-  // Appends a record that holds the operations first..last, and `mark` in front of it (empty: none);
-  // with `new_block` they begin a new block. Returns the offset of the record in its block's payload.
-  // Throws std::bad_alloc, and then nothing was appended. Requires: `first` is behind all operations
-  // in the buffer.
+  // Appends a record that holds the operations first..last, and `mark` in front of it (empty:
+  // none); with `new_block` they begin a new block. Returns the offset of the record in its block's
+  // payload. Throws std::bad_alloc, and then nothing was appended.
+  // Requires: `first` is behind all operations in the buffer.
   size_t Append(std::string_view record, SequenceNumber first, SequenceNumber last, bool new_block,
                 std::string_view mark = {}) {
     VARVE_ASSERT(first <= last);

@@ -7,9 +7,9 @@
 //   levels:     count, and of each: count of runs, and of each: count of segments, and of each:
 //     number, file size, records, tombstones, range tombstones, smallest sequence, largest
 //     sequence, flags (1 byte; bit 0: the largest key is exclusive, bit 1: the segment holds
-//     records of a clone's generation, from version 4 on bit 2: the key counts do not say what expires),
-//     smallest key, largest key (length-prefixed), key counts of its live keys; from version 3 on:
-//     value files: count, and of each: number, bytes referred to
+//     records of a clone's generation, from version 4 on bit 2: the key counts do not say what
+//     expires), smallest key, largest key (length-prefixed), key counts of its live keys; from
+//     version 3 on: value files: count, and of each: number, bytes referred to
 //   counted groups: count, and of each: count of segments, the number of each, ascending; key
 //   counts
 //
@@ -26,9 +26,9 @@
 //     2  time file: number, bytes that hold; absent if there is none
 //   A reader refuses a tag that it does not know.
 //
-//   key counts: count, and of each, ascending: generation, keys, bytes (both zigzag); from version 4:
-//     keys that expire (zigzag), the sum of the instants at which they expire, in milliseconds
-//     since the epoch: its upper 64 bits (zigzag), its lower 64 bits
+//   key counts: count, and of each, ascending: generation, keys, bytes (both zigzag); from version
+//     4 on: keys that expire (zigzag), the sum of the instants at which they expire, in
+//     milliseconds since the epoch: its upper 64 bits (zigzag), its lower 64 bits
 //
 // The checksum is seeded with the format version.
 #include "db/version/manifest.h"

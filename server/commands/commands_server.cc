@@ -76,8 +76,8 @@ void HandleShutdown(CommandContext& context, Arguments arguments) {
   context.CloseWithoutReply();
 }
 
-// Replies with a version or an instant. Replies null where the store does not know it: a client that
-// asks about an old version has made no mistake.
+// Replies with a version or an instant. Replies null where the store does not know it: a client
+// that asks about an old version has made no mistake.
 void ReplyKnown(CommandContext& context, const absl::StatusOr<uint64_t>& number) {
   if (absl::IsNotFound(number.status())) return context.reply.Null();
   if (!number.ok()) return context.Fail(number.status());

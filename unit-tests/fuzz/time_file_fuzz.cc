@@ -1,7 +1,7 @@
 // Time files: what is read ascends, and written anew it reads the same.
 //
-//   input = [ how: 1; bit 0: the rest is the whole file, else its marks, of 16 bytes each, in blocks
-//   under right checksums ][ rest ]
+//   input = [ how: 1; bit 0: the rest is the whole file, else its marks, of 16 bytes each, in
+//   blocks under right checksums ][ rest ]
 #include <algorithm>
 #include <string>
 #include <string_view>

@@ -13,6 +13,8 @@
 namespace varve {
 namespace {
 
+using namespace std::string_literals;
+
 // Returns the record of the batch as the log would get it with this first sequence.
 std::string Sealed(WriteBatch* batch, SequenceNumber first) {
   std::string record = batch->encoding().record;

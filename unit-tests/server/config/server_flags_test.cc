@@ -95,7 +95,7 @@ const std::vector<Bounds>& AllBounds() {
       {"proto-max-bulk-len", "1048575", "1MiB", "512MiB", "536870913", "1048576", "536870912"},
       {"value-separation-size", "-1", "0", "1GiB", "1073741825", "0", "1073741824"},
       {"group-max-delay", "-1s", "0", "10s", "10001ms"},
-      {"snapshot-max-age", "-1s", "0", "8760h", "31536001s"},
+      {"snapshot-max-age", "-1s", "0", "365d", "31536001s"},
   };
   return bounds;
 }
@@ -128,6 +128,7 @@ const std::map<std::string, std::vector<std::string>>& Words() {
       {"sync-backend", {"auto", "pwrite", "direct"}},
       {"execution", {"adaptive", "pool", "inline"}},
       {"protected-mode", {"yes", "no"}},
+      {"finalize-upgrade", {"yes", "no"}},
       {"loglevel", {"trace", "debug", "info", "warning", "error", "critical", "off"}},
       {"logfile", {"", "/var/log/varve.log"}},
       {"aclfile", {"", "/etc/varve/users.acl"}},
