@@ -25,7 +25,7 @@ class Surveyor {
   Surveyor(const File& file, uint64_t number, uint64_t file_size, VisitRecord visit)
       : file_(file), number_(number), file_size_(file_size), visit_(visit) {}
 
-  absl::StatusOr<SegmentSurvey> Run() {
+  absl::StatusOr<SurveyedSegment> Run() {
     VARVE_ASSIGN_OR_RETURN(const uint64_t size, file_.Size());
     if (size != file_size_) {
       Note(std::min(size, file_size_),
@@ -158,7 +158,7 @@ class Surveyor {
   const uint64_t number_;
   const uint64_t file_size_;
   VisitRecord visit_;
-  SegmentSurvey survey_;
+  SurveyedSegment survey_;
   std::vector<uint64_t> starts_;   // of the newest version of each key, ascending
   bool starts_are_known_ = false;  // all of them
   RecordWindow window_{file_, number_};
@@ -168,8 +168,8 @@ class Surveyor {
 
 }  // namespace
 
-absl::StatusOr<SegmentSurvey> SurveySegment(const File& file, uint64_t number, uint64_t file_size,
-                                            VisitRecord visit) {
+absl::StatusOr<SurveyedSegment> SurveySegment(const File& file, uint64_t number, uint64_t file_size,
+                                              VisitRecord visit) {
   return Surveyor(file, number, file_size, visit).Run();
 }
 

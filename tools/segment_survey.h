@@ -24,7 +24,7 @@
 
 namespace varve {
 
-struct SegmentSurvey {
+struct SurveyedSegment {
   // Bytes of data in which no record can be read.
   struct Gap {
     uint64_t begin = 0;
@@ -51,7 +51,7 @@ using VisitRecord =
 
 // Surveys segment `number` in `file`. `file_size` is what the manifest says, or the file's own.
 // Errors are those of reading, and of `visit`.
-[[nodiscard]] absl::StatusOr<SegmentSurvey> SurveySegment(const File& file, uint64_t number,
-                                                          uint64_t file_size, VisitRecord visit);
+[[nodiscard]] absl::StatusOr<SurveyedSegment> SurveySegment(const File& file, uint64_t number,
+                                                            uint64_t file_size, VisitRecord visit);
 
 }  // namespace varve

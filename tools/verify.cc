@@ -212,7 +212,7 @@ class Verifier {
     VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
                            file_system_->OpenForRead(directory_ + "/" + name));
     VARVE_ASSIGN_OR_RETURN(
-        const SegmentSurvey survey,
+        const SurveyedSegment survey,
         SurveySegment(*file, number, file_size,
                       [](uint64_t, uint64_t, const RecordView&) { return absl::OkStatus(); }));
     report_.records += survey.records;

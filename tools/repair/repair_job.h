@@ -106,7 +106,7 @@ class RepairJob {
   // what the manifest says of it, or null.
   absl::StatusOr<std::optional<SegmentInfo>> Salvage(uint64_t number, uint64_t file_size,
                                                      const SegmentInfo* named);
-  void ListDamage(const std::string& name, const SegmentSurvey& survey, const SegmentInfo* named);
+  void ListDamage(const std::string& name, const SurveyedSegment& survey, const SegmentInfo* named);
 
   // --- Log
   absl::Status RepairLog();

@@ -50,7 +50,7 @@ struct RescuedRecord {
 // The offset table leads to values past their records. One to which no record leads that can be
 // read is that of a lost one; the operation that holds it has all that the record had. `read`: the
 // places in records that can be read.
-absl::StatusOr<std::vector<RescuedRecord>> RescueThroughValues(const SegmentSurvey& survey,
+absl::StatusOr<std::vector<RescuedRecord>> RescueThroughValues(const SurveyedSegment& survey,
                                                                std::vector<PlaceOfValue> read,
                                                                ValueChecker* values) {
   std::vector<RescuedRecord> rescued;
@@ -126,7 +126,8 @@ absl::StatusOr<std::optional<SegmentInfo>> RepairJob::Salvage(uint64_t number, u
     }
     return absl::OkStatus();
   };
-  VARVE_ASSIGN_OR_RETURN(const SegmentSurvey survey, SurveySegment(*file, number, file_size, look));
+  VARVE_ASSIGN_OR_RETURN(const SurveyedSegment survey,
+                         SurveySegment(*file, number, file_size, look));
   ListDamage(NameOf(number), survey, named);
   VARVE_ASSIGN_OR_RETURN(const std::vector<RescuedRecord> rescued,
                          RescueThroughValues(survey, std::move(places), &values_));
@@ -165,13 +166,13 @@ absl::StatusOr<std::optional<SegmentInfo>> RepairJob::Salvage(uint64_t number, u
   return info;
 }
 
-void RepairJob::ListDamage(const std::string& name, const SegmentSurvey& survey,
+void RepairJob::ListDamage(const std::string& name, const SurveyedSegment& survey,
                            const SegmentInfo* named) {
   for (const absl::Status& damage : survey.damage) {
     const uint64_t offset = PlaceOf(damage).offset;
     const auto gap = std::find_if(
         survey.gaps.begin(), survey.gaps.end(),
-        [&](const SegmentSurvey::Gap& candidate) { return candidate.begin == offset; });
+        [&](const SurveyedSegment::Gap& candidate) { return candidate.begin == offset; });
     if (gap == survey.gaps.end()) {
       Lost(damage);
     } else {
