@@ -159,21 +159,19 @@ absl::Status VersionSet::KeepTimes(SequenceNumber flushed, Manifest* next) {
   const uint64_t now = parts_.clock->NowMillis();
   if (const auto old = times_.VersionAt(now - std::min(now, kExactMillis), flushed))
     times_.ThinUpTo(*old);
-  const bool is_new =
-      next->times.number == 0 || marks_in_time_file_ > 2 * times_.size() + kFewestMarksThinned;
-  if (is_new) {
-    const std::vector<TimeMark> all = times_.MarksBetween(kNoSequence, flushed);
-    if (all.empty()) return absl::OkStatus();
-    VARVE_ASSIGN_OR_RETURN(
-        next->times, CreateTimeFile(parts_.file_system, parts_.directory, NewFileNumber(), all));
-    CopyNumbersTo(next);
-    marks_in_time_file_ = all.size();
-    return absl::OkStatus();
-  }
-  if (marks.empty()) return absl::OkStatus();
-  VARVE_ASSIGN_OR_RETURN(
-      next->times, AppendToTimeFile(parts_.file_system, parts_.directory, next->times, marks));
-  marks_in_time_file_ += marks.size();
+  const bool is_new = next->times.number == 0 || time_file_failed_ ||
+                      marks_in_time_file_ > 2 * times_.size() + kFewestMarksThinned;
+  const std::vector<TimeMark> written = is_new ? times_.MarksBetween(kNoSequence, flushed) : marks;
+  if (written.empty()) return absl::OkStatus();
+  absl::StatusOr<TimeFilePlace> place =
+      is_new ? CreateTimeFile(parts_.file_system, parts_.directory, NewFileNumber(), written)
+             : AppendToTimeFile(parts_.file_system, parts_.directory, next->times, written);
+  // After a failed sync the kernel may call the next one good: the next try begins a new file.
+  time_file_failed_ = !place.ok();
+  VARVE_RETURN_IF_ERROR(place.status());
+  next->times = *place;
+  CopyNumbersTo(next);
+  marks_in_time_file_ = is_new ? written.size() : marks_in_time_file_ + written.size();
   return absl::OkStatus();
 }
 

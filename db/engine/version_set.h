@@ -160,6 +160,8 @@ class VersionSet {
   TimeMap times_;
   mutable absl::Mutex install_mutex_;
   size_t marks_in_time_file_ ABSL_GUARDED_BY(install_mutex_) = 0;  // thinned-out ones among them
+  // A write or a sync of the time file failed: what was written behind its end is never trusted.
+  bool time_file_failed_ ABSL_GUARDED_BY(install_mutex_) = false;
   // The manifest that is on disk, or the one before it if that could not be published.
   Manifest manifest_ ABSL_GUARDED_BY(install_mutex_);
 };

@@ -113,6 +113,20 @@ std::optional<std::string_view> CommentIn(std::string_view line) {
   return line.substr(begin + 3);
 }
 
+// Returns the name of the class that begins in the line, outside of any other class.
+std::optional<std::string> TypeDefinedIn(std::string_view line) {
+  const bool is_type = line.starts_with("class ") || line.starts_with("struct ");
+  if (!is_type || line.find('{') == std::string_view::npos) return std::nullopt;
+  line.remove_prefix(line.find(' ') + 1);
+  const auto is_part = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+  };
+  const auto end = std::find_if_not(line.begin(), line.end(), is_part);
+  const std::string_view behind = line.substr(static_cast<size_t>(end - line.begin()));
+  if (behind.starts_with("::")) return std::nullopt;
+  return std::string(line.begin(), end);
+}
+
 bool IsCommentLine(std::string_view line) {
   return line.substr(std::min(line.size(), line.find_first_not_of(' '))).starts_with("//");
 }
@@ -131,7 +145,10 @@ class Checker {
       CheckShape(file);
     }
     if (path.extension() == ".h") CheckHeader(file);
-    if (path.extension() == ".h" && IsProduction(file.path)) CheckSentences(file);
+    if (path.extension() == ".h" && IsProduction(file.path)) {
+      CheckSentences(file);
+      CheckNames(file);
+    }
     CheckWords(file, kMachinePaths, "names a directory of one machine");
     if (IsCode(path)) CheckWords(file, kLeftovers, "leaves work behind");
     if (IsOurs(FolderOf(file.path))) ++files_in_[std::string(FolderOf(file.path))];
@@ -230,6 +247,17 @@ class Checker {
     }
   }
 
+  // Types of one namespace alone: a type within another has that one's name in front.
+  void CheckNames(const SourceFile& file) {
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const std::optional<std::string> name = TypeDefinedIn(file.lines[i]);
+      if (!name) continue;
+      const auto [first, is_new] = types_.try_emplace(*name, file.path);
+      if (!is_new && first->second != file.path)
+        Report(file, i, fmt::format("{} is the name of a type in {}, too", *name, first->second));
+    }
+  }
+
   // Every comment that stands behind code or is not the continuation of one.
   void CheckSentences(const SourceFile& file) {
     bool goes_on = false;
@@ -266,8 +294,9 @@ class Checker {
 
   const std::string root_;
   const Exceptions& exceptions_;
-  std::set<Arrow> needed_;                  // the arrows that are exceptions
-  std::map<std::string, size_t> files_in_;  // by folder
+  std::set<Arrow> needed_;                    // the arrows that are exceptions
+  std::map<std::string, size_t> files_in_;    // by folder
+  std::map<std::string, std::string> types_;  // and the headers that define them
   std::set<std::string> long_functions_;
   std::set<std::string> large_classes_;
   std::vector<std::string> fragments_;  // as violations

@@ -10,6 +10,8 @@
 //   functions       have at most kMaxFunctionLines lines
 //   classes         have at most kMaxMembers data members and kMaxFunctions functions of their
 //                   own, constructors and destructors apart
+//   names           two headers of the product define no type of one name: a program that links
+//                   both would mix them up, and no compiler tells
 //   sentences       a comment in a header begins with a sentence, and not with a fragment of one
 //                   such as "Whether the file exists"
 //   paths           nothing speaks of a directory that exists on one machine only

@@ -119,6 +119,17 @@ TEST_F(SourceRulesTest, AHeaderSaysWhatItIsForAndIsIncludedOnce) {
                                         HasSubstr("twice.h:1: a header has #pragma once")));
 }
 
+TEST_F(SourceRulesTest, ANameOfTwoTypesIsFound) {
+  const std::string head = "// A header.\n#pragma once\n";
+  Write("db/log/a.h", head + "struct Survey;\nstruct Survey {\n  struct Gap {};\n};\n");
+  Write("tools/a.h",
+        head + "struct Survey;\nclass Other : public Survey {\n  struct Gap {};\n};\n");
+  EXPECT_THAT(Violations(), IsEmpty());
+  Write("tools/b.h", head + "struct Survey {\n};\n");
+  EXPECT_THAT(Violations(),
+              ElementsAre(AllOf(HasSubstr("tools/b.h:3"), HasSubstr("type in db/log/a.h"))));
+}
+
 TEST_F(SourceRulesTest, CrowdedFoldersAreFound) {
   for (size_t i = 0; i < kMaxFiles; ++i) {
     Write("db/log/part_" + std::to_string(i) + ".cc", "int x;\n");

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "db/version/manifest.h"
+#include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/test_store.h"
 
@@ -108,6 +109,38 @@ TEST_F(EngineTimesTest, ADamagedTimeFileCostsOnlyOldTimes) {
   ASSERT_TRUE(store_->Flush().ok());
   store_.Reopen();
   EXPECT_EQ(InstantOf(fresh), clock_.WallMillis());
+}
+
+// The kernel may take a second sync for good although it has lost what the first one failed to
+// write, so nothing is ever written behind the end of such a file.
+TEST(EngineTimesFaultTest, AFailedSyncOfTheTimeFileBeginsANewOne) {
+  ManualClock clock;
+  testing::FaultFileSystem files;
+  EngineOptions options = testing::TestEngineOptions();
+  options.clock = &clock;
+  options.file_system = &files;
+  TestStore store(options);
+  const auto put = [&](const std::string& key) {
+    WriteBatch batch;
+    batch.Put(key, "value");
+    clock.Advance(2'000);
+    return store->Write({}, &batch)->sequence;
+  };
+  const auto name_of_time_file = [&] {
+    return ReadManifest(&files, store.directory.path())->times.number;
+  };
+  const SequenceNumber first = put("a");
+  ASSERT_TRUE(store->Flush().ok());
+  const uint64_t before = name_of_time_file();
+  const SequenceNumber second = put("b");
+  files.Fail(testing::FileOperation::kSync, 1, absl::InternalError("EIO"), /*times=*/1, ".tim");
+  (void)store->Flush();  // which is tried again
+  ASSERT_TRUE(store->Flush().ok());
+  EXPECT_NE(name_of_time_file(), before);
+  const uint64_t instant = store->InstantOf(second).value();
+  store.Reopen();
+  EXPECT_EQ(store->InstantOf(second).value(), instant);
+  EXPECT_EQ(store->InstantOf(first).value(), instant - 2'000);
 }
 
 TEST_F(EngineTimesTest, OldMarksAreThinnedOutOfTheFileToo) {
