@@ -14,14 +14,13 @@ namespace {
 
 constexpr std::string_view kMagic = "VARVETIM";
 constexpr uint32_t kFormatVersion = 1;
-constexpr size_t kHeaderSize = 64;
-constexpr size_t kCheckedSize = 24;  // of the header
+constexpr size_t kHeaderSize = 24;
 constexpr size_t kBlockHeaderSize = 8;
 constexpr size_t kMarkSize = 16;
 
 uint32_t HeaderChecksum(std::string_view header) {
   std::string checked(header.substr(0, 12));
-  checked += header.substr(16, kCheckedSize - 16);
+  checked += header.substr(16, kHeaderSize - 16);
   return Checksum(checked, 0);
 }
 
@@ -30,7 +29,6 @@ std::string EncodeHeader(uint64_t number) {
   PutFixed32(&header, kFormatVersion);
   PutFixed32(&header, 0);  // the checksum follows
   PutFixed64(&header, number);
-  header.resize(kHeaderSize, '\0');
   EncodeFixed32(header.data() + 12, HeaderChecksum(header));
   return header;
 }

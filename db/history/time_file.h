@@ -4,7 +4,7 @@
 //
 // `NNNNNN.tim`:
 //
-//   header page, 64 bytes, the rest of it zero
+//   header, 24 bytes
 //      0   8  magic "VARVETIM"
 //      8   4  format version: 1
 //     12   4  checksum of bytes 0..12 and 16..24, seed 0

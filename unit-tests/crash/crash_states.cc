@@ -8,6 +8,7 @@
 
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
+#include "db/history/time_file.h"
 #include "db/version/manifest.h"
 #include "fmt/format.h"
 #include "unit-tests/crash/deterministic_threads.h"
@@ -86,6 +87,11 @@ absl::Status CheckFiles(SimulatedFileSystem* file_system) {
         }
       }
     }
+  }
+  if (manifest.times.number != 0) {
+    expected.insert(
+        TimeFilePath(kStoreDirectory, manifest.times.number).substr(kStoreDirectory.size() + 1));
+    VARVE_RETURN_IF_ERROR(ReadTimeFile(file_system, kStoreDirectory, manifest.times).status());
   }
   VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system->List(kStoreDirectory));
   for (const std::string& name : names) {
