@@ -99,8 +99,9 @@ void HandleVersionAtTime(CommandContext& context, Arguments arguments) {
 }
 
 void ReplyTimeOf(CommandContext& context, Arguments arguments) {
+  // As Redis, which takes no arguments.
   if (arguments.size() != 3 || !EqualsIgnoreCase(arguments[1], "of"))
-    return ReplySyntaxError(context);
+    return ReplyWrongArity(context, "time");
   const std::optional<uint64_t> version = ParseCount(arguments[2]);
   if (!version) return context.reply.Error(kBadVersion);
   ReplyKnown(context, context.server.store->InstantOf(*version));

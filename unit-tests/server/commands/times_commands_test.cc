@@ -57,8 +57,10 @@ TEST_F(TimesCommandsTest, TranslateVersionsAndInstants) {
 
 TEST_F(TimesCommandsTest, MistakesAreTold) {
   EXPECT_EQ(Do({"TIME"}).front(), '(') << "as in Redis";
-  EXPECT_EQ(Do({"TIME", "OF"}), "!ERR syntax error");
-  EXPECT_EQ(Do({"TIME", "AT", "1"}), "!ERR syntax error");
+  for (const std::vector<std::string>& request :
+       std::vector<std::vector<std::string>>{{"TIME", "OF"}, {"TIME", "AT", "1"}, {"TIME", "1"}}) {
+    EXPECT_EQ(Do(request), "!ERR wrong number of arguments for 'time' command");
+  }
   EXPECT_EQ(Do({"TIME", "OF", "-1"}), "!ERR a version is an integer, and 0 that of a missing key");
   EXPECT_EQ(Do({"VERSION", "OF", "TIME", "1"}), "!ERR syntax error");
   EXPECT_EQ(Do({"VERSION", "AT", "TIME", "soon"}),
