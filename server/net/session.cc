@@ -176,10 +176,8 @@ void Session::OnHandshake() {
     server_->tls->NoteFailure(client_.address, tls.error());
     return Close();
   }
-  if (worker_.handshake != TlsConnection::Handshake::kDone) {
-    if (ShakesHands()) loop_->Schedule(this);
-    return;
-  }
+  // A round behind it goes on, or ends the connection if the server stops meanwhile.
+  if (worker_.handshake != TlsConnection::Handshake::kDone) return loop_->Schedule(this);
   MoveTo(State::kReading);
   socket_.NoteUnknown();
   active_at_ = loop_->seconds();

@@ -64,6 +64,16 @@ int GivePassword(char* buffer, int size, int /*writing*/, void* given) {
   return static_cast<int>(password.size());
 }
 
+// Returns whether the last read failed because the text has no further block, and then forgets the
+// error. A block that is damaged is no end.
+bool IsEndOfPem() {
+  const unsigned long error = ERR_peek_last_error();
+  const bool is_end =
+      ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+  if (is_end) ERR_clear_error();
+  return is_end;
+}
+
 absl::Status UseCertificate(const TlsOptions& options, const std::string& text, SSL_CTX* context) {
   const auto wrong = [&](std::string_view why) {
     return Wrong("tls-cert-file", options.certificate_file, why);
@@ -80,8 +90,7 @@ absl::Status UseCertificate(const TlsOptions& options, const std::string& text, 
     X509_free(issuer);
     return wrong(TakeTlsError());
   }
-  ERR_clear_error();  // the text has ended
-  return absl::OkStatus();
+  return IsEndOfPem() ? absl::OkStatus() : wrong(TakeTlsError());
 }
 
 absl::Status UseKey(const TlsOptions& options, const std::string& text, SSL_CTX* context) {
@@ -103,6 +112,25 @@ absl::Status UseKey(const TlsOptions& options, const std::string& text, SSL_CTX*
   return absl::OkStatus();
 }
 
+// Clients' certificates are checked against every list: each authority has one of its own.
+absl::Status UseRevocations(const TlsOptions& options, const std::string& text, X509_STORE* store) {
+  if (options.crl_file.empty()) return absl::OkStatus();
+  const auto wrong = [&](std::string_view why) {
+    return Wrong("tls-crl-file", options.crl_file, why);
+  };
+  const Bio reader = ReaderOf(text);
+  int count = 0;
+  while (
+      const RevocationList list{PEM_read_bio_X509_CRL(reader.get(), nullptr, nullptr, nullptr)}) {
+    ++count;
+    if (X509_STORE_add_crl(store, list.get()) != 1) return wrong(TakeTlsError());
+  }
+  if (!IsEndOfPem()) return wrong(TakeTlsError());
+  if (count == 0) return wrong("it holds no revocation list in PEM form");
+  X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
+  return absl::OkStatus();
+}
+
 // The authorities that may sign clients' certificates.
 absl::Status UseAuthorities(const TlsOptions& options, const TlsFiles& files, SSL_CTX* context) {
   X509_STORE* const store = SSL_CTX_get_cert_store(context);
@@ -116,7 +144,7 @@ absl::Status UseAuthorities(const TlsOptions& options, const TlsFiles& files, SS
           SSL_CTX_add_client_CA(context, authority.get()) != 1)
         return Wrong("tls-ca-cert-file", options.ca_file, TakeTlsError());
     }
-    ERR_clear_error();
+    if (!IsEndOfPem()) return Wrong("tls-ca-cert-file", options.ca_file, TakeTlsError());
     if (count == 0)
       return Wrong("tls-ca-cert-file", options.ca_file, "it holds no certificate in PEM form");
   }
@@ -129,15 +157,7 @@ absl::Status UseAuthorities(const TlsOptions& options, const TlsFiles& files, SS
     if (SSL_CTX_load_verify_dir(context, options.ca_directory.c_str()) != 1)
       return Wrong("tls-ca-cert-dir", options.ca_directory, TakeTlsError());
   }
-  if (options.crl_file.empty()) return absl::OkStatus();
-  const Bio reader = ReaderOf(files.crl);
-  const RevocationList list(PEM_read_bio_X509_CRL(reader.get(), nullptr, nullptr, nullptr));
-  if (list == nullptr || X509_STORE_add_crl(store, list.get()) != 1) {
-    TakeTlsError();
-    return Wrong("tls-crl-file", options.crl_file, "it holds no revocation list in PEM form");
-  }
-  X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
-  return absl::OkStatus();
+  return UseRevocations(options, files.crl, store);
 }
 
 absl::Status UseVerification(const TlsOptions& options, const TlsFiles& files, SSL_CTX* context) {

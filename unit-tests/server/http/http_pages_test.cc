@@ -136,7 +136,7 @@ TEST_F(HttpPagesTest, FromElsewherePagesTakeThePassword) {
 
 TEST_F(HttpPagesTest, MetricsCountWhatClientsDo) {
   EXPECT_EQ(Metric("varve_build_info{version=\"0.1.0\",commit=\"" + std::string(kVarveCommit) +
-                   "\",format=\"4\"}"),
+                   "\",format=\"" + std::to_string(kManifestFormatVersion) + "\"}"),
             "1");
   for (int i = 0; i < 10; ++i) Do({"set", "user:" + std::to_string(i), std::string(100, 'x')});
   Do({"get", "user:1"});

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -298,6 +299,29 @@ TEST_F(TlsServerTest, WrongSettingsAreNamed) {
   options.ciphers = "NOTHING";
   EXPECT_EQ(error_of(options),
             "tls-ciphers: NOTHING: OpenSSL knows none of these ciphers of TLS 1.2");
+}
+
+// A damaged block in the middle of a file is not its end.
+TEST_F(TlsServerTest, ADamagedSecondCertificateIsNamed) {
+  const auto with_damage = [this](const std::string& name) {
+    std::stringstream good;
+    good << std::ifstream(certificates_->File(name)).rdbuf();
+    const std::string path = certificates_->File("damaged-" + name);
+    std::ofstream(path) << good.str()
+                        << "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
+    return path;
+  };
+  TlsOptions options = VerifyingOptions(TlsMode::kOptional, TlsClientCertificates::kYes).tls;
+  EXPECT_TRUE(TlsContexts().Use(options).ok());
+  options.ca_file = with_damage("ca.crt");
+  EXPECT_TRUE(TlsContexts().Use(options).message().find("tls-ca-cert-file: " + options.ca_file) ==
+              0)
+      << TlsContexts().Use(options);
+  options = Options(TlsMode::kOptional).tls;
+  options.certificate_file = with_damage("server.crt");
+  EXPECT_TRUE(
+      TlsContexts().Use(options).message().find("tls-cert-file: " + options.certificate_file) == 0)
+      << TlsContexts().Use(options);
 }
 
 }  // namespace
