@@ -10,7 +10,7 @@
 #   make asan     the tests under AddressSanitizer and UndefinedBehaviorSanitizer, built by clang, whose warnings and thread-safety
 #                 analysis are errors
 #   make fuzz     each fuzz target for FUZZ_SECONDS (30), two at a time; FUZZ_TARGETS names some of them
-#   make tsan     the tests of what runs concurrently under ThreadSanitizer
+#   make tsan     the tests of what runs concurrently under ThreadSanitizer; TSAN_ROOMS names some of their folders
 #   make clang    compile the libraries with clang: its warnings and thread-safety analysis are errors
 #   make format   lay out the sources as .clang-format says;  make check-format  only tells
 #   make tidy     clang-tidy over the libraries (slow)
@@ -27,6 +27,7 @@ JOBS ?= 2
 TEST_JOBS ?= 3
 FUZZ_SECONDS ?= 30
 FUZZ_TARGETS ?=
+TSAN_ROOMS ?= util structure db server client
 CMAKE_FLAGS ?=
 PREFIX ?= /usr/local
 DOCS_DIR ?= build/site
@@ -97,8 +98,8 @@ fuzz: packages
 # Without address space randomisation, which ThreadSanitizer's fixed memory layout does not survive on newer kernels.
 tsan: packages
 	cmake --preset tsan $(CMAKE_FLAGS)
-	cmake --build --preset tsan -j $(JOBS) --target concurrent_tests
-	setarch -R scripts/run_tests.sh build/tsan -j $(TEST_JOBS) -R '^(util|structure|db|server|client)_tests' -LE '^again$$'
+	cmake --build --preset tsan -j $(JOBS) --target $(TSAN_ROOMS:%=%_tests)
+	setarch -R scripts/run_tests.sh build/tsan -j $(TEST_JOBS) -R '^($(subst $() ,|,$(strip $(TSAN_ROOMS))))_tests' -LE '^again$$'
 
 clang: packages
 	cmake --preset clang $(CMAKE_FLAGS)

@@ -30,6 +30,7 @@ class RangeWords {
       arguments->insert(arguments->end(), {"LIMIT", offset_, limit_});
     if (query_.keys_only) arguments->push_back("KEYS");
     if (query_.with_expiry) arguments->push_back("WITHEXPIRY");
+    if (query_.with_metadata) arguments->push_back("WITHMETA");
   }
 
  private:
@@ -123,7 +124,7 @@ absl::StatusOr<int64_t> Client::Delete(absl::Span<const std::string_view> keys) 
 
 absl::StatusOr<Client::Pairs> Client::List(std::vector<std::string_view> arguments,
                                            RangeQuery query) {
-  query.with_expiry = false;  // pairs have no place for it
+  query.with_expiry = query.with_metadata = false;  // pairs have no place for them
   const RangeWords words(query);
   words.AppendTo(&arguments);
   absl::StatusOr<Reply> reply = Call(arguments);
@@ -144,7 +145,8 @@ absl::Status Client::Stream(std::vector<std::string_view> arguments, const Range
                             const PairSink& sink) {
   const RangeWords words(query);
   words.AppendTo(&arguments);
-  const size_t each = 1 + (query.keys_only ? 0 : 1) + (query.with_expiry ? 1 : 0);
+  const size_t each =
+      1 + (query.keys_only ? 0 : 1) + (query.with_expiry ? 1 : 0) + (query.with_metadata ? 1 : 0);
   bool enough = false;
   size_t taken = 0;  // elements of the pair at hand
   std::string key, value;
@@ -158,6 +160,8 @@ absl::Status Client::Stream(std::vector<std::string_view> arguments, const Range
       key = std::move(element.text);
     } else if (taken == 1 && !query.keys_only) {
       value = std::move(element.text);
+    } else if (query.with_metadata && taken + 1 == each) {
+      if (!element.text.empty()) sink.metadata(std::move(element.text));
     } else {
       expires_at_ms = static_cast<uint64_t>(std::max<int64_t>(element.integer, 0));
     }

@@ -35,11 +35,12 @@ namespace varve {
 
 // The query of Range() and Prefix().
 struct RangeQuery {
-  bool reverse = false;      // from the last key to the first
-  bool keys_only = false;    // values stay empty
-  bool with_expiry = false;  // PairSink::pair learns when keys expire
-  int64_t offset = 0;        // keys to skip
-  int64_t limit = -1;        // negative: all
+  bool reverse = false;        // from the last key to the first
+  bool keys_only = false;      // values stay empty
+  bool with_expiry = false;    // PairSink::pair learns when keys expire
+  bool with_metadata = false;  // PairSink::metadata is called
+  int64_t offset = 0;          // keys to skip
+  int64_t limit = -1;          // negative: all
 };
 
 // A value, and the version of it that Client::PutIfVersion() asks for: a number that no other write
@@ -95,6 +96,8 @@ class Client {
     std::function<void(uint64_t pairs)> begin;  // how many there will be; may be empty
     // False: enough. `expires_at_ms`: milliseconds since the epoch; 0: never, or not asked for.
     std::function<bool(std::string&& key, std::string&& value, uint64_t expires_at_ms)> pair;
+    // Called before `pair` for a key that has metadata. Requires: it is set if the query asks.
+    std::function<void(std::string&& metadata)> metadata = {};
   };
   // OK also when the sink had enough. An error in the middle: the sink has seen a part; go on
   // behind its last key.

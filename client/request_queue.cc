@@ -17,10 +17,11 @@ namespace {
 // Commands that change nothing, neither data nor the connection: asking twice is as good as once.
 // Sorted.
 constexpr std::string_view kReads[] = {
-    "BITCOUNT", "BITFIELD_RO", "BITPOS",  "COMMAND", "COUNT",  "DBSIZE",   "DIGEST", "DUMP",
-    "ECHO",     "EXISTS",      "EXPLAIN", "GET",     "GETBIT", "GETRANGE", "INFO",   "KEYS",
-    "LASTSAVE", "LCS",         "MGET",    "OBJECT",  "PING",   "PREFIX",   "PTTL",   "RANDOMKEY",
-    "RANGE",    "SCAN",        "STRLEN",  "SUBSTR",  "TIME",   "TTL",      "TYPE"};
+    "BITCOUNT", "BITFIELD_RO", "BITPOS", "CHILDREN",  "COMMAND", "COUNT", "DBSIZE",
+    "DIGEST",   "DUMP",        "ECHO",   "EXISTS",    "EXPLAIN", "GET",   "GETBIT",
+    "GETRANGE", "INFO",        "KEYS",   "LASTSAVE",  "LCS",     "MGET",  "OBJECT",
+    "PING",     "PREFIX",      "PTTL",   "RANDOMKEY", "RANGE",   "SCAN",  "STRLEN",
+    "SUBSTR",   "TIME",        "TREE",   "TTL",       "TYPE"};
 
 static_assert(std::is_sorted(std::begin(kReads), std::end(kReads)));
 
@@ -83,6 +84,10 @@ std::string_view Refusal(std::string_view command, absl::Span<const std::string_
 bool IsMonitorLine(const Reply& reply) {
   if (reply.type != Reply::Type::kSimple || reply.text.empty()) return false;
   return reply.text[0] >= '0' && reply.text[0] <= '9' && reply.text.find(" [") != std::string::npos;
+}
+
+bool BeginsWatch(std::string_view command) {
+  return command == "WATCH" || command == "WATCHPREFIX" || command == "WATCHRANGE";
 }
 
 }  // namespace
@@ -370,7 +375,7 @@ RequestQueue::Bound RequestQueue::Next(Bound bound, std::string_view command) {
   if (command == "MULTI") return Bound::kByMulti;
   if (command == "EXEC" || command == "DISCARD" || command == "RESET") return Bound::kNot;
   if (bound == Bound::kByMulti) return bound;
-  if (command == "WATCH") return Bound::kByWatch;
+  if (BeginsWatch(command)) return Bound::kByWatch;
   return command == "UNWATCH" ? Bound::kNot : bound;
 }
 
@@ -381,7 +386,7 @@ bool RequestQueue::BelongsToLost(std::string_view command) {
     lost_ = Bound::kByMulti;
     return true;
   }
-  const bool begins = command == "WATCH" || command == "MULTI" || command == "RESET";
+  const bool begins = BeginsWatch(command) || command == "MULTI" || command == "RESET";
   const bool ends = watched_only ? command == "UNWATCH" : command == "EXEC" || command == "DISCARD";
   if (begins || ends) lost_ = Bound::kNot;
   return !begins && !watched_only;

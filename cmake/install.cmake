@@ -12,7 +12,9 @@ foreach(program varve varve-server)
   install(FILES ${completion_dir}/${program}.bash RENAME ${program} COMPONENT programs
           DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/bash-completion/completions)
 endforeach()
-install(FILES ${completion_dir}/_varve DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/zsh/vendor-completions COMPONENT programs)
+# zsh looks into site-functions of /usr/local; Debian's packages have a folder of their own, which debian/rules names.
+set(VARVE_ZSH_FOLDER site-functions CACHE STRING "The folder below share/zsh for the completion of zsh")
+install(FILES ${completion_dir}/_varve DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/zsh/${VARVE_ZSH_FOLDER} COMPONENT programs)
 
 install(TARGETS varve EXPORT varve_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/varve DESTINATION include COMPONENT library FILES_MATCHING PATTERN "*.h")

@@ -26,7 +26,8 @@ expect "the data" "$(stat -c '%a %U:%G' $data)" "700 varve:varve"
 for file in /usr/bin/varve-server /usr/bin/varve /lib/systemd/system/varve-server.service /lib/systemd/system/varve-server@.service \
   /usr/share/man/man8/varve-server.8.gz /usr/share/man/man1/varve.1.gz /usr/share/man/man5/varve.toml.5.gz \
   /usr/share/bash-completion/completions/varve /usr/share/zsh/vendor-completions/_varve \
-  /lib/systemd/system/varve-server.socket /usr/share/doc/varve-doc/html/index.html; do
+  /lib/systemd/system/varve-server.socket /usr/share/doc/varve-doc/html/index.html \
+  /usr/share/doc/varve-doc/contrib/grafana/varve.json /usr/share/doc/varve-doc/contrib/prometheus/varve.rules.yml; do
   [ -e "$file" ] || fail "$file is not installed"
 done
 [ -z "$(find /etc/systemd/system -name varve-server.socket)" ] || fail "the socket is enabled, though nobody asked for it"
@@ -71,7 +72,11 @@ expect "the server, through both upgrades" "$(ask get city:1)" Zug
 expect "the configuration" "$(stat -c '%a %U:%G' $config)" "640 root:varve"
 
 kill $(pgrep -x varve-server) && wait $server || fail "the server did not stop: $(cat $work/log)"
+: >$work/systemctl
+mkdir /var/log/varve && touch /var/log/varve/audit.log
 purged varve-server
+grep -qF 'varve-server@*.service' $work/systemctl || fail "a purge leaves instances running: $(cat $work/systemctl)"
+[ ! -e /var/log/varve ] || fail "a purge left logs"
 [ -e $data/MANIFEST ] || fail "a purge took the data"
 [ ! -e $config ] || fail "a purge left the configuration"
 grep -q "$data holds data and is kept" $work/dpkg || fail "a purge does not say that data is left: $(cat $work/dpkg)"

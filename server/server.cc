@@ -22,7 +22,7 @@
 namespace varve {
 namespace {
 
-constexpr std::chrono::seconds kBetweenLooksAtSettings{10};
+constexpr std::chrono::seconds kBetweenLooks{10};  // where the settings name no time
 
 // Fills in the settings that were left to the server, by what the machine offers.
 ServerConfig ForThisMachine(ServerConfig config) {
@@ -82,7 +82,11 @@ Server::Server(Store* store, ServerConfig config, ServerProgram program,
       accept_io_(accept_on != nullptr ? *accept_on : own_io_),
       listener_(&accept_io_),
       refusals_(&accept_io_, state_.tls.get()),
-      tls_timer_(accept_io_) {}
+      tls_timer_(accept_io_) {
+  state_.run_on_pool = [this](std::function<void()> task) {
+    return pool_.TrySubmit(std::move(task));
+  };
+}
 
 Server::~Server() { Stop(); }
 
@@ -100,10 +104,10 @@ absl::Status Server::Listen(PassedSockets* passed) {
     if (!loop->valid())
       return absl::ResourceExhaustedError("the system gives no descriptors for an I/O thread");
   }
-  loop_seconds_.resize(loops_.size());
   listener_token_ = state_.store->AddDurabilityListener([this] {
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->OnDurabilityChanged();
   });
+  change_token_ = state_.store->AddChangeListener([this] { state_.clients.changes.Wake(); });
   listening_to_store_ = true;
   state_.store->SetExpiryListener(
       [this](NamespaceId space, std::string_view key, SequenceNumber durable_after) {
@@ -159,14 +163,12 @@ void Server::Refuse(int descriptor, const Door& door, std::string_view reply) {
 
 void Server::WatchTlsFiles() {
   const std::chrono::seconds interval = state_.tls->reload_interval();
-  const bool watches = interval.count() > 0;
-  tls_timer_.expires_after(watches ? interval : kBetweenLooksAtSettings);
-  tls_timer_.async_wait([this, watches](const asio::error_code& stopped) {
+  tls_timer_.expires_after(interval.count() > 0 ? interval : kBetweenLooks);
+  tls_timer_.async_wait([this](const asio::error_code& stopped) {
     if (stopped) return;
     // Where the pool is full, the next look is soon enough.
-    if (watches)
-      (void)pool_.TrySubmit(
-          [tls = state_.tls] { tls->LookAtFiles(std::chrono::system_clock::now()); });
+    (void)pool_.TrySubmit(
+        [tls = state_.tls] { tls->LookAtFiles(std::chrono::system_clock::now()); });
     WatchTlsFiles();
   });
 }
@@ -174,8 +176,10 @@ void Server::WatchTlsFiles() {
 void Server::OnAccepted(int descriptor, Listener::Peer peer) {
   state_.statistics.connections_received.fetch_add(1);
   Door door = DoorOf(peer);
-  if (state_.clients.connected.fetch_add(1) >= state_.live.max_clients)
+  if (state_.clients.connected.fetch_add(1) >= state_.live.max_clients) {
+    state_.statistics.connections_full.fetch_add(1);
     return Refuse(descriptor, door, kFullReply);
+  }
   if (!MayEnter(peer, state_.live.protected_mode, state_.clients.users.login_needed())) {
     // A certificate counts as a password.
     door.verified_only = door.tls && state_.tls->verifies();
@@ -190,16 +194,6 @@ void Server::OnAccepted(int descriptor, Listener::Peer peer) {
   }
   loops_[next_loop_++ % loops_.size()]->Adopt(
       {descriptor, std::move(peer.address), std::move(peer.local_address), door});
-}
-
-bool Server::Responsive() {
-  bool all = true;
-  for (size_t i = 0; i < loops_.size(); ++i) {
-    // To start the process anew does not help a loop that waits for the disk.
-    all = all && (loops_[i]->seconds() != loop_seconds_[i] || loops_[i]->syncing());
-    loop_seconds_[i] = loops_[i]->seconds();
-  }
-  return all;
 }
 
 void Server::JoinLoops() {
@@ -255,6 +249,7 @@ void Server::Stop() {
   if (listening_to_store_) {
     state_.store->SetExpiryListener({});
     state_.store->RemoveDurabilityListener(listener_token_);
+    state_.store->RemoveChangeListener(change_token_);
     listening_to_store_ = false;
   }
   loops_.clear();

@@ -9,10 +9,12 @@
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,6 +25,7 @@
 #include "server/net/passed_sockets.h"
 #include "server/net/refusals.h"
 #include "server/net/upkeep_pool.h"
+#include "server/status/server_health.h"
 #include "structure/thread_pool.h"
 #include "type/server_options.h"
 #include "varve/store.h"
@@ -59,9 +62,13 @@ class Server {
   const ServerState& state() const { return state_; }
   ServerState& state() { return state_; }
 
-  // Returns whether each I/O thread has come round since the last call. Called by one thread, at
-  // most every other second.
-  bool Responsive();
+  // Returns whether every I/O thread comes round, or is held up by what a new start would not help.
+  bool Responsive() const { return LivenessProblem(state_).empty(); }
+
+  // Has a worker execute the task. Returns false if too many tasks wait, or after Stop().
+  [[nodiscard]] bool RunOnPool(std::function<void()> task) {
+    return pool_.TrySubmit(std::move(task));
+  }
 
   // Accepts and reads nothing more, answers what was read (at most drain_timeout long), closes all
   // connections.
@@ -87,7 +94,6 @@ class Server {
   UpkeepPool maintenance_;
   std::vector<std::unique_ptr<IoLoop>> loops_;
   std::vector<std::thread> loop_threads_;
-  std::vector<uint32_t> loop_seconds_;  // when Responsive() was asked last
   size_t next_loop_ = 0;
 
   asio::io_context own_io_{1};  // where no other loop accepts
@@ -98,6 +104,7 @@ class Server {
   std::thread accept_thread_;  // runs own_io_
   bool accepting_ = false;
   uint64_t listener_token_ = 0;
+  uint64_t change_token_ = 0;
   bool listening_to_store_ = false;
 };
 

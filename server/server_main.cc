@@ -19,6 +19,7 @@
 #include <system_error>
 
 #include "fmt/format.h"
+#include "server/access/acl_file.h"
 #include "server/config/config_file.h"
 #include "server/config/descriptor_limit.h"
 #include "server/config/memory_plan.h"
@@ -30,6 +31,7 @@
 #include "server/service_manager.h"
 #include "server/statistics/server_log.h"
 #include "server/tls/tls_contexts.h"
+#include "server/user_commands/command_rights.h"
 #include "spdlog/spdlog.h"
 #include "type/version.h"
 #include "varve/storage_engine.h"
@@ -61,13 +63,33 @@ void RunUntilStopped(Server& server, const std::string& where, const ServiceMana
   manager.Notify(ready);
   const auto reload = [&] {
     manager.NotifyReloading();
-    Reload(server.state());
-    manager.Notify(ready);
+    const auto work = [&server, &manager, ready] {
+      Reload(server.state());
+      manager.Notify(ready);
+    };
+    // A file system that hangs must not keep this thread from the watchdog and from other signals.
+    if (!server.RunOnPool(work)) work();
   };
   signals->WaitForStop(reload, manager.watchdog() / 2, [&] {
     if (server.Responsive()) manager.Notify("WATCHDOG=1");
   });
   manager.Notify("STOPPING=1\nSTATUS=stopping");
+}
+
+// Returns what is wrong with the file of users, if one is named.
+absl::Status CheckAclFile(const ServerOptions& options) {
+  if (options.acl_file.empty()) return absl::OkStatus();
+  const RuleContext context{.catalog = AccessCatalog()};
+  return ReadAclFile(context, options.acl_file).status();
+}
+
+// Tells what is wrong with the files that the options name before the log is replayed, which may
+// take long. False: something is.
+bool UseFiles(const ServerOptions& options, TlsContexts* tls) {
+  absl::Status status = tls->Use(options.tls);
+  if (status.ok()) status = CheckAclFile(options);
+  if (!status.ok()) spdlog::critical("{}", std::string(status.message()));
+  return status.ok();
 }
 
 int Serve(ServerCommandLine line, PassedSockets passed) {
@@ -85,10 +107,7 @@ int Serve(ServerCommandLine line, PassedSockets passed) {
   const std::string& directory = config.directory;
   SpareMemory(config.memory_limit);
   const auto tls = std::make_shared<TlsContexts>();
-  if (const absl::Status status = tls->Use(options.tls); !status.ok()) {
-    spdlog::critical("{}", std::string(status.message()));
-    return 1;
-  }
+  if (!UseFiles(options, tls.get())) return 1;
   HttpServer http(tls);
   if (const absl::Status status = http.Start(config, passed.Take(Role::kHttp)); !status.ok()) {
     spdlog::critical("{}", std::string(status.message()));
@@ -172,9 +191,10 @@ int Main(int argc, char** argv) {
     return only_check ? 1 : 2;
   }
   if (line->check_config) {
-    const absl::Status tls = TlsContexts().Use(line->config.server.tls);
-    if (!tls.ok()) {
-      fmt::print(stderr, "server_main: {}\n", std::string(tls.message()));
+    absl::Status files = TlsContexts().Use(line->config.server.tls);
+    if (files.ok()) files = CheckAclFile(line->config.server);
+    if (!files.ok()) {
+      fmt::print(stderr, "{}: {}\n", program_invocation_short_name, std::string(files.message()));
       return 1;
     }
   }

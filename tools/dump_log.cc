@@ -256,7 +256,10 @@ std::string DescribeChange(const RecordView& record) {
     case NamespaceChange::Verb::kDrop:
       return fmt::format("drop namespace {}", id);
     case NamespaceChange::Verb::kClone:
-      return fmt::format("clone namespace {} as namespace {} in generation {}: {}", change->other,
+      return fmt::format("clone namespace {}{} as namespace {} in generation {}: {}", change->other,
+                         change->past ? fmt::format(" as of sequence {} in generation {}",
+                                                    change->past->version, change->past->parent)
+                                      : "",
                          id, change->generation, described());
     case NamespaceChange::Verb::kSwap:
       break;
@@ -274,6 +277,22 @@ std::string DescribePut(const RecordView& record) {
     return fmt::format("put {} = a place that makes no sense", ShownKey(record.key));
   return fmt::format("put {} = {} bytes, in file {} at offset {}", ShownKey(record.key),
                      handle.value_size, handle.file_number, handle.offset);
+}
+
+std::string_view NameOfCause(WriteCause cause) {
+  switch (cause) {
+    case WriteCause::kExpiryChange:
+      return ", for its expiry";
+    case WriteCause::kMetadataChange:
+      return ", for its metadata";
+    case WriteCause::kExpired:
+      return ", which has expired";
+    case WriteCause::kEvicted:
+      return ", to make room";
+    case WriteCause::kWrite:
+      break;
+  }
+  return "";
 }
 
 }  // namespace
@@ -303,13 +322,16 @@ std::string DescribeRecord(const RecordView& record) {
       text = fmt::format("the clock has been at {} ms",
                          record.value.size() == 8 ? DecodeFixed64(record.value.data()) : 0);
       break;
+    case RecordKind::kChangeFeed:
+      text = fmt::format("change the feed {}", Shown(UserKeyOf(record.key)));
+      break;
     default:
       text = fmt::format("kind {} {} ({} bytes)", static_cast<int>(record.kind),
                          ShownKey(record.key), record.value.size());
   }
+  if (record.cause != WriteCause::kWrite) text += NameOfCause(record.cause);
   if (record.flags & kHasExpiry) text += fmt::format(", expires at {} ms", record.expiry_ms);
   if (record.flags & kHasMetadata) text += fmt::format(", metadata {}", Shown(record.metadata));
-  if (record.flags & kSoftDeleted) text += ", deleted but kept";
   return text;
 }
 

@@ -17,6 +17,8 @@ void DumpRun(const std::vector<SegmentInfo>& run, size_t level, size_t number,
         segment.number, segment.file_size, segment.entries, segment.tombstones,
         segment.range_tombstones, segment.smallest_sequence, segment.largest_sequence,
         segment.referenced_bytes(), segment.value_files.size()));
+    if (segment.ingested_at != kNoSequence)
+      print(fmt::format("    ingested at version {}", segment.ingested_at));
   }
 }
 
@@ -35,8 +37,11 @@ absl::Status DumpManifest(FileSystem* file_system, const std::string& directory,
   for (const ManifestNamespace& space : manifest.namespaces)
     print(fmt::format("namespace {}: generation {}", space.id, space.generation));
   for (const NamespaceFork& fork : manifest.forks) {
-    print(fmt::format("generation {}: clone of {} as of sequence {}", fork.generation, fork.parent,
-                      fork.fork_point));
+    print(fmt::format("generation {}: clone of {} as of sequence {}{}", fork.generation,
+                      fork.parent, fork.fork_point,
+                      fork.expired_by_ms == 0 ? ""
+                                              : fmt::format(", without what had expired at {} ms",
+                                                            fork.expired_by_ms)));
   }
   for (const LogEnd& end : manifest.log_ends) {
     print(fmt::format("log file {} ends at {} with sequence {}", end.file_number, end.offset,

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "db/changes/change_file.h"
 #include "db/format/batch_codec.h"
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
@@ -42,6 +44,7 @@ class Verifier {
     VARVE_RETURN_IF_ERROR(VerifySegments());
     VARVE_RETURN_IF_ERROR(VerifyValueFiles());
     VARVE_RETURN_IF_ERROR(VerifyTimeFiles());
+    VARVE_RETURN_IF_ERROR(VerifyChangeFiles());
     VARVE_RETURN_IF_ERROR(VerifyLogs());
     report_.files = files_.size();
     report_.bytes = total_;
@@ -195,6 +198,33 @@ class Verifier {
       const absl::Status read = ReadTimeFile(file_system_, directory_, place).status();
       if (!read.ok() && !absl::IsDataLoss(read)) return read;
       if (!read.ok()) AddDamage(read, "times of old versions can't be read");
+    }
+    return absl::OkStatus();
+  }
+
+  // The store opens without its change files, too.
+  absl::Status VerifyChangeFiles() {
+    std::map<std::string, ChangeFilePlace> places;
+    if (manifest_) {
+      for (const ChangeFilePlace& place : manifest_->changes.files)
+        places[ChangeFilePath("", place.number).substr(1)] = place;
+    }
+    for (const auto& [name, place] : places) {
+      if (!HasFile(name)) Add(Kind::kDamage, name, 0, "missing, with retained changes");
+    }
+    for (const StoreFile& found : files_) {
+      if (!ParseChangeFileName(found.name)) continue;
+      Done(found.size);
+      const auto place = places.find(found.name);
+      if (place == places.end()) {
+        Add(Kind::kLeftover, found.name, 0, "a crash left it behind; the next start removes it");
+        continue;
+      }
+      ChangeFile file(file_system_, directory_, place->second.number, /*remover=*/nullptr);
+      const absl::Status read =
+          file.Verify(place->second.size, place->second.after, place->second.last);
+      if (!read.ok() && !absl::IsDataLoss(read)) return read;
+      if (!read.ok()) AddDamage(read, "retained changes can't be read");
     }
     return absl::OkStatus();
   }

@@ -20,7 +20,64 @@ enum class RecordKind : uint8_t {
   kClockMark = 5,
   // Log only: creates, alters, drops or swaps namespaces (db/format/namespace_change.h).
   kChangeNamespace = 6,
+  // On disk only: kValue and kTombstone with a cause of their own (WriteCause). What reads the log
+  // or a segment sees the kinds kValue and kTombstone, and the cause beside them.
+  kValueForExpiry = 7,
+  kValueForMetadata = 8,
+  kTombstoneOfExpired = 9,
+  kTombstoneOfEvicted = 10,
+  // Log only: a place of a reader of the change feed is made, moved or dropped.
+  kChangeFeed = 11,
+  // Log only: sorted segments became part of a namespace in one step.
+  kIngest = 12,
 };
+
+// Returns the kind that a store acts on: those with a cause of their own are kValue or kTombstone.
+constexpr RecordKind KindWithoutCause(RecordKind kind) {
+  switch (kind) {
+    case RecordKind::kValueForExpiry:
+    case RecordKind::kValueForMetadata:
+      return RecordKind::kValue;
+    case RecordKind::kTombstoneOfExpired:
+    case RecordKind::kTombstoneOfEvicted:
+      return RecordKind::kTombstone;
+    default:
+      return kind;
+  }
+}
+
+// Returns the cause that a kind on disk says.
+constexpr WriteCause CauseOf(RecordKind kind) {
+  switch (kind) {
+    case RecordKind::kValueForExpiry:
+      return WriteCause::kExpiryChange;
+    case RecordKind::kValueForMetadata:
+      return WriteCause::kMetadataChange;
+    case RecordKind::kTombstoneOfExpired:
+      return WriteCause::kExpired;
+    case RecordKind::kTombstoneOfEvicted:
+      return WriteCause::kEvicted;
+    default:
+      return WriteCause::kWrite;
+  }
+}
+
+// Returns the kind on disk of a put or a delete of this cause.
+constexpr RecordKind KindOf(RecordKind kind, WriteCause cause) {
+  switch (cause) {
+    case WriteCause::kExpiryChange:
+      return RecordKind::kValueForExpiry;
+    case WriteCause::kMetadataChange:
+      return RecordKind::kValueForMetadata;
+    case WriteCause::kExpired:
+      return RecordKind::kTombstoneOfExpired;
+    case WriteCause::kEvicted:
+      return RecordKind::kTombstoneOfEvicted;
+    case WriteCause::kWrite:
+      return kind;
+  }
+  return kind;
+}
 
 // Flags in the high 4 bits of a record's first byte. Each names a field or a meaning that has its
 // place from the start.
@@ -28,7 +85,7 @@ enum RecordFlags : uint8_t {
   kNoFlags = 0,
   kHasExpiry = 0x10,    // 8 bytes: expiry instant, milliseconds since the epoch
   kHasMetadata = 0x20,  // length-prefixed bytes
-  kSoftDeleted = 0x40,  // deleted, but kept for restoring
+  kCompressed = 0x40,   // reserved: the value is compressed. No version writes it yet
   // In a segment: the value is a value handle (db/format/value_handle.h). In the log: a large
   // operation (db/format/large_operation.h).
   kSeparatedValue = 0x80,
@@ -44,6 +101,7 @@ struct RecordView {
   uint64_t expiry_ms = 0;  // 0: never
   RecordKind kind = RecordKind::kValue;
   uint8_t flags = kNoFlags;
+  WriteCause cause = WriteCause::kWrite;
   // The place of a large operation in its log block's payload (db/log/log.h). 0: it is none, or
   // that is not known.
   uint32_t log_offset = 0;

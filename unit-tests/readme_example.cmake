@@ -42,6 +42,7 @@ function(varve_page_example name page example)
 endfunction()
 
 varve_page_example(readme_example README.md library)
+varve_page_example(feed_example README.md feed)
 varve_page_example(embed_example docs/embed.md transaction)
 
 # Sanitizers want flags of their users, which an installation doesn't pass on.

@@ -58,9 +58,3 @@ target_compile_definitions(client_tests PRIVATE VARVE_EXAMPLES="$<TARGET_FILE_DI
 add_dependencies(client_tests example_blocking example_pipelined example_asynchronous)
 list(JOIN left_out ":" filter)
 varve_test_entry(client_tests PROGRAM client_tests FILTER "-${filter}" SHARDS 2 LABELS test unit COST 20)
-
-# What runs concurrently, and is therefore built and run under ThreadSanitizer (make tsan).
-add_custom_target(concurrent_tests)
-foreach(folder util structure db server client)
-  add_dependencies(concurrent_tests ${folder}_tests)
-endforeach()

@@ -6,6 +6,8 @@
 //   hits     random keys that exist, block cache off: reads_per_get, and table_bytes_per_key with
 //            all tables resident
 //   misses   random keys that don't
+//   observe  what a scrape of the metrics asks, of a small store of about 10,000 segments and 1,000
+//            namespaces that changes before each look
 //
 //   budget_benchmark [--keys=10000000] [--gets=1000000] [--dir=...] [google-benchmark's own flags]
 #include <benchmark/benchmark.h>
@@ -21,7 +23,7 @@
 #include "fmt/format.h"
 #include "varve/storage_engine.h"
 
-ABSL_FLAG(uint64_t, keys, 10'000'000, "Keys in the store");
+ABSL_FLAG(uint64_t, keys, 10'000'000, "Keys in the store; 0: only \"observe\"");
 ABSL_FLAG(uint64_t, gets, 1'000'000, "Random reads of each kind");
 ABSL_FLAG(std::string, dir, "budget_benchmark.data", "Where the store goes; removed at the end");
 
@@ -116,10 +118,56 @@ void Get(benchmark::State& state, uint64_t offset) {
   Check(store->Close());
 }
 
+// A store of many small segments and namespaces.
+std::unique_ptr<StorageEngine> OpenScattered(const std::string& directory) {
+  EngineOptions options = Options();
+  options.segment_size = 4096;
+  absl::StatusOr<std::unique_ptr<StorageEngine>> opened = StorageEngine::Open(directory, options);
+  Check(opened.status());
+  StorageEngine& store = **opened;
+  const NamespaceId first = kFirstNamedNamespace;
+  for (NamespaceId i = 0; i < 1000; ++i) {
+    WriteBatch batch;
+    batch.CreateNamespace({.id = first + i, .name = fmt::format("space{}", i)});
+    for (uint64_t key = 0; key < 300; ++key)
+      batch.Put(KeyOf(key), std::string(100, 'v'), first + i);
+    Check(store.Write({}, &batch).status());
+  }
+  Check(store.Flush());
+  Check(store.Compact("", "", first));
+  return *std::move(opened);
+}
+
+void Observe(benchmark::State& state) {
+  const std::string directory = absl::GetFlag(FLAGS_dir) + ".observe";
+  std::filesystem::remove_all(directory);
+  const std::unique_ptr<StorageEngine> store = OpenScattered(directory);
+  uint64_t number = 0;
+  for (auto iteration : state) {
+    state.PauseTiming();
+    Check(store->Put(KeyOf(number++), "v"));
+    Check(store->Flush());
+    state.ResumeTiming();
+    benchmark::DoNotOptimize(store->Observe());
+  }
+  state.counters["segments"] = static_cast<double>(Statistic(*store, "segments"));
+  state.counters["namespaces"] = static_cast<double>(Statistic(*store, "namespaces"));
+  Check(store->Close());
+  std::filesystem::remove_all(directory);
+}
+
 int Main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   absl::ParseCommandLine(argc, argv);
   std::filesystem::remove_all(absl::GetFlag(FLAGS_dir));
+  benchmark::RegisterBenchmark("observe", Observe)
+      ->Unit(benchmark::kMillisecond)
+      ->Iterations(50)
+      ->UseRealTime();
+  if (absl::GetFlag(FLAGS_keys) == 0) {
+    benchmark::RunSpecifiedBenchmarks();
+    return 0;
+  }
   Fill();
   benchmark::RegisterBenchmark("open", OpenStore)
       ->Unit(benchmark::kMillisecond)

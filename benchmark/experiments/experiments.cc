@@ -16,7 +16,8 @@
 #include "benchmark/process.h"
 #include "benchmark/process_use.h"
 
-ABSL_FLAG(std::string, experiment, "all", "group_fsync, filter, classic, memory, scaling or all");
+ABSL_FLAG(std::string, experiment, "all",
+          "group_fsync, filter, classic, memory, scaling, past_clones or all");
 ABSL_FLAG(double, scale, 1.0, "Share of the full number of entries and operations, for quick runs");
 ABSL_FLAG(std::string, dir, "",
           "Where to put the data (removed at the end); by default beside the program");
@@ -73,11 +74,10 @@ int Main(int argc, char** argv) {
   ::benchmark::Initialize(&argc, argv);
   absl::SetProgramUsageMessage("Runs the field's classic experiments on the engine.");
   absl::ParseCommandLine(argc, argv);
-  const std::vector<Experiment> experiments = {{"group_fsync", GroupFsyncExperiment},
-                                               {"filter", FilterExperiment},
-                                               {"classic", ClassicExperiment},
-                                               {"memory", MemoryExperiment},
-                                               {"scaling", ScalingExperiment}};
+  const std::vector<Experiment> experiments = {
+      {"group_fsync", GroupFsyncExperiment}, {"filter", FilterExperiment},
+      {"classic", ClassicExperiment},        {"memory", MemoryExperiment},
+      {"scaling", ScalingExperiment},        {"past_clones", PastClonesExperiment}};
   const std::string wanted = absl::GetFlag(FLAGS_experiment);
   if (wanted != "all" && std::none_of(experiments.begin(), experiments.end(),
                                       [&](const Experiment& e) { return e.name == wanted; })) {

@@ -44,6 +44,8 @@ std::vector<Point> FilterExperiment(const ExperimentOptions& options);
 std::vector<Point> ClassicExperiment(const ExperimentOptions& options);
 // Measures the rate and the cost of gets, MultiGets, puts and synced puts with 1, 2, 4 .. threads.
 std::vector<Point> ScalingExperiment(const ExperimentOptions& options);
+// Measures clones of the past, and the comparison of two versions, for 1000 and 10 million keys.
+std::vector<Point> PastClonesExperiment(const ExperimentOptions& options);
 // Measures the resident memory while 4 KiB values are written and read, and the memory of the index
 // of 10 million keys.
 std::vector<Point> MemoryExperiment(const ExperimentOptions& options);

@@ -15,16 +15,22 @@ namespace {
 std::vector<std::string> Arguments(const std::string& id, const ServerSettings& settings,
                                    uint16_t port) {
   const std::string port_text = std::to_string(port);
-  if (id == kVarve) {
+  if (id == kVarve || id == kVarveRetaining) {
     const std::string program = ProgramDirectory() + "/server_main";
     if (!std::filesystem::exists(program))
       Fail("there is no " + program + ": build it first, or leave varve out of --servers");
-    return {program,
-            "--bind=127.0.0.1",
-            "--http-port=0",
-            "--port=" + port_text,
-            "--dir=" + settings.directory,
-            "--sync=" + settings.sync};
+    std::vector<std::string> arguments = {program,
+                                          "--bind=127.0.0.1",
+                                          "--http-port=0",
+                                          "--port=" + port_text,
+                                          "--dir=" + settings.directory,
+                                          "--sync=" + settings.sync};
+    if (id == kVarveRetaining) {
+      for (const char* setting :
+           {"--change-retention-bytes=256MiB", "--change-retention-time=1d", "--keep=1d"})
+        arguments.push_back(setting);
+    }
+    return arguments;
   }
   if (id == kNull) {
     return {ProgramPath(), "--null_server_port=" + port_text,
@@ -54,7 +60,7 @@ std::vector<std::string> TlsArguments(const std::string& id, const CertificateFi
                                       uint16_t port) {
   const std::string port_text = std::to_string(port);
   if (id == kNull) return {};
-  if (id == kVarve) {
+  if (id == kVarve || id == kVarveRetaining) {
     return {"--tls-port=" + port_text, "--tls-cert-file=" + files.certificate,
             "--tls-key-file=" + files.key, "--tls-auth-clients=no"};
   }
@@ -79,6 +85,7 @@ std::vector<std::string> Within(const std::string& group,
 const std::vector<Contender>& AllContenders() {
   static const std::vector<Contender>* const contenders =
       new std::vector<Contender>{{kVarve, "Varve"},
+                                 {kVarveRetaining, "Varve with a history"},
                                  {kRedis, "Redis"},
                                  {kRedisWithoutLog, "Redis without its log"},
                                  {kNull, "null server"}};

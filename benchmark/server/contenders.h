@@ -1,7 +1,8 @@
 // The contenders are the servers that server_benchmark compares. It starts them with equal
 // durability, each with its own port and directory.
 //
-// Varve: server_main beside this program. Redis: Debian's redis-server with its append-only file
+// Varve: server_main beside this program, and once more with a history (retained changes and old
+// versions of a day). Redis: Debian's redis-server with its append-only file
 // (appendfsync as Varve's --sync), no snapshots, and no rewriting of the file during the run (which
 // would fork and cost it throughput); and once more without that file, which promises nothing.
 // Null: null_server.h.
@@ -26,6 +27,7 @@ struct Contender {
 };
 
 inline constexpr const char* kVarve = "varve";
+inline constexpr const char* kVarveRetaining = "varve_retaining";
 inline constexpr const char* kRedis = "redis";
 inline constexpr const char* kRedisWithoutLog = "redis_without_log";
 inline constexpr const char* kNull = "null";

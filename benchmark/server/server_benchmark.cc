@@ -20,7 +20,7 @@
 #include "benchmark/server/server_measurements.h"
 #include "benchmark/server/server_report.h"
 
-ABSL_FLAG(std::string, servers, "varve,redis,redis_without_log,null",
+ABSL_FLAG(std::string, servers, "varve,varve_retaining,redis,redis_without_log,null",
           "Servers to run, separated by commas");
 ABSL_FLAG(
     std::string, rows, ".*",
@@ -109,10 +109,12 @@ MeasureSettings Settings(const std::vector<ServerRow>& rows) {
   settings.contenders = ChosenContenders();
   const std::vector<std::string> for_redis =
       absl::StrSplit(absl::GetFlag(FLAGS_redis_flags), ' ', absl::SkipEmpty());
-  settings.flags = {
-      {kVarve, absl::StrSplit(absl::GetFlag(FLAGS_varve_flags), ' ', absl::SkipEmpty())},
-      {kRedis, for_redis},
-      {kRedisWithoutLog, for_redis}};
+  const std::vector<std::string> for_varve =
+      absl::StrSplit(absl::GetFlag(FLAGS_varve_flags), ' ', absl::SkipEmpty());
+  settings.flags = {{kVarve, for_varve},
+                    {kVarveRetaining, for_varve},
+                    {kRedis, for_redis},
+                    {kRedisWithoutLog, for_redis}};
   settings.directory = ClaimDataDirectory(absl::GetFlag(FLAGS_dir), "server_benchmark_data");
   if (std::any_of(rows.begin(), rows.end(), [](const ServerRow& row) { return row.tls; })) {
     settings.certificate = MakeCertificate(settings.directory);

@@ -8,8 +8,12 @@
 
 #include "benchmark/process_use.h"
 #include "benchmark/server/background_work.h"
+#include "benchmark/server/bulk_load.h"
+#include "benchmark/server/feed_reading.h"
+#include "benchmark/server/listing.h"
 #include "benchmark/server/load_generator.h"
 #include "benchmark/server/redis_benchmark.h"
+#include "benchmark/server/stalled_readers.h"
 
 namespace varve::bench {
 namespace {
@@ -38,12 +42,17 @@ LoadResult RunLoadOn(const Load& load, const Child& process) {
   return RunLoad(load, [&] { return process.CpuSeconds(); });
 }
 
+// What Varve needs for rows about changes: all of a measurement is retained.
+std::vector<std::string> RetainingFlags(const Contender& contender) {
+  if (contender.id != kVarve) return {};
+  return {"--change-retention-bytes=4GiB"};
+}
+
 }  // namespace
 
 std::optional<Figures> ServerMeasurements::Measure(const ServerRow& row, const Contender& contender,
                                                    std::string* why) {
-  const bool has_own_server = row.kind != RowKind::kClosed && row.kind != RowKind::kOpen;
-  if (has_own_server) servers_.clear();
+  if (row.has_own_server()) servers_.clear();
   if (settings_.redis_benchmark && row.kind != RowKind::kClosed) {
     *why = "not run: no such load";
     return std::nullopt;
@@ -59,6 +68,15 @@ std::optional<Figures> ServerMeasurements::Measure(const ServerRow& row, const C
       return MeasureKeysMemory(row, contender);
     case RowKind::kConnectionMemory:
       return MeasureConnectionMemory(row, contender, why);
+    case RowKind::kListing:
+      return MeasureListing(row, contender);
+    case RowKind::kFeed:
+    case RowKind::kFeedLag:
+      return MeasureFeed(row, contender);
+    case RowKind::kBulkLoad:
+      return MeasureBulkLoad(row, contender);
+    case RowKind::kStalledReaders:
+      return MeasureStalledReaders(row, contender, why);
   }
   return std::nullopt;
 }
@@ -255,6 +273,75 @@ std::optional<Figures> ServerMeasurements::MeasureConnectionMemory(const ServerR
   const int64_t after = server->process().ResidentBytes();
   return Figures{{kServerMemory, static_cast<double>(after)},
                  {kConnectionMemory, static_cast<double>(after - before) / row.connections}};
+}
+
+Figures ServerMeasurements::MeasureListing(const ServerRow& row, const Contender& contender) {
+  const std::unique_ptr<Server> server = NewServer(row, contender, "listing");
+  Listing listing(server->contender().title, server->port());
+  listing.Fill(row.keys, row.value_size);
+  WaitUntilIdle(settings_.rest_seconds, server->process().pid());
+  const bool by_children = row.work == "CHILDREN" && contender.id == kVarve;
+  const ListingResult result = listing.Run(by_children, settings_.seconds);
+  return {{kListingTime, result.p50 * 1e6},
+          {"listing_requests", static_cast<double>(result.requests)}};
+}
+
+Figures ServerMeasurements::MeasureFeed(const ServerRow& row, const Contender& contender) {
+  const std::unique_ptr<Server> server =
+      NewServer(row, contender, "feed", RetainingFlags(contender));
+  FeedReading feed({.server = contender.title,
+                    .port = server->port(),
+                    .is_redis = contender.id == kRedis,
+                    .by_changes = row.work == "CHANGES",
+                    .value_size = row.value_size});
+  if (row.kind == RowKind::kFeedLag) {
+    const FeedLagResult lag = feed.Lag(settings_.seconds);
+    return {{kFeedLag, lag.p50 * 1e6}, {"lag_p99_us", lag.p99 * 1e6}};
+  }
+  feed.Fill(row.keys);
+  WaitUntilIdle(settings_.rest_seconds, server->process().pid());
+  const FeedReadResult read = feed.ReadAll();
+  if (read.changes != row.keys) Fail(contender.title + " has another number of changes");
+  return {{kChangeRate, static_cast<double>(read.changes) / read.seconds}};
+}
+
+Figures ServerMeasurements::MeasureBulkLoad(const ServerRow& row, const Contender& contender) {
+  const std::unique_ptr<Server> server = NewServer(row, contender, "load");
+  const double seconds = RunBulkLoad({.server = contender.title,
+                                      .port = server->port(),
+                                      .by_ingest = row.work == "INGEST" && contender.id == kVarve,
+                                      .keys = row.keys,
+                                      .value_size = row.value_size});
+  return {{kKeyRate, static_cast<double>(row.keys) / seconds}};
+}
+
+std::optional<Figures> ServerMeasurements::MeasureStalledReaders(const ServerRow& row,
+                                                                 const Contender& contender,
+                                                                 std::string* why) {
+  if (row.connections > MostConnections()) {
+    *why = "not run: needs more open files";
+    return std::nullopt;
+  }
+  const std::unique_ptr<Server> server =
+      NewServer(row, contender, "stalled", RetainingFlags(contender));
+  ServerRow some_keys = row;
+  some_keys.keys = row.keys / 10;
+  EachKeyOnce(some_keys, Operation::kSet, server.get());
+  Load load = LoadOf(some_keys, *server);
+  load.operation = Operation::kSet;
+  load.connections = 50;
+  load.pipeline = 16;
+  const auto rate = [&] { return FiguresOf(RunLoadOn(load, server->process())).at(kRequestRate); };
+  const double before = rate();
+  WaitUntilIdle(settings_.rest_seconds, server->process().pid());
+  const int64_t bytes_before = server->process().ResidentBytes();
+  const StalledReaders readers(contender.title, server->port(), row.connections);
+  WaitUntilIdle(settings_.rest_seconds, server->process().pid());
+  const int64_t bytes = server->process().ResidentBytes();
+  return Figures{{kServerMemory, static_cast<double>(bytes)},
+                 {kConnectionMemory, static_cast<double>(bytes - bytes_before) / row.connections},
+                 {"set_rate_before", before},
+                 {"set_rate_beside", rate()}};
 }
 
 }  // namespace varve::bench

@@ -12,6 +12,13 @@
 //                                    included
 //   resident_loaded_bytes            the same before the reads of memory/keys
 //   bytes_per_connection
+//   changes_per_second keys_per_second
+//   lag_us                           the median time from the writer's reply to the change at the
+//                                    reader; lag_p99_us
+//   set_rate_before set_rate_beside  memory/stalled_reader: SETs a second, in pipelines of 16,
+//                                    without the readers and beside them
+//   listing_us                       the median time of a listing; listing_requests says how many
+//                                    requests one took
 //   disk_reads                       cold rows: reads that the disk served meanwhile for each
 //                                    request, for all processes
 //
@@ -78,6 +85,11 @@ class ServerMeasurements {
   Figures MeasureKeysMemory(const ServerRow& row, const Contender& contender);
   std::optional<Figures> MeasureConnectionMemory(const ServerRow& row, const Contender& contender,
                                                  std::string* why);
+  Figures MeasureListing(const ServerRow& row, const Contender& contender);
+  Figures MeasureFeed(const ServerRow& row, const Contender& contender);
+  Figures MeasureBulkLoad(const ServerRow& row, const Contender& contender);
+  std::optional<Figures> MeasureStalledReaders(const ServerRow& row, const Contender& contender,
+                                               std::string* why);
   // Returns the requests a second of the faster of Varve and Redis; measures them once for a row.
   double Capacity(const ServerRow& closed);
 

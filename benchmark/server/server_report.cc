@@ -27,6 +27,8 @@ class Table {
                      MainCell(row, kNull), FormatRatio(redis),
                      FormatRatio(row.less_is_better() ? 0 : null), Goals(row)});
     if (redis > 0) history_ += fmt::format("{} {:.2f}, ", row.id, redis);
+    if (const double retaining = Retaining(row); retaining > 0)
+      history_ += fmt::format("{} with a history/without {:.2f}, ", row.id, retaining);
     AddBeside(row);
     if (varve == 0 || row.less_is_better()) return;
     brief_.push_back({row.title(), MainCell(row, kVarve), MainCell(row, kRedis), FormatRatio(redis),
@@ -79,6 +81,12 @@ class Table {
     return row.less_is_better() ? theirs / ours : ours / theirs;
   }
 
+  // Returns the rate of Varve with a history divided by that of Varve without; 0 as above.
+  double Retaining(const ServerRow& row) const {
+    const double without = Figure(row, kVarve);
+    return without > 0 ? Figure(row, kVarveRetaining) / without : 0;
+  }
+
   std::string WhyNotRun(const ServerRow& row, const std::string& contender) const {
     if (std::string why = row.WhyNot(contender); !why.empty()) return why;
     const auto reason = reasons_.find({row.id, contender});
@@ -90,10 +98,13 @@ class Table {
     if (figure == 0) return WhyNotRun(row, contender);
     switch (row.kind) {
       case RowKind::kOpen:
+      case RowKind::kListing:
+      case RowKind::kFeedLag:
         return FormatMicros(figure);
       case RowKind::kKeysMemory:
         return FormatMegabytes(figure);
       case RowKind::kConnectionMemory:
+      case RowKind::kStalledReaders:
         return fmt::format("{:.0f} B", figure);
       default:
         return FormatRate(figure);
@@ -164,6 +175,14 @@ class Table {
     add_ratio(row.goal_redis_without_log, kRedisWithoutLog,
               fmt::format("Redis without log ({})", FormatRatio(Ratio(row, kRedisWithoutLog))));
     add_ratio(row.goal_null, kNull, "null");
+    if (const double ratio = Retaining(row); ratio > 0) {
+      if (row.goal_retaining > 0) {
+        add(fmt::format("{:.2f}× with a history ({})", row.goal_retaining, FormatRatio(ratio)),
+            ratio >= row.goal_retaining, FormatRatio(ratio));
+      } else {
+        cell += fmt::format("{}with a history {}", cell.empty() ? "" : "; ", FormatRatio(ratio));
+      }
+    }
     const double ours = Median(row, kVarve, "p99_us");
     const double theirs = Median(row, kRedis, "p99_us");
     const bool has_latencies = row.kind == RowKind::kClosed || row.kind == RowKind::kOpen;

@@ -17,6 +17,7 @@ namespace {
 constexpr int kBaseConnections = 50;
 constexpr int kManyConnections = 5000;
 constexpr size_t kLargeValue = 4096;
+constexpr int kStalledReaders = 1000;
 constexpr uint64_t kKeysACounter = 10;  // so that counters don't make a data set of their own
 
 struct WorkName {
@@ -53,10 +54,36 @@ bool ReadNumber(std::string_view text, std::string_view before, std::string_view
 }
 
 bool ReadMemoryRow(const std::string& what, ServerRow* row) {
+  if (what == "stalled_reader") {
+    row->kind = RowKind::kStalledReaders;
+    row->connections = kStalledReaders;
+    row->value_size = 1000;
+    return true;
+  }
   row->kind = what == "keys" ? RowKind::kKeysMemory : RowKind::kConnectionMemory;
   if (row->kind == RowKind::kConnectionMemory) row->connections = kManyConnections;
   if (what == "used_connection") row->pipeline = 16;
   return what == "keys" || what == "idle_connection" || what == "used_connection";
+}
+
+bool ReadListingRow(const std::string& command, ServerRow* row) {
+  row->kind = RowKind::kListing;
+  row->work = command;
+  row->sync = "no";
+  return command == "CHILDREN" || command == "SCAN";
+}
+
+bool ReadFeedRow(RowKind kind, const std::string& command, ServerRow* row) {
+  row->kind = kind;
+  row->work = command;
+  return command == "CHANGES" || command == "XREAD";
+}
+
+bool ReadBulkLoadRow(const std::string& command, const std::string& sync, ServerRow* row) {
+  row->kind = RowKind::kBulkLoad;
+  row->work = command;
+  row->sync = sync;
+  return (command == "INGEST" || command == "SET") && (sync == "always" || sync == "no");
 }
 
 bool ReadLoadRow(const std::vector<std::string>& parts, ServerRow* row) {
@@ -84,6 +111,10 @@ bool ReadLoadRow(const std::vector<std::string>& parts, ServerRow* row) {
 bool Read(const std::string& id, ServerRow* row) {
   std::vector<std::string> parts = absl::StrSplit(id, '/');
   if (parts.size() == 2 && parts[0] == "memory") return ReadMemoryRow(parts[1], row);
+  if (parts.size() == 2 && parts[0] == "list") return ReadListingRow(parts[1], row);
+  if (parts.size() == 2 && parts[0] == "feed") return ReadFeedRow(RowKind::kFeed, parts[1], row);
+  if (parts.size() == 2 && parts[0] == "lag") return ReadFeedRow(RowKind::kFeedLag, parts[1], row);
+  if (parts.size() == 3 && parts[0] == "load") return ReadBulkLoadRow(parts[1], parts[2], row);
   if (parts[0] == "open" || parts[0] == "cold") {
     row->kind = parts[0] == "open" ? RowKind::kOpen : RowKind::kCold;
     parts.erase(parts.begin());
@@ -99,6 +130,8 @@ double Of(int pipeline, double at_1, double at_16, double at_64) {
 void SetGoals(ServerRow* row) {
   const int pipeline = row->pipeline;
   if (row->kind == RowKind::kKeysMemory) row->goal_redis = 1;
+  if (row->kind == RowKind::kListing && row->work == "CHILDREN") row->goal_redis = 100;
+  if (row->kind == RowKind::kBulkLoad && row->work == "INGEST") row->goal_redis = 2;
   if (row->kind != RowKind::kClosed) return;
   const bool is_set = row->work == "SET";
   const bool is_get = row->work == "GET";
@@ -115,6 +148,7 @@ void SetGoals(ServerRow* row) {
     row->goal_redis = Of(pipeline, 1.6, 3.5, 6);
     if (row->value_size == 100 && !row->tls) row->goal_redis_without_log = Of(pipeline, 0, 2, 4);
   }
+  if (is_set && !row->tls) row->goal_retaining = 0.85;
   if (is_set && row->sync == "everysec") row->goal_redis = Of(pipeline, 1.25, 3.5, 6);
 }
 
@@ -161,6 +195,25 @@ std::string ServerRow::title() const {
     return fmt::format("resident memory a silent connection, {} of them, after {}", connections,
                        after);
   }
+  if (kind == RowKind::kStalledReaders) {
+    return fmt::format("resident memory a reader of all changes that takes nothing, {} of them",
+                       connections);
+  }
+  if (kind == RowKind::kFeed || kind == RowKind::kFeedLag) {
+    return fmt::format("{} by {}, Redis by XREAD of a stream",
+                       kind == RowKind::kFeed
+                           ? fmt::format("{} changes of {} B read", keys, value_size)
+                           : "how long after its acknowledgement a change is read (µs)",
+                       work);
+  }
+  if (kind == RowKind::kBulkLoad) {
+    return fmt::format("{} keys loaded in order, {} B, sync {}, by {}", keys, value_size, sync,
+                       work == "SET" ? "SET" : "INGEST, Redis by SET");
+  }
+  if (kind == RowKind::kListing) {
+    return fmt::format("the 3 names below a prefix, {} keys below one of them, by {} (µs)", keys,
+                       work == "SCAN" ? "SCAN" : "CHILDREN, Redis by SCAN");
+  }
   std::string title = fmt::format("{}, {} B, sync {}", FindWork(work)->title, value_size, sync);
   title += pipeline == 1 ? ", no pipeline" : fmt::format(", pipeline {}", pipeline);
   if (connections != kBaseConnections) {
@@ -182,18 +235,35 @@ const char* ServerRow::figure() const {
     case RowKind::kKeysMemory:
       return kServerMemory;
     case RowKind::kConnectionMemory:
+    case RowKind::kStalledReaders:
       return kConnectionMemory;
+    case RowKind::kFeed:
+      return kChangeRate;
+    case RowKind::kFeedLag:
+      return kFeedLag;
+    case RowKind::kBulkLoad:
+      return kKeyRate;
+    case RowKind::kListing:
+      return kListingTime;
     default:
       return kRequestRate;
   }
 }
 
+bool ServerRow::less_is_better() const {
+  const std::string name = figure();
+  return name != kRequestRate && name != kChangeRate && name != kKeyRate;
+}
+
 std::string ServerRow::WhyNot(const std::string& contender) const {
+  if (contender == kVarveRetaining)
+    return kind == RowKind::kClosed && !tls && (work == "SET" || work == "GET") ? "" : "-";
+  if (kind == RowKind::kStalledReaders && contender == kRedis) return "has no change feed";
   if (contender == kRedisWithoutLog && goal_redis_without_log == 0) return "-";
   if (contender == kRedis && work == "RANGE50") return "has no ranges of keys";
   if (contender == kNull && tls) return "has no TLS";
-  const bool needs_data = kind == RowKind::kCold || kind == RowKind::kKeysMemory;
-  if (contender == kNull && needs_data) return "holds nothing";
+  if (contender == kNull && has_own_server() && kind != RowKind::kConnectionMemory)
+    return "holds nothing";
   return "";
 }
 
@@ -236,7 +306,10 @@ std::vector<ServerRow> AllServerRows(uint64_t keys) {
   add(NamesForStore(100, "everysec", {1, 16, 64}));
   add(NamesForStore(100, "no", {1, 16, 64}));
   add({"cold/GET/1000B/P1/no", "cold/GET/1000B/P16/no"});
-  add({"memory/keys", "memory/idle_connection", "memory/used_connection"});
+  add({"list/CHILDREN", "list/SCAN"});
+  add({"feed/CHANGES", "feed/XREAD", "lag/CHANGES", "lag/XREAD"});
+  add({"load/INGEST/always", "load/SET/always", "load/INGEST/no", "load/SET/no"});
+  add({"memory/keys", "memory/idle_connection", "memory/used_connection", "memory/stalled_reader"});
   std::vector<ServerRow> rows;
   for (const std::string& name : names) rows.push_back(ServerRowNamed(name, keys));
   return rows;

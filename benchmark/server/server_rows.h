@@ -5,7 +5,11 @@
 //       SET/100B/P16/always, GET/100B/P1/always/c500, SET/100B/P16/always/tls,
 //       open/GET/100B/P1/always/at75/behind
 //   memory/WHAT
-//       memory/keys, memory/idle_connection, memory/used_connection
+//       memory/keys, memory/idle_connection, memory/used_connection, memory/stalled_reader
+//   list/COMMAND, feed/COMMAND, lag/COMMAND
+//       list/CHILDREN, list/SCAN, feed/CHANGES, feed/XREAD, lag/CHANGES, lag/XREAD
+//   load/COMMAND/SYNC
+//       load/INGEST/always, load/SET/no
 //
 // Thread-safety: plain values.
 #pragma once
@@ -25,6 +29,11 @@ enum class RowKind {
   kCold,              // kClosed with kServerColdRatio times more data than memory
   kKeysMemory,        // resident memory once all keys were loaded and many of them read
   kConnectionMemory,  // and what each of many silent connections adds to it
+  kListing,           // the time in which the names below a prefix are found (listing.h)
+  kFeed,              // how many changes a second one reader of all changes gets (feed_reading.h)
+  kFeedLag,           // how long after its writer's reply a change reaches a reader that waits
+  kBulkLoad,          // how many keys a second are loaded in order (bulk_load.h)
+  kStalledReaders,    // what a reader of changes that takes nothing adds to resident memory
 };
 
 inline constexpr uint64_t kServerColdRatio = 4;
@@ -34,11 +43,16 @@ inline constexpr const char* kRequestRate = "requests_per_second";
 inline constexpr const char* kOpenP99 = "p99_us";
 inline constexpr const char* kServerMemory = "resident_bytes";
 inline constexpr const char* kConnectionMemory = "bytes_per_connection";
+inline constexpr const char* kListingTime = "listing_us";
+inline constexpr const char* kFeedLag = "lag_us";
+inline constexpr const char* kChangeRate = "changes_per_second";
+inline constexpr const char* kKeyRate = "keys_per_second";
 
 struct ServerRow {
   std::string id;  // in benchmark names and --rows
   RowKind kind = RowKind::kClosed;
-  std::string work = "GET";  // SET, GET, MSET10, MGET10, INCR, RANGE50, MIX50, MIX95
+  // SET, GET, MSET10, MGET10, INCR, RANGE50, MIX50, MIX95, or the command that the name ends in
+  std::string work = "GET";
   size_t value_size = 100;
   int pipeline = 1;
   std::string sync = "always";
@@ -51,12 +65,15 @@ struct ServerRow {
   // 0: no goal.
   double goal_redis = 0;
   double goal_redis_without_log = 0;
+  double goal_retaining = 0;  // of Varve that retains changes, divided by Varve that does not
   double goal_null = 0;
 
   std::string title() const;
   // Returns the name of the figure in the table.
   const char* figure() const;
-  bool less_is_better() const { return figure() != std::string(kRequestRate); }
+  bool less_is_better() const;
+  // Returns whether the row's servers serve no other row.
+  bool has_own_server() const { return kind != RowKind::kClosed && kind != RowKind::kOpen; }
   // Returns why the contender does not take part in the row; empty if it does.
   std::string WhyNot(const std::string& contender) const;
   // Returns the id of the closed row from whose rates the rate of this open row is taken.

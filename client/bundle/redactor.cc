@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "util/base/letter_case.h"
 
 namespace varve {
 namespace {
@@ -86,11 +87,18 @@ std::string Redactor::Clean(std::string_view text) {
   return clean;
 }
 
-void Redactor::RedactSlowLog(Reply* entries) {
+void Redactor::RedactSlowLog(const Reply& commands, Reply* entries) {
+  const auto is_command = [&commands](std::string_view word) {
+    const std::string name = LowerCase(word);
+    return std::any_of(commands.elements.begin(), commands.elements.end(),
+                       [&name](const Reply& command) { return command.text == name; });
+  };
   for (Reply& entry : entries->elements) {
     if (entry.elements.size() < 6) continue;
-    std::vector<Reply>& arguments = entry.elements[3].elements;
-    for (size_t i = 1; i < arguments.size(); ++i) arguments[i].text = Hash(arguments[i].text);
+    std::vector<Reply>& words = entry.elements[3].elements;
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (i > 0 || !is_command(words[i].text)) words[i].text = Hash(words[i].text);
+    }
     entry.elements[5].text = Hash(entry.elements[5].text);
   }
 }

@@ -25,9 +25,10 @@ class Redactor {
   // Returns the text with each remembered secret of at least four bytes hashed.
   std::string Clean(std::string_view text);
 
-  // Takes a reply to SLOWLOG GET. Hashes the arguments of each request but for the command's name,
-  // and the client's name.
-  void RedactSlowLog(Reply* entries);
+  // Takes a reply to SLOWLOG GET. Hashes the client's name and all words of each request but for
+  // the command's name in front. A name that the reply to COMMAND LIST lacks is hashed, too: it may
+  // be a password that was sent in the place of a command.
+  void RedactSlowLog(const Reply& commands, Reply* entries);
   // Takes a reply to CONFIG GET. Removes passwords, and hashes prefixes of keys.
   void RedactSettings(Reply* settings);
   // Returns a reply to CLIENT LIST with the names of clients and users hashed, but for "default".

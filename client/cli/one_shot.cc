@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/cli/tree.h"
 #include "client/console/json_records.h"
 #include "client/console/output.h"
 #include "client/console/text.h"
@@ -57,7 +58,7 @@ int RunGet(const Asked& asked) {
   if (!value->has_value()) return kMissing;
   if (asked.output.style == OutputStyle::kJson) {
     std::string record;
-    AppendJsonRecord(asked.words[1], **value, /*expiry=*/"", &record);
+    AppendJsonRecord(asked.words[1], **value, /*expiry=*/"", /*metadata=*/"", &record);
     PrintOut(record);
   } else if (asked.output.style == OutputStyle::kTable) {
     PrintOut(Escaped(**value, true) + "\n");
@@ -113,6 +114,8 @@ int RunCall(const Asked& asked) {
   return kDone;
 }
 
+int RunTreeOf(const Asked& asked) { return RunTree(asked.client, asked.line, asked.output); }
+
 struct OneShotCommand {
   std::string_view name;
   std::string_view arguments;
@@ -128,6 +131,7 @@ constexpr OneShotCommand kCommands[] = {
     {"range", "[MIN MAX]", 1, 3, [](const Asked& asked) { return RunRange(asked, false); }},
     {"prefix", "PREFIX", 2, 2, [](const Asked& asked) { return RunRange(asked, true); }},
     {"count", "[MIN MAX]", 1, 3, RunCount},
+    {"tree", "[PREFIX]", 1, 2, RunTreeOf},
     {"ping", "", 1, 1, RunPing},
     {"call", "COMMAND [ARG ...]", 2, SIZE_MAX, RunCall},
 };
@@ -135,7 +139,8 @@ constexpr OneShotCommand kCommands[] = {
 // Those that run.cc knows, which come here with the wrong number of arguments.
 constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
     {"import", "FILE"},       {"export", "FILE [MIN MAX]"}, {"bench", ""},
-    {"dump-log", "FILE|DIR"}, {"dump-segment", "FILE"},     {"verify", "DIR"},
+    {"changes", ""},          {"bundle", "FILE.tar.gz"},    {"dump-log", "FILE|DIR"},
+    {"dump-segment", "FILE"}, {"dump-manifest", "DIR"},     {"verify", "DIR"},
     {"repair", "DIR"}};
 
 const OneShotCommand* FindCommand(const std::vector<std::string>& words) {

@@ -1,5 +1,5 @@
 // The commands of client_main that send one request to a server: put, get, delete, range, prefix,
-// count, ping and call.
+// count, tree, ping and call.
 #pragma once
 
 #include "client/console/command_line.h"

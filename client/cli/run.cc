@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "client/cli/bench.h"
+#include "client/cli/changes.h"
 #include "client/cli/one_shot.h"
 #include "client/cli/prompt.h"
 #include "client/console/command_line.h"
@@ -38,6 +39,7 @@ int RunCommand(const CommandLine& line, absl::Span<const OfflineCommand> offline
   const size_t count = line.words.size();
   if (line.words[0] == "import" && count == 2) return RunImport(line);
   if (line.words[0] == "export" && (count == 2 || count == 4)) return RunExport(line);
+  if (line.words[0] == "changes" && count == 1) return RunChanges(line);
   if (line.words[0] == "bundle") return RunBundle(line, describe_store);
   if (line.words[0] == "bench" && count == 1) return RunBench(line);
   return RunOneShot(line);

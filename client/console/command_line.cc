@@ -26,8 +26,10 @@ const std::string_view kUsage =
     "  range [MIN MAX]        prints the keys between two bounds, one to a line: key, tab, value\n"
     "  prefix PREFIX          the same for all keys that begin with PREFIX\n"
     "  count [MIN MAX]        prints how many keys lie between two bounds\n"
+    "  tree [PREFIX]          draws the names below PREFIX as a tree of paths\n"
     "  ping                   asks whether the server answers\n"
     "  call COMMAND [ARG ...] sends any command and prints its reply\n"
+    "  changes                prints the commits behind --since in order; --follow goes on\n"
     "  export FILE [MIN MAX]  writes keys and values to FILE (-: standard output)\n"
     "  import FILE            writes what FILE (-: standard input) holds to the server\n"
     "  bench                  measures SET and GET for a few seconds\n"
@@ -68,12 +70,25 @@ const std::string_view kUsage =
     "  --limit=N              at most N keys           --reverse    from the last key to the "
     "first\n"
     "  --keys                 keys without values\n"
+    "Changes:\n"
+    "  --since=VERSION        default: the oldest change that is retained\n"
+    "  --prefix=PREFIX        only keys that begin with it\n"
+    "  --follow               go on with what is committed, until Ctrl-C\n"
+    "Tree:\n"
+    "  --delim=/  --depth=N (32 at most)  --sizes (keys and bytes)  --ascii (lines without UTF-8)\n"
     "Files:\n"
     "  --format=resp|csv|json|rdb|aof                  default: by the file's content or name\n"
     "  --resume               go on where an interrupted import or export ended\n"
     "  --force                export: replace FILE; import: take what is refused otherwise\n"
+    "  --atomic               import: all keys become visible in one step, or none; keys must "
+    "ascend\n"
+    "  --sort                 import --atomic: sort the keys first (the last of equal ones stays)\n"
+    "  --replace-prefix=P     import --atomic: take the place of all keys that begin with P\n"
     "  --progress             verify, repair, import, export: show progress also where standard\n"
     "                         error is no terminal\n"
+    "Bundle:\n"
+    "  --http-port=N          where the server serves HTTP; default: as its settings say, and 7778 "
+    "if it hangs\n"
     "Bench:\n"
     "  --connections=50  --pipeline=1  --size=100 (bytes of a value)  --keyspace=100000  "
     "--seconds=2\n\n"
@@ -89,16 +104,24 @@ enum class OptionKind { kFlag, kText, kNumber };
 
 // The commands that take an option.
 constexpr std::string_view kPrompt = "the prompt";  // also of lines from standard input
-constexpr std::string_view kShowing[] = {"get",  "delete", "range",  "prefix", "count", "ping",
-                                         "call", "bench",  "verify", "repair", kPrompt};
+constexpr std::string_view kShowing[] = {"get",  "delete", "range",  "prefix", "count",   "ping",
+                                         "call", "bench",  "verify", "repair", "changes", kPrompt};
+constexpr std::string_view kJson[] = {"get",     "delete", "range", "prefix", "count",
+                                      "ping",    "call",   "bench", "verify", "repair",
+                                      "changes", "tree",   kPrompt};
 constexpr std::string_view kSpeaking[] = {"call", kPrompt};
 constexpr std::string_view kReading[] = {"put",    "get",   "delete", "range",
                                          "prefix", "count", "call"};
 constexpr std::string_view kListing[] = {"range", "prefix"};
-constexpr std::string_view kLimited[] = {"range", "prefix", "export"};
+constexpr std::string_view kWithKeys[] = {"range", "prefix", "changes"};
+constexpr std::string_view kChanges[] = {"changes"};
+constexpr std::string_view kLimited[] = {"range", "prefix", "export", "tree"};
+constexpr std::string_view kTree[] = {"tree"};
 constexpr std::string_view kFiles[] = {"import", "export"};
+constexpr std::string_view kImport[] = {"import"};
 constexpr std::string_view kLong[] = {"import", "export", "verify", "repair"};
 constexpr std::string_view kBench[] = {"bench"};
+constexpr std::string_view kBundle[] = {"bundle"};
 
 struct Option {
   std::string_view name;
@@ -181,14 +204,25 @@ std::vector<Option> CommandOptions(Parsed* parsed) {
       {"-x", OptionKind::kFlag, &line.last_from_input, kReading},
       {"--limit", OptionKind::kNumber, &line.query.limit, kLimited},
       {"--reverse", OptionKind::kFlag, &line.query.reverse, kListing},
-      {"--keys", OptionKind::kFlag, &line.query.keys_only, kListing},
+      {"--keys", OptionKind::kFlag, &line.query.keys_only, kWithKeys},
       {"--raw", OptionKind::kFlag, &parsed->raw, kShowing},
-      {"--json", OptionKind::kFlag, &parsed->json, kShowing},
+      {"--json", OptionKind::kFlag, &parsed->json, kJson},
+      {"--delim", OptionKind::kText, &line.tree.delimiter, kTree},
+      {"--depth", OptionKind::kNumber, &line.tree.depth, kTree, 1, 32},
+      {"--sizes", OptionKind::kFlag, &line.tree.sizes, kTree},
+      {"--ascii", OptionKind::kFlag, &line.tree.ascii, kTree},
       {"--table", OptionKind::kFlag, &parsed->table, kShowing},
+      {"--since", OptionKind::kText, &line.since, kChanges},
+      {"--prefix", OptionKind::kText, &line.prefix, kChanges},
+      {"--follow", OptionKind::kFlag, &line.follow, kChanges},
       {"--format", OptionKind::kText, &line.format, kFiles},
       {"--resume", OptionKind::kFlag, &line.resume, kFiles},
       {"--force", OptionKind::kFlag, &line.force, kFiles},
+      {"--atomic", OptionKind::kFlag, &line.atomic, kImport},
+      {"--sort", OptionKind::kFlag, &line.sort, kImport},
+      {"--replace-prefix", OptionKind::kText, &line.replace_prefix, kImport},
       {"--progress", OptionKind::kFlag, &line.progress, kLong},
+      {"--http-port", OptionKind::kNumber, &line.http_port, kBundle, 1, 65535},
       {"--connections", OptionKind::kNumber, &line.bench.connections, kBench, 1, 10000},
       {"--pipeline", OptionKind::kNumber, &line.bench.pipeline, kBench, 1, 100000},
       {"--size", OptionKind::kNumber, &line.bench.value_size, kBench, 0, kMost},
@@ -332,6 +366,7 @@ bool TakeOptions(Parsed* parsed) {
       return false;
     }
   }
+  parsed->line.replaces = parsed->Has(&parsed->line.replace_prefix);
   connection.port = static_cast<uint16_t>(parsed->port);
   connection.database = static_cast<int>(parsed->database);
   connection.reconnect_for = std::chrono::milliseconds(parsed->reconnect_ms);
@@ -355,6 +390,11 @@ bool GoTogether(const Parsed& parsed) {
     return refuse("--db and --namespace exclude each other");
   if (parsed.raw + parsed.json + parsed.table > 1)
     return refuse("--raw, --json and --table exclude each other");
+  const CommandLine& line = parsed.line;
+  if (!line.atomic && (line.sort || line.replaces))
+    return refuse("--sort and --replace-prefix need --atomic beside them");
+  if (line.atomic && line.resume)
+    return refuse("--atomic and --resume exclude each other: nothing is there that could go on");
   if (parsed.resp2 && parsed.resp3) return refuse("-2 and -3 exclude each other");
   for (const void* target :
        {static_cast<const void*>(&tls.ca_file), static_cast<const void*>(&tls.ca_directory),

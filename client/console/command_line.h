@@ -32,6 +32,13 @@ struct BenchOptions {
   int64_t seconds = 2;  // each test
 };
 
+struct TreeOptions {
+  std::string delimiter = "/";
+  int64_t depth = 0;  // 0: as deep as the server goes
+  bool sizes = false;
+  bool ascii = false;
+};
+
 struct CommandLine {
   ClientOptions connection;
   // The protocol that was asked for; 0: the command chooses.
@@ -40,10 +47,19 @@ struct CommandLine {
   RangeQuery query;
   OutputStyle style = OutputStyle::kAuto;
   std::string format;  // of import and export; empty: by the file's name or content
+  std::string since;   // of changes: a version; empty: the oldest that is retained
+  std::string prefix;  // of changes: of keys
+  bool follow = false;
   bool resume = false;
   bool force = false;
-  bool progress = false;  // also where standard error is no terminal
+  bool atomic = false;         // import: everything in one step
+  bool sort = false;           // import: the file's keys are in no order
+  bool replaces = false;       // import: --replace-prefix was given
+  std::string replace_prefix;  // import: what begins so goes in the same step
+  bool progress = false;       // also where standard error is no terminal
+  int64_t http_port = 0;       // of the server, for bundle; 0: as its settings say
   BenchOptions bench;
+  TreeOptions tree;
   bool help = false;
   bool version = false;
   std::vector<std::string> words;  // the command and its arguments

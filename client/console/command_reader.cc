@@ -87,13 +87,12 @@ const KnownCommand* FindKnown(const std::string& upper) {
 }  // namespace
 
 void AppendRespRecord(std::string_view key, std::string_view value, std::string_view expiry,
-                      std::string* out) {
+                      std::string_view metadata, std::string* out) {
+  std::vector<std::string_view> words = {"SET", key, value};
+  if (!expiry.empty()) words.insert(words.end(), {"PXAT", expiry});
+  if (!metadata.empty()) words.insert(words.end(), {"META", metadata});
   ByteBuffer buffer;
-  if (expiry.empty()) {
-    AppendRequest({"SET", key, value}, &buffer);
-  } else {
-    AppendRequest({"SET", key, value, "PXAT", expiry}, &buffer);
-  }
+  AppendRequest(words, &buffer);
   out->append(buffer.view());
 }
 
@@ -157,7 +156,11 @@ void CommandReader::LookAtSet(ImportRecord* record) {
   std::vector<std::string_view>& words = record->words;
   for (size_t i = 3; i < words.size(); ++i) {
     const std::string option = Upper(words[i]);
-    if (option == "KEEPTTL") continue;
+    if (option == "KEEPTTL" || option == "KEEPMETA") continue;
+    if (option == "META") {
+      ++i;  // the bytes may look like an option
+      continue;
+    }
     if (option != "EX" && option != "PX" && option != "EXAT" && option != "PXAT") {
       record->repeatable = false;  // NX, XX, GET
       continue;

@@ -18,7 +18,7 @@ namespace varve {
 
 // Appends SET key value, and PXAT `expiry` where that is not empty.
 void AppendRespRecord(std::string_view key, std::string_view value, std::string_view expiry,
-                      std::string* out);
+                      std::string_view metadata, std::string* out);
 
 // Reads commands from where `input` is.
 class CommandReader final : public RecordReader {

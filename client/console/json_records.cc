@@ -168,18 +168,23 @@ absl::Status ReadMember(Reader* reader, bool is_base64, std::string* bytes) {
 }  // namespace
 
 void AppendJsonRecord(std::string_view key, std::string_view value, std::string_view expiry,
-                      std::string* out) {
+                      std::string_view metadata, std::string* out) {
   *out += '{';
   AppendMember("key", key, out);
   *out += ',';
   AppendMember("value", value, out);
   if (!expiry.empty()) *out += fmt::format(",\"expires_at_ms\":{}", expiry);
+  if (!metadata.empty()) {
+    *out += ',';
+    AppendMember("metadata", metadata, out);
+  }
   *out += "}\n";
 }
 
 absl::Status ParseJsonRecord(std::string_view line, std::string* key, std::string* value,
-                             std::string* expiry) {
+                             std::string* expiry, std::string* metadata) {
   expiry->clear();
+  metadata->clear();
   Reader reader(line);
   bool has_key = false;
   bool has_value = false;
@@ -197,6 +202,8 @@ absl::Status ParseJsonRecord(std::string_view line, std::string* key, std::strin
         has_value = true;
       } else if (name == "expires_at_ms") {
         VARVE_RETURN_IF_ERROR(reader.Number(expiry));
+      } else if (name == "metadata" || name == "metadata_base64") {
+        VARVE_RETURN_IF_ERROR(ReadMember(&reader, name != "metadata", metadata));
       } else {
         VARVE_RETURN_IF_ERROR(reader.Skip(0));
       }

@@ -173,7 +173,7 @@ void PairPrinter::Add(std::string_view key, std::string_view value) {
       AppendJsonBytes(key, &line);
       line += '\n';
     } else {
-      AppendJsonRecord(key, value, /*expiry=*/"", &line);
+      AppendJsonRecord(key, value, /*expiry=*/"", /*metadata=*/"", &line);
     }
     return PrintOut(line);
   }

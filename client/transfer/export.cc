@@ -133,10 +133,13 @@ class Exporter {
     Client::PairSink sink;
     absl::Status written;
     sink.begin = [&](uint64_t pairs) { progress->set_total(keys_ + pairs); };
+    std::string metadata;
+    sink.metadata = [&](std::string&& bytes) { metadata = std::move(bytes); };
     sink.pair = [&](std::string&& key, std::string&& value, uint64_t expires_at_ms) {
-      bytes_ += key.size() + value.size();
+      bytes_ += key.size() + value.size() + metadata.size();
       ++keys_;
-      AppendRecord(format_, key, value, expires_at_ms, &out_);
+      AppendRecord(format_, key, value, expires_at_ms, metadata, &out_);
+      metadata.clear();
       last_key_ = std::move(key);
       has_last_key_ = true;
       if (out_.size() >= kWriteBytes) written = WriteOut();
@@ -147,7 +150,8 @@ class Exporter {
       const uint64_t before = keys_;
       ++parts_;
       RangeQuery query;
-      query.with_expiry = true;
+      query.with_expiry = query.with_metadata = true;
+      metadata.clear();
       if (line_.query.limit >= 0) query.limit = line_.query.limit - static_cast<int64_t>(keys_);
       const std::string min = has_last_key_ ? "(" + last_key_ : min_;
       const absl::Status status = client->StreamRange(min, max_, query, sink);

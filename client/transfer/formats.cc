@@ -95,20 +95,22 @@ bool MayBeExported(FileFormat format, std::string_view head) {
   const auto begins_with = [head](std::string_view beginning) {
     return beginning.starts_with(head.substr(0, beginning.size()));
   };
-  if (format == FileFormat::kCsv) return begins_with(kCsvTitle);
+  if (format == FileFormat::kCsv)
+    return begins_with(kCsvTitle) || begins_with(kCsvTitleWithoutMetadata);
   if (format == FileFormat::kJson) return begins_with("{\"key");
-  return begins_with("*3\r\n$3\r\nSET\r\n") || begins_with("*5\r\n$3\r\nSET\r\n");
+  return begins_with("*3\r\n$3\r\nSET\r\n") || begins_with("*5\r\n$3\r\nSET\r\n") ||
+         begins_with("*7\r\n$3\r\nSET\r\n");
 }
 
 void AppendRecord(FileFormat format, std::string_view key, std::string_view value,
-                  uint64_t expires_at_ms, std::string* out) {
+                  uint64_t expires_at_ms, std::string_view metadata, std::string* out) {
   const std::string expiry = expires_at_ms == 0 ? "" : fmt::to_string(expires_at_ms);
   if (format == FileFormat::kCsv) {
-    AppendCsvRecord(key, value, expiry, out);
+    AppendCsvRecord(key, value, expiry, metadata, out);
   } else if (format == FileFormat::kJson) {
-    AppendJsonRecord(key, value, expiry, out);
+    AppendJsonRecord(key, value, expiry, metadata, out);
   } else {
-    AppendRespRecord(key, value, expiry, out);
+    AppendRespRecord(key, value, expiry, metadata, out);
   }
 }
 

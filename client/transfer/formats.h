@@ -35,12 +35,12 @@ struct OpenedReader {
                                                       bool allow_flush);
 
 // Appends the record (not for kRedis), and what comes before the first one. `expires_at_ms`:
-// milliseconds since the epoch; 0: never.
+// milliseconds since the epoch; 0: never. `metadata`: empty: there is none.
 void AppendRecord(FileFormat format, std::string_view key, std::string_view value,
-                  uint64_t expires_at_ms, std::string* out);
+                  uint64_t expires_at_ms, std::string_view metadata, std::string* out);
 std::string_view TitleOf(FileFormat format);
-// Returns whether a file of AppendRecord() and TitleOf() may begin so; kBeginningSize bytes are
-// enough.
+// Returns whether a file of AppendRecord() and TitleOf() may begin so, or one of an earlier
+// version; kBeginningSize bytes are enough.
 inline constexpr size_t kBeginningSize = 32;
 bool MayBeExported(FileFormat format, std::string_view head);
 

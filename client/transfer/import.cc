@@ -15,6 +15,7 @@
 #include "client/console/text.h"
 #include "client/pipeline.h"
 #include "client/reply_status.h"
+#include "client/transfer/atomic_import.h"
 #include "client/transfer/formats.h"
 #include "client/transfer/import_state.h"
 #include "fmt/format.h"
@@ -254,7 +255,8 @@ class Importer {
 int RunImport(const CommandLine& line) {
   const absl::StatusOr<FileFormat> format = ChooseFormat(line.format, line.words[1]);
   if (!format.ok()) return Fail(format.status());
-  const absl::Status status = Importer(line, *format).Run();
+  const absl::Status status =
+      line.atomic ? ImportAtomically(line, *format) : Importer(line, *format).Run();
   return status.ok() ? kDone : Fail(status);
 }
 

@@ -15,9 +15,11 @@ namespace {
 constexpr size_t kLongestLine = size_t{3} << 30;  // the largest key and value, every byte escaped
 
 // Of a CSV record.
-constexpr size_t kLongestField[] = {kMaxKeySize, kMaxValueSize, 1024};
-constexpr std::string_view kTooLong[] = {"key of more than 1 MiB", "value of more than 512 MiB",
-                                         "third column of more than 1 KiB"};
+constexpr size_t kFields = 4;
+constexpr size_t kLongestField[kFields] = {kMaxKeySize, kMaxValueSize, 1024, kMaxMetadataSize};
+constexpr std::string_view kTooLong[kFields] = {
+    "key of more than 1 MiB", "value of more than 512 MiB", "third column of more than 1 KiB",
+    "fourth column of more than 64 KiB"};
 
 // Some editors put it before the first character.
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -47,12 +49,14 @@ void AppendField(std::string_view bytes, std::string* out) {
 }  // namespace
 
 void AppendCsvRecord(std::string_view key, std::string_view value, std::string_view expiry,
-                     std::string* out) {
+                     std::string_view metadata, std::string* out) {
   AppendField(key, out);
   *out += ',';
   AppendField(value, out);
   *out += ',';
   *out += expiry;
+  *out += ',';
+  if (!metadata.empty()) AppendField(metadata, out);
   *out += '\n';
 }
 
@@ -71,21 +75,27 @@ absl::StatusOr<bool> PairReader::Next(ImportRecord* record) {
 }
 
 void PairReader::BecomeSet(const Pair& pair, ImportRecord* record) {
-  const auto& [key, value, expiry] = pair;
+  const auto& [key, value, expiry, metadata] = pair;
   record->words = {"SET", key, value};
   record->repeatable = true;
-  if (expiry.empty() || !record->wrong.empty()) return;
+  if (!record->wrong.empty()) return;
   int64_t expires_at_ms = 0;
-  if (!ParseRespInteger(expiry, &expires_at_ms) || expires_at_ms <= 0) {
+  const bool is_number = ParseRespInteger(expiry, &expires_at_ms) && expires_at_ms > 0;
+  if (!expiry.empty() && !is_number) {
     record->wrong =
         fmt::format("it expires at '{}', which is no number of milliseconds", expiry.substr(0, 32));
-  } else if (static_cast<uint64_t>(expires_at_ms) <= now_ms_) {
+    return;
+  }
+  if (is_number && static_cast<uint64_t>(expires_at_ms) <= now_ms_) {
     ++notes_.expired;
     record->words = {"DEL", key};  // an earlier value is gone, too
-  } else {
+    return;
+  }
+  if (is_number) {
     ++notes_.with_expiry;
     record->words.insert(record->words.end(), {"PXAT", expiry});
   }
+  if (!metadata.empty()) record->words.insert(record->words.end(), {"META", metadata});
 }
 
 absl::StatusOr<std::string> CsvReader::ReadFields() {
@@ -108,7 +118,7 @@ absl::StatusOr<std::string> CsvReader::ReadFields() {
     if (c == '\n' || (ends_line && c == '\r')) ++line_;
     if (ends_line) break;
     if (c == '"' && !doubled &&
-        (in_quotes || (fields_[std::min<size_t>(field, 2)].empty() && !was_quoted))) {
+        (in_quotes || (fields_[std::min(field, kFields - 1)].empty() && !was_quoted))) {
       was_quoted = in_quotes;
       in_quotes = !in_quotes;
     } else if (c == ',' && !in_quotes) {
@@ -118,14 +128,14 @@ absl::StatusOr<std::string> CsvReader::ReadFields() {
       wrong = "text behind a closing quote";
     } else if (!wrong.empty()) {
       continue;  // to the record's end
-    } else if (field < 3 && fields_[field].size() == kLongestField[field]) {
+    } else if (field < kFields && fields_[field].size() == kLongestField[field]) {
       wrong = fmt::format("a {}; is a closing quote missing?", kTooLong[field]);
-    } else if (field < 3) {
+    } else if (field < kFields) {
       fields_[field] += c;
     }
   }
-  if (wrong.empty() && field != 1 && field != 2)
-    wrong = fmt::format("{} columns instead of two or three", field + 1);
+  if (wrong.empty() && (field == 0 || field >= kFields))
+    wrong = fmt::format("{} columns instead of two to four", field + 1);
   return wrong;
 }
 
@@ -143,7 +153,7 @@ absl::StatusOr<std::optional<PairReader::Pair>> CsvReader::ReadPair(ImportRecord
     VARVE_ASSIGN_OR_RETURN(record->wrong, ReadFields());
     const bool is_title =
         std::exchange(at_begin_, false) && fields_[0] == "key" && fields_[1] == "value";
-    if (!is_title) return Pair{fields_[0], fields_[1], fields_[2]};
+    if (!is_title) return Pair{fields_[0], fields_[1], fields_[2], fields_[3]};
   }
 }
 
@@ -156,9 +166,9 @@ absl::StatusOr<std::optional<PairReader::Pair>> JsonLinesReader::ReadPair(Import
     if (end) return std::nullopt;
     ++line_;
     if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
-    const absl::Status parsed = ParseJsonRecord(line, &key_, &value_, &expiry_);
+    const absl::Status parsed = ParseJsonRecord(line, &key_, &value_, &expiry_, &metadata_);
     record->wrong = std::string(parsed.message());
-    return Pair{key_, value_, expiry_};
+    return Pair{key_, value_, expiry_, metadata_};
   }
 }
 

@@ -1,7 +1,7 @@
-// Readers of CSV files and JSON lines. CSV is that of RFC 4180 with two or three columns and any
-// bytes inside quotes: the key, the value, and the instant at which the key expires, in
-// milliseconds since the epoch (empty: never). A first line that begins with "key,value" is a
-// title.
+// Readers of CSV files and JSON lines. CSV is that of RFC 4180 with two to four columns and any
+// bytes inside quotes: the key, the value, the instant at which the key expires, in milliseconds
+// since the epoch (empty: never), and the metadata (empty: none). A first line that begins with
+// "key,value" is a title.
 //
 // Thread-safety: One thread at a time uses an object.
 #pragma once
@@ -18,8 +18,9 @@ namespace varve {
 
 // Appends one line, quoted where it must be. `expiry`: a number, or nothing.
 void AppendCsvRecord(std::string_view key, std::string_view value, std::string_view expiry,
-                     std::string* out);
-inline constexpr std::string_view kCsvTitle = "key,value,expires_at_ms\n";
+                     std::string_view metadata, std::string* out);
+inline constexpr std::string_view kCsvTitle = "key,value,expires_at_ms,metadata\n";
+inline constexpr std::string_view kCsvTitleWithoutMetadata = "key,value,expires_at_ms\n";
 
 // Reads pairs: each pair becomes a SET, or a DEL where its time is over.
 class PairReader : public RecordReader {
@@ -34,6 +35,7 @@ class PairReader : public RecordReader {
     std::string_view key;
     std::string_view value;
     std::string_view expiry;
+    std::string_view metadata;
   };
 
   // `now_ms`: what has expired by then is left out.
@@ -65,7 +67,7 @@ class CsvReader final : public PairReader {
   // Reads the fields of a record into fields_; returns what is wrong with it, or nothing.
   absl::StatusOr<std::string> ReadFields();
 
-  std::string fields_[3];
+  std::string fields_[4];
 };
 
 class JsonLinesReader final : public PairReader {
@@ -79,6 +81,7 @@ class JsonLinesReader final : public PairReader {
   std::string key_;
   std::string value_;
   std::string expiry_;
+  std::string metadata_;
 };
 
 }  // namespace varve

@@ -27,7 +27,9 @@ MergeOptions MergeOptionsFor(const CompactionContext& context) {
   options.snapshots = context.snapshots;
   options.is_live = context.is_live;
   options.forks = context.forks;
+  options.kept = context.kept;
   options.filter = context.options->compaction_filter.get();
+  options.purged = context.purged;
   options.cancel = context.cancel;
   return options;
 }
@@ -40,7 +42,9 @@ absl::StatusOr<CompactionResult> Merge(InternalIterator* input,
   CompactionResult result;
   result.records_read = merged.records_read;
   result.records_written = merged.records_written;
-  result.filtered = merged.filtered;
+  result.filtered = merged.filtered || merged.records_purged != 0;
+  result.records_purged = merged.records_purged;
+  result.written = merged.written;
   const absl::Status opened = GuardMemory("opening what was merged", [&] {
     for (const SegmentInfo& info : merged.segments) {
       VARVE_ASSIGN_OR_RETURN(

@@ -11,12 +11,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "db/format/internal_iterator.h"
 #include "db/format/namespace_forks.h"
 #include "db/format/range_tombstone.h"
+#include "db/history/horizons.h"
 #include "db/segment/segment.h"
 #include "db/version/compaction_plan.h"
 #include "db/version/version.h"
@@ -27,6 +29,7 @@
 
 namespace varve {
 
+struct PurgedKey;
 class ValueSeparation;
 
 // The context is what the engine lends to a job. Snapshots and live generations are taken before
@@ -41,7 +44,9 @@ struct CompactionContext {
   std::vector<SequenceNumber> snapshots;  // those held, ascending
   // Returns whether a generation is live now or in one of the snapshots; null: all are.
   std::function<bool(NamespaceGeneration)> is_live;
-  NamespaceForks forks;  // forks of the live generations
+  NamespaceForks forks;               // forks of the live generations
+  KeptVersions kept;                  // by horizons
+  const PurgedKey* purged = nullptr;  // null: nothing is
   const std::atomic<bool>* cancel = nullptr;
   // Returns whether somebody waits for the merge by now. Flushes need none: they are always waited
   // for.
@@ -58,7 +63,10 @@ struct CompactionResult {
   uint64_t bytes_written = 0;
   uint64_t records_read = 0;
   uint64_t records_written = 0;
-  bool filtered = false;  // the filter dropped something
+  bool filtered = false;  // the filter dropped something, or something was purged
+  uint64_t records_purged = 0;
+  // The keys and values of the records written, in bytes, by generation, ascending.
+  std::vector<std::pair<NamespaceGeneration, uint64_t>> written;
 };
 
 // The size of a write buffer's records; estimates for the layout.

@@ -51,15 +51,17 @@ std::vector<std::shared_ptr<Segment>> SegmentsOf(const Version& version,
   return found;
 }
 
-// Returns whether range tombstones newer than all of the segment cover it without a gap, and no
-// snapshot lies between.
+// Returns whether range tombstones newer than all of the segment cover it without a gap, and
+// neither a snapshot nor a horizon lies between.
 bool IsCovered(const SegmentInfo& segment, const RangeTombstoneList& tombstones,
-               const std::vector<SequenceNumber>& snapshots) {
+               const std::vector<SequenceNumber>& snapshots, const KeptVersions& kept) {
   // A snapshot that sees anything of the segment has to see what covers it too, as the present
   // does.
   const auto snapshot =
       std::lower_bound(snapshots.begin(), snapshots.end(), segment.smallest_sequence);
-  const SequenceNumber at = snapshot == snapshots.end() ? kMaxSequence : *snapshot;
+  SequenceNumber at = snapshot == snapshots.end() ? kMaxSequence : *snapshot;
+  const NamespaceGeneration first = GenerationOf(segment.smallest);
+  at = std::min(at, first == GenerationOf(segment.largest) ? kept.From(first) : kept.oldest());
   std::string_view reached = segment.smallest;
   for (const RangeTombstoneList::Fragment* fragment = tombstones.Covering(reached, at);
        fragment != nullptr; fragment = tombstones.Covering(reached, at)) {
@@ -172,7 +174,7 @@ std::optional<CompactionPlan> PlanRange(const Version& version, std::string_view
 }
 
 std::optional<CompactionPlan> PlanDeadSegments(
-    const Version& version, const std::vector<SequenceNumber>& snapshots,
+    const Version& version, const std::vector<SequenceNumber>& snapshots, const KeptVersions& kept,
     const std::function<bool(NamespaceGeneration)>& is_live) {
   CompactionPlan plan;
   plan.reason = CompactionReason::kDeadSegments;
@@ -181,7 +183,7 @@ std::optional<CompactionPlan> PlanDeadSegments(
       CompactionPlan::Input input{static_cast<int>(level), {}};
       for (const std::shared_ptr<Segment>& segment : run.segments) {
         if (GenerationsAreDead(segment->info(), is_live) ||
-            IsCovered(segment->info(), version.range_tombstones(), snapshots)) {
+            IsCovered(segment->info(), version.range_tombstones(), snapshots, kept)) {
           input.segments.push_back(segment);
         }
       }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "db/history/horizons.h"
 #include "db/version/compaction_plan.h"
 #include "db/version/version.h"
 #include "type/tree_key.h"
@@ -38,9 +39,10 @@ std::optional<CompactionPlan> PlanRange(const Version& version, std::string_view
 
 // Removes, without reading them, the segments of which nobody can see anything any more: all of
 // their generations are dead (`is_live` null: none are), or a newer range tombstone hides all of it
-// from the present and from each of the `snapshots` (ascending). Nothing: there are none.
+// from the present, from each of the `snapshots` (ascending) and from each version that `kept`
+// names. Nothing: there are none.
 std::optional<CompactionPlan> PlanDeadSegments(
-    const Version& version, const std::vector<SequenceNumber>& snapshots,
+    const Version& version, const std::vector<SequenceNumber>& snapshots, const KeptVersions& kept,
     const std::function<bool(NamespaceGeneration)>& is_live);
 
 }  // namespace varve

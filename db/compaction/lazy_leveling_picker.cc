@@ -123,6 +123,7 @@ class LazyLeveling final : public CompactionPicker {
  public:
   std::optional<CompactionPick> Pick(const TreeShape& tree, const EngineOptions& options,
                                      bool in_burst) const override {
+    if (std::optional<CompactionPick> pick = MoveIngested(tree, options)) return pick;
     const std::vector<LevelShape>& levels = tree.levels;
     const size_t runs_per_level = RunsPerLevel(options);
     const size_t upper_levels = UpperLevels(tree);
@@ -160,6 +161,32 @@ class LazyLeveling final : public CompactionPicker {
   }
 
  private:
+  // An ingest that overlaps nothing older belongs to the last run, as it is: merges with the runs
+  // beside it would write it again for nothing.
+  static std::optional<CompactionPick> MoveIngested(const TreeShape& tree,
+                                                    const EngineOptions& options) {
+    if (tree.levels.empty()) return std::nullopt;
+    const std::vector<RunShape>& runs = tree.levels.front().runs;
+    const size_t last = std::max<size_t>(tree.levels.size(), 2) - 1;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const Segments& segments = runs[i].segments;
+      const bool is_ingested =
+          std::all_of(segments.begin(), segments.end(),
+                      [](const SegmentShape& each) { return each.is_ingested; });
+      if (!is_ingested || !CanMove(segments, /*to_last_run=*/true, options)) continue;
+      bool overlaps = OverlapsFromLevel(tree, 1, segments);
+      for (size_t older = i + 1; older < runs.size(); ++older)
+        overlaps |= !Overlapping(runs[older], segments).empty();
+      if (overlaps) continue;
+      Choice choice;
+      choice.inputs.push_back({0, segments});
+      choice.pick.output_level = static_cast<int>(last);
+      choice.pick.joins_last_run = choice.pick.move_only = true;
+      return choice.Take();
+    }
+    return std::nullopt;
+  }
+
   // What is overwritten is known, and its space can be won back, only once it has met its successor
   // in a merge. Where values lie elsewhere, that costs little beside what it tells: then all levels
   // are merged as soon as the upper ones refer to a sixth of what the last one does.

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "db/compaction/purge.h"
 #include "db/compaction/value_separation.h"
 #include "db/format/expiry_index.h"
 #include "db/format/file_names.h"
@@ -25,9 +26,10 @@ constexpr size_t kNoStripe = std::numeric_limits<size_t>::max();
 // The stripes of sequences that readers can tell apart in one generation.
 class Stripes {
  public:
-  // Requires: both outlive the stripes, and the snapshots ascend.
-  Stripes(const std::vector<SequenceNumber>& snapshots, const NamespaceForks& forks)
-      : held_(snapshots) {
+  // Requires: all of them outlive the stripes, and the snapshots ascend.
+  Stripes(const std::vector<SequenceNumber>& snapshots, const NamespaceForks& forks,
+          const KeptVersions& kept)
+      : held_(snapshots), kept_(kept) {
     VARVE_ASSERT(std::is_sorted(snapshots.begin(), snapshots.end()));
     for (const NamespaceFork& fork : forks.all()) {
       std::vector<SequenceNumber>& points =
@@ -41,55 +43,84 @@ class Stripes {
   void Choose(NamespaceGeneration generation) {
     const auto of_parent = of_parents_.find(generation);
     snapshots_ = of_parent == of_parents_.end() ? &held_ : &of_parent->second;
+    horizon_ = kept_.From(generation);
+    if (horizon_ == kMaxSequence) return;
+    is_held_above_ = !snapshots_->empty() && snapshots_->back() >= horizon_;
+    // The horizon is the last of the snapshots; above it everything is told apart anyway.
+    up_to_horizon_.assign(snapshots_->begin(),
+                          std::lower_bound(snapshots_->begin(), snapshots_->end(), horizon_));
+    up_to_horizon_.push_back(horizon_);
+    snapshots_ = &up_to_horizon_;
   }
   // Versions with the same number of snapshots below them look the same to everybody.
   size_t Of(SequenceNumber sequence) const {
     if (snapshots_->empty()) return 0;
+    if (sequence > horizon_) return snapshots_->size() + (sequence - horizon_ - 1);
     return static_cast<size_t>(std::lower_bound(snapshots_->begin(), snapshots_->end(), sequence) -
                                snapshots_->begin());
   }
-  // Returns the stripe of the present, which is the last one.
-  size_t present() const { return snapshots_->size(); }
+  // Returns whether the versions of the stripe concern readers of the present alone. Of a
+  // generation with a horizon, those that are at or below it do, as far as a filter goes, where no
+  // snapshot and no clone is above it: what a filter drops was not meant to be kept.
+  bool IsOfThePresent(size_t stripe) const {
+    return horizon_ == kMaxSequence ? stripe == snapshots_->size()
+                                    : stripe + 1 == snapshots_->size() && !is_held_above_;
+  }
+  // Returns the sequence above which all versions are kept; kMaxSequence: there is none.
+  SequenceNumber horizon() const { return horizon_; }
   // Returns the sequence at which a reader of `stripe` reads.
   SequenceNumber ReadSequence(size_t stripe) const {
-    return stripe < snapshots_->size() ? (*snapshots_)[stripe] : kMaxSequence;
+    if (stripe < snapshots_->size()) return (*snapshots_)[stripe];
+    return horizon_ == kMaxSequence ? kMaxSequence : horizon_ + 1 + (stripe - snapshots_->size());
   }
 
  private:
   const std::vector<SequenceNumber>& held_;
+  const KeptVersions& kept_;
   // The snapshots and fork points of each parent generation.
   std::map<NamespaceGeneration, std::vector<SequenceNumber>> of_parents_;
+  std::vector<SequenceNumber> up_to_horizon_;
   const std::vector<SequenceNumber>* snapshots_ = &held_;
+  SequenceNumber horizon_ = kMaxSequence;  // of the generation
+  bool is_held_above_ = false;             // a snapshot or a clone sees it at the horizon or above
 };
 
 // The range tombstones that the outputs have to hold.
 class KeptTombstones {
  public:
-  // Requires: tombstones come by fragment, and newest first within one.
   void Add(RangeTombstone tombstone) { kept_.push_back(std::move(tombstone)); }
+  // No Add() follows.
+  void Sort() {
+    std::sort(kept_.begin(), kept_.end(),
+              [](const RangeTombstone& a, const RangeTombstone& b) { return a.begin < b.begin; });
+  }
 
   // Returns what begins below `upper` (empty: no end), cut there; the rest is for later outputs.
   std::vector<RangeTombstone> TakeBelow(std::string_view upper) {
     std::vector<RangeTombstone> pieces;
-    for (size_t i = next_; i < kept_.size(); ++i) {
-      RangeTombstone& kept = kept_[i];
-      if (!upper.empty() && kept.begin >= upper) break;
-      if (upper.empty() || kept.end <= upper) {
-        pieces.push_back(std::move(kept));
-        next_ = i + 1;
-      } else {  // the rest is for the next output, as with the others of the same fragment
-        pieces.push_back({kept.begin, std::string(upper), kept.sequence});
-        kept.begin = upper;
+    std::vector<RangeTombstone> open;
+    const auto take = [&](RangeTombstone tombstone) {
+      if (!upper.empty() && tombstone.end > upper) {
+        open.push_back({std::string(upper), tombstone.end, tombstone.sequence});
+        tombstone.end = upper;
       }
-    }
-    VARVE_ASSERT(next_ <= kept_.size());
+      pieces.push_back(std::move(tombstone));
+    };
+    const auto is_below = [&](const RangeTombstone& tombstone) {
+      return upper.empty() || tombstone.begin < upper;
+    };
+    for (RangeTombstone& begun : open_)
+      is_below(begun) ? take(std::move(begun)) : open.push_back(std::move(begun));
+    for (; next_ < kept_.size() && is_below(kept_[next_]); ++next_) take(std::move(kept_[next_]));
+    open_ = std::move(open);
     CoalesceRangeTombstones(&pieces);
     return pieces;
   }
 
  private:
-  std::vector<RangeTombstone> kept_;
-  size_t next_ = 0;  // those before it were taken
+  std::vector<RangeTombstone> kept_;  // ascending by their begins
+  size_t next_ = 0;                   // those before it were taken
+  std::vector<RangeTombstone> open_;  // what is left of those that an output cut
 };
 
 class Merge {
@@ -99,7 +130,7 @@ class Merge {
       : input_(input),
         options_(options),
         tombstones_(std::move(tombstones)),
-        stripes_(options.snapshots, options.forks) {
+        stripes_(options.snapshots, options.forks, options.kept) {
     KeepTombstones();
   }
 
@@ -160,7 +191,7 @@ class Merge {
       BeginGeneration(GenerationOf(fragment.begin));
       const std::string end = EndTreeKey(generation_);
       if ((end.empty() || fragment.end <= end) && !generation_is_live_) continue;
-      SequenceNumber at = kMaxSequence;
+      SequenceNumber at = stripes_.horizon();  // KeepAboveHorizons() has kept those above it
       while (const SequenceNumber sequence = tombstones_.SequenceInFragment(i, at)) {
         const size_t stripe = stripes_.Of(sequence);
         if (stripe > 0 || !DropsTombstones()) {
@@ -168,6 +199,25 @@ class Merge {
         }
         if (stripe == 0) break;
         at = stripes_.ReadSequence(stripe - 1);
+      }
+    }
+    KeepAboveHorizons();
+    kept_tombstones_.Sort();
+  }
+
+  // Above a horizon all are kept, as they are: cut at each other's ends they would be as many as
+  // the square of their number.
+  void KeepAboveHorizons() {
+    for (const RangeTombstone& tombstone : tombstones_.tombstones()) {
+      RangeTombstone rest = tombstone;
+      while (rest.begin < rest.end) {
+        BeginGeneration(GenerationOf(rest.begin));
+        const std::string end = EndTreeKey(generation_);
+        const bool crosses = !end.empty() && end < rest.end;
+        if (generation_is_live_ && rest.sequence > stripes_.horizon())
+          kept_tombstones_.Add({rest.begin, crosses ? end : rest.end, rest.sequence});
+        if (!crosses) break;
+        rest.begin = end;
       }
     }
   }
@@ -182,6 +232,7 @@ class Merge {
       const std::optional<ExpiryIndexEntry> entry = DecodeExpiryIndexKey(UserKeyOf(key));
       is_stale_entry_ = entry && !IsLive(GenerationOf(entry->tree_key));
     }
+    key_is_purged_ = options_.purged != nullptr && options_.purged->Names(key);
     key_is_written_ = false;
     stripe_ = kNoStripe;
     const std::vector<RangeTombstoneList::Fragment>& fragments = tombstones_.fragments();
@@ -192,8 +243,11 @@ class Merge {
   // Writes the record if somebody can still see it.
   absl::Status Consider(const RecordView& record) {
     if (is_stale_entry_) return absl::OkStatus();
+    if (key_is_purged_ && record.sequence <= options_.purged->up_to) {
+      ++result_.records_purged;
+      return absl::OkStatus();
+    }
     const size_t stripe = stripes_.Of(record.sequence);
-    VARVE_ASSERT(stripe <= stripes_.present());
     // Hidden by a newer version, also if that one was dropped.
     if (stripe == stripe_) return absl::OkStatus();
     const bool is_newest = stripe_ == kNoStripe;
@@ -202,11 +256,10 @@ class Merge {
                                    fragment_, stripes_.ReadSequence(stripe)) > record.sequence) {
       return absl::OkStatus();
     }
-    const bool only_the_present_sees_it = stripe == stripes_.present();
     bool is_tombstone = record.kind == RecordKind::kTombstone;
     bool is_filtered = false;
     if (!is_tombstone && options_.filter != nullptr && generation_ != kExpiryGeneration &&
-        only_the_present_sees_it) {
+        is_newest && stripes_.IsOfThePresent(stripe)) {
       VARVE_ASSIGN_OR_RETURN(is_filtered, FilterDrops(record));
     }
     is_tombstone |= is_filtered;
@@ -227,6 +280,7 @@ class Merge {
   static FilteredRecord AsFiltered(const RecordView& record) {
     return {.key = UserKeyOf(record.key),
             .value = record.value,
+            .metadata = record.metadata,
             .version = record.sequence,
             .expiry_ms = record.expiry_ms};
   }
@@ -264,10 +318,19 @@ class Merge {
     }
     if (builder_ == nullptr) VARVE_RETURN_IF_ERROR(OpenOutput());
     ++result_.records_written;
+    CountBytes(record);
     of_clones_ |= generation_is_of_clone_;
     if (options_.separation == nullptr) return builder_->Add(record);
     VARVE_ASSIGN_OR_RETURN(const RecordView separated, options_.separation->Separate(record));
     return builder_->Add(separated);
+  }
+
+  void CountBytes(const RecordView& record) {
+    auto& written = result_.written;
+    if (written.empty() || written.back().first != generation_)
+      written.emplace_back(generation_, 0);
+    written.back().second +=
+        UserKeyOf(record.key).size() + ValueSizeOf(record) + record.metadata.size();
   }
 
   absl::Status OpenOutput() {
@@ -326,6 +389,7 @@ class Merge {
   bool generation_is_of_clone_ = false;
   Stripes stripes_;  // of its generation
   bool is_stale_entry_ = false;
+  bool key_is_purged_ = false;
   bool key_is_written_ = false;
   size_t stripe_ = kNoStripe;  // of the version seen last
   std::string value_;          // of a record that the filter is shown

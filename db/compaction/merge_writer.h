@@ -11,7 +11,10 @@
 //      belong to the oldest stripe: everything that they hid in the inputs is dropped with them.
 //   4. A fork point of a clone acts as a snapshot in the parent generation, and in a
 //      clone's no tombstone goes (db/format/namespace_forks.h).
-//   5. Records of dead generations go; the filter is asked about the rest.
+//   5. Above the horizon of a generation (db/history/horizons.h) each sequence is a stripe of its
+//      own.
+//   6. Records of dead generations go; the filter is asked about the rest.
+//   7. What is purged (db/compaction/purge.h) goes, whoever could see it.
 // Sequences are never changed, and values that lie elsewhere are not read, except for a filter or
 // to be moved. Memory: the range tombstones and a segment builder.
 //
@@ -23,12 +26,14 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "db/format/internal_iterator.h"
 #include "db/format/namespace_forks.h"
 #include "db/format/range_tombstone.h"
+#include "db/history/horizons.h"
 #include "db/segment/segment_builder.h"
 #include "type/tree_key.h"
 #include "util/os/file_system.h"
@@ -37,6 +42,7 @@
 
 namespace varve {
 
+struct PurgedKey;
 struct SegmentCaches;
 class ValueSeparation;
 
@@ -58,8 +64,10 @@ struct MergeOptions {
   // Returns whether a generation is live now or in one of the snapshots; null: all are.
   std::function<bool(NamespaceGeneration)> is_live;
   NamespaceForks forks;  // forks of the live generations
+  KeptVersions kept;     // by horizons
   bool drops_tombstones = false;
   const CompactionFilter* filter = nullptr;
+  const PurgedKey* purged = nullptr;  // null: nothing is
   // Decides where values go; null: records are written as they are.
   ValueSeparation* separation = nullptr;
   const std::atomic<bool>* cancel = nullptr;  // Aborted soon after it is set
@@ -71,6 +79,9 @@ struct MergeResult {
   uint64_t records_read = 0;          // without what was skipped unread
   uint64_t records_written = 0;
   bool filtered = false;  // the filter dropped something
+  uint64_t records_purged = 0;
+  // The keys and values of the records written, in bytes, by generation, ascending.
+  std::vector<std::pair<NamespaceGeneration, uint64_t>> written;
 };
 
 // Merges. After an error no output is left.

@@ -104,7 +104,7 @@ absl::StatusOr<KeyCounts> KeyCounter::CountByScan(const std::shared_ptr<const Su
       std::move(clock));
   KeyCounts counts;
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
-    counts += CountsOf(iterator->key().size(), iterator->value_size(), iterator->expiry_ms());
+    counts += CountsOf(*iterator);
   }
   VARVE_RETURN_IF_ERROR(iterator->status());
   *required = iterator->durable_after();
@@ -148,9 +148,13 @@ absl::StatusOr<KeyCounts> KeyCounter::CountsOfParent(const Point& point,
                                                      const NamespaceFork& fork) {
   if (point.parents.Knows(fork.generation)) return point.parents.Of(fork.generation);
   SequenceNumber required = kNoSequence;
+  IteratorClock clock;
+  clock.instant_ms = fork.expired_by_ms;
+  // The fork is in the log, so nobody has to be told of the instant.
+  clock.record_expiry = [](uint64_t) { return absl::StatusOr<SequenceNumber>(kNoSequence); };
   VARVE_ASSIGN_OR_RETURN(const KeyCounts counts,
                          CountByScan(point.state, fork.fork_point, FirstTreeKey(fork.parent),
-                                     EndTreeKey(fork.parent), IteratorClock(), &required));
+                                     EndTreeKey(fork.parent), std::move(clock), &required));
   NoteParent(fork.generation, counts);
   return counts;
 }

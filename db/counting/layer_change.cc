@@ -57,10 +57,6 @@ absl::StatusOr<KeyCounts> LiveAt(const SuperVersion& state, std::string_view tre
   return is_live ? CountsOf(lookup.record) : KeyCounts{};
 }
 
-KeyCounts CountsAt(const Iterator& entry) {
-  return CountsOf(entry.key().size(), entry.value_size(), entry.expiry_ms());
-}
-
 // Walks the layer and the keys below it side by side, in [lower, upper) of one generation.
 absl::Status ChangeByMergeJoin(const Layer& layer, InternalIterator* records, std::string lower,
                                std::string upper, absl::FunctionRef<bool()> keep_on,
@@ -89,7 +85,7 @@ absl::Status ChangeByMergeJoin(const Layer& layer, InternalIterator* records, st
       if (!layer.tombstones.empty() &&
           layer.tombstones.Covering(TreeKey(generation, below->key()).view(), kMaxSequence) !=
               nullptr) {
-        sum += -CountsAt(*below);
+        sum += -CountsOf(*below);
       }
       below->Next();
       continue;
@@ -100,7 +96,7 @@ absl::Status ChangeByMergeJoin(const Layer& layer, InternalIterator* records, st
       sum += CountsOf(record);
     }
     if (order == 0) {
-      sum += -CountsAt(*below);
+      sum += -CountsOf(*below);
       below->Next();
     }
     key.assign(record.key);

@@ -1,6 +1,7 @@
 #include "db/engine/compactor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -26,6 +27,8 @@ constexpr absl::Duration kLastRetryOfDamage = absl::Seconds(64);
 constexpr absl::Duration kBurst = absl::Seconds(1);  // behind a flush; then it is over
 // Under load something is installed more often.
 constexpr absl::Duration kRestBeforeCounting = absl::Seconds(5);
+// Between two looks at the limits of histories: without writes nothing else raises horizons.
+constexpr std::chrono::seconds kHorizonRest{30};
 constexpr absl::Duration kRestBeforeLoading = absl::Milliseconds(200);  // of indexes
 
 MergeUnderWay DescriptionOf(const CompactionPlan& plan, SteadyTime began) {
@@ -100,7 +103,32 @@ void Compactor::NoteInstalled(bool flushed) noexcept {
 }
 
 absl::Status Compactor::CompactRange(std::string lower, std::string upper) {
-  Request request{std::move(lower), std::move(upper), /*done=*/false, absl::OkStatus()};
+  return Ask([&] { return RunRange(lower, upper); });
+}
+
+absl::StatusOr<uint64_t> Compactor::Purge(const PurgedKey& purged) {
+  uint64_t records = 0;
+  VARVE_RETURN_IF_ERROR(Ask([&]() -> absl::Status {
+    VARVE_ASSIGN_OR_RETURN(records, RunPurge(purged));
+    return absl::OkStatus();
+  }));
+  return records;
+}
+
+absl::StatusOr<bool> Compactor::EmptyValueFiles(const std::vector<uint64_t>& numbers) {
+  bool is_done = false;
+  VARVE_RETURN_IF_ERROR(Ask([&]() -> absl::Status {
+    const std::shared_ptr<const Version> version = parts_.versions->PresentVersion();
+    const CompactionContext context = NewJob();
+    const std::optional<CompactionPlan> plan = PlanEmptying(*version, numbers);
+    is_done = !plan.has_value();
+    return is_done ? absl::OkStatus() : Run(*version, *plan, context).status();
+  }));
+  return !is_done;
+}
+
+absl::Status Compactor::Ask(std::function<absl::Status()> work) {
+  Request request{std::move(work), /*done=*/false, absl::OkStatus()};
   absl::MutexLock lock(&mutex_);
   if (stopping_) return absl::AbortedError("the store is being closed");
   requests_.push_back(&request);
@@ -125,7 +153,12 @@ Compactor::Next Compactor::WaitForWork(const Retry& retry) {
       const absl::Duration rest = indexes_wanted_ ? kRestBeforeLoading : kRestBeforeCounting;
       if (work_.WaitWithTimeout(&mutex_, rest) && !HasWorkLocked())
         return {indexes_wanted_ ? Work::kLoadIndexes : Work::kCountKeys};
-    } else if (work_.WaitWithDeadline(&mutex_, retry.look_again_at)) {
+    } else {
+      const SteadyTime rises_at = version_set_.horizons().any() || version_set_.changes().on()
+                                      ? SteadyNow() + kHorizonRest
+                                      : kEndOfTime;
+      if (!work_.WaitWithDeadline(&mutex_, std::min(rises_at, retry.look_again_at))) continue;
+      if (rises_at < retry.look_again_at) return {Work::kTrimHistory};
       due_ = true;
     }
   }
@@ -150,7 +183,10 @@ void Compactor::Loop() {
       TryWithMemory([this] { CountKeys(); });
     } else if (next.work == Work::kLoadIndexes) {
       TryWithMemory([this] { LoadIndexes(); });
+    } else if (next.work == Work::kTrimHistory) {
+      TrimHistory();
     } else if (next.work == Work::kRequest) {
+      TrimHistory();
       Serve(next.request);
     } else {
       Merge(&retry);
@@ -160,8 +196,14 @@ void Compactor::Loop() {
   }
 }
 
+void Compactor::TrimHistory() {
+  const absl::Status status =
+      GuardMemory("trimming histories", [this] { return version_set_.TrimHistory(); });
+  if (!status.ok()) TryWithMemory([&] { spdlog::warn("history: {}", WordsOf(status)); });
+}
+
 void Compactor::Serve(Request* request) {
-  const absl::Status status = GuardMemory("merging a range", [&] { return RunRange(*request); });
+  const absl::Status status = GuardMemory("merging on request", request->work);
   absl::MutexLock lock(&mutex_);
   VARVE_ASSERT(!request->done);
   request->status = UnsharedCopy(status);
@@ -263,7 +305,7 @@ absl::StatusOr<bool> Compactor::Step(bool may_merge, bool in_burst) {
   const std::shared_ptr<const Version> version = parts_.versions->PresentVersion();
   CompactionContext context = NewJob();
   std::optional<CompactionPlan> plan =
-      PlanDeadSegments(*version, SnapshotsAndForkPoints(context), context.is_live);
+      PlanDeadSegments(*version, SnapshotsAndForkPoints(context), context.kept, context.is_live);
   if (!plan && may_merge && IsUrgent(ValueSpaceOf(*version))) {
     context.is_urgent = [] { return true; };
     plan = PlanCollection(*version);
@@ -276,7 +318,7 @@ absl::StatusOr<bool> Compactor::Step(bool may_merge, bool in_burst) {
   }
   if (!plan && may_merge) plan = PlanCollection(*version);
   if (!plan) return false;
-  VARVE_RETURN_IF_ERROR(Run(*version, *plan, context));
+  VARVE_RETURN_IF_ERROR(Run(*version, *plan, context).status());
   return true;
 }
 
@@ -285,8 +327,8 @@ std::optional<MergeUnderWay> Compactor::under_way() const {
   return under_way_;
 }
 
-absl::Status Compactor::Run(const Version& version, const CompactionPlan& plan,
-                            const CompactionContext& context) {
+absl::StatusOr<uint64_t> Compactor::Run(const Version& version, const CompactionPlan& plan,
+                                        const CompactionContext& context) {
   VARVE_ASSERT(!plan.inputs.empty());
   const SteadyTime begin = SteadyNow();
   if (spdlog::should_log(spdlog::level::debug)) LogPlan(plan);
@@ -314,14 +356,32 @@ absl::Status Compactor::Run(const Version& version, const CompactionPlan& plan,
   ++compactions_[static_cast<size_t>(plan.reason)];
   compacted_bytes_ += result.bytes_written;
   input_bytes_ += result.bytes_read;
-  return absl::OkStatus();
+  return result.records_purged;
 }
 
-absl::Status Compactor::RunRange(const Request& request) {
+absl::Status Compactor::RunRange(std::string_view lower, std::string_view upper) {
   const std::shared_ptr<const Version> version = parts_.versions->PresentVersion();
   const CompactionContext context = NewJob();
-  const std::optional<CompactionPlan> plan = PlanRange(*version, request.lower, request.upper);
-  return plan ? Run(*version, *plan, context) : absl::OkStatus();
+  const std::optional<CompactionPlan> plan = PlanRange(*version, lower, upper);
+  return plan ? Run(*version, *plan, context).status() : absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> Compactor::RunPurge(const PurgedKey& purged) {
+  VARVE_ASSIGN_OR_RETURN(
+      std::vector<CompactionPlan::Input> inputs,
+      SegmentsToPurge(*parts_.versions->PresentVersion(), purged, NewJob().is_live));
+  uint64_t records = 0;
+  // Only this thread merges, so the segments stay; a flush adds newer ones, which hold nothing of
+  // what is purged.
+  for (CompactionPlan::Input& input : inputs) {
+    const std::shared_ptr<const Version> version = parts_.versions->PresentVersion();
+    CompactionContext context = NewJob();
+    context.purged = &purged;
+    VARVE_ASSIGN_OR_RETURN(const uint64_t gone,
+                           Run(*version, PlanRewrite(std::move(input)), context));
+    records += gone;
+  }
+  return records;
 }
 
 }  // namespace varve

@@ -18,10 +18,12 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -29,7 +31,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "db/engine/commit_pipeline.h"
+#include "db/commit/commit_pipeline.h"
+#include "db/compaction/purge.h"
 #include "db/engine/version_set.h"
 #include "util/base/duration_histogram.h"
 #include "util/os/steady_condition.h"
@@ -70,6 +73,17 @@ class Compactor {
   [[nodiscard]] absl::Status CompactRange(std::string lower, std::string upper)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Rewrites the segments that hold something of the key, and waits for it. Returns how many
+  // records have gone. Aborted: the store is being closed.
+  // Requires: segments hold everything up to purged.up_to.
+  [[nodiscard]] absl::StatusOr<uint64_t> Purge(const PurgedKey& purged) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Rewrites one segment that points into one of the value files `numbers` (ascending), moves those
+  // of its values, and waits for it. Returns false if there is none. Aborted as above.
+  [[nodiscard]] absl::StatusOr<bool> EmptyValueFiles(const std::vector<uint64_t>& numbers)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Held by who purges keys: one at a time.
+  absl::Mutex& purging() ABSL_LOCK_RETURNED(purge_mutex_) { return purge_mutex_; }
+
   // Asks for offset tables and fences to be brought into memory once the store is at rest, as far
   // as there is room for them beside those that are there.
   void WantIndexes() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -92,14 +106,13 @@ class Compactor {
   uint64_t input_bytes() const { return input_bytes_.load(); }
 
  private:
-  // A request to merge a range. It lives on the stack of the thread that waits for it.
+  // A request for merges. It lives on the stack of the thread that waits for it.
   struct Request {
-    std::string lower;
-    std::string upper;
+    std::function<absl::Status()> work;
     bool done = false;  // guarded by mutex_, like status
     absl::Status status;
   };
-  enum class Work { kStop, kCountKeys, kLoadIndexes, kRequest, kMerge };
+  enum class Work { kStop, kCountKeys, kLoadIndexes, kTrimHistory, kRequest, kMerge };
   struct Next {
     Work work = Work::kStop;
     Request* request = nullptr;
@@ -118,6 +131,10 @@ class Compactor {
   bool HasWorkLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsInBurst(const Retry& retry) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool is_stopping() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes what histories need not keep any more, as far as it can be removed without a merge.
+  void TrimHistory();
+  // Has the thread do the work, and waits for it.
+  absl::Status Ask(std::function<absl::Status()> work) ABSL_LOCKS_EXCLUDED(mutex_);
   void Serve(Request* request) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes one step and notes whether it failed.
   void Merge(Retry* retry);
@@ -133,9 +150,11 @@ class Compactor {
   // tree has the shape that the picker asks for, given `in_burst`, or the next step is a merge and
   // `may_merge` is false.
   absl::StatusOr<bool> Step(bool may_merge, bool in_burst);
-  absl::Status Run(const Version& version, const CompactionPlan& plan,
-                   const CompactionContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status RunRange(const Request& request);
+  // Returns how many records were purged.
+  absl::StatusOr<uint64_t> Run(const Version& version, const CompactionPlan& plan,
+                               const CompactionContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RunRange(std::string_view lower, std::string_view upper);
+  absl::StatusOr<uint64_t> RunPurge(const PurgedKey& purged);
   CompactionContext NewJob();
 
   const VersionSetParts parts_;
@@ -159,6 +178,7 @@ class Compactor {
   std::deque<Request*> requests_ ABSL_GUARDED_BY(mutex_);
   std::optional<MergeUnderWay> under_way_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
+  absl::Mutex purge_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
 };
 
 }  // namespace varve

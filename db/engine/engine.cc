@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "db/engine/purger.h"
+#include "db/format/batch_codec.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 #include "type/tree_key.h"
@@ -20,6 +22,16 @@ EngineOptions WithDefaults(EngineOptions options) {
   return options;
 }
 
+// Returns the change of a batch that clones a namespace as of an older version, and does nothing
+// else.
+std::optional<NamespaceChange> CloneOfPastIn(WriteBatch* batch) {
+  BatchReader reader(std::string_view(batch->encoding().record).substr(kBatchHeaderSize));
+  RecordView operation;
+  if (batch->size() != 1 || !reader.Next(&operation)) return std::nullopt;
+  std::optional<NamespaceChange> change = DecodeNamespaceChange(operation);
+  return change && change->past ? std::move(change) : std::nullopt;
+}
+
 }  // namespace
 
 Engine::Engine(std::string directory, const EngineOptions& options)
@@ -34,8 +46,9 @@ Engine::Engine(std::string directory, const EngineOptions& options)
           &versions_, [this] { return log_->durable_sequence(); }, options_.max_full_write_buffers),
       watermark_(&versions_, &log_, &clock_),
       sweeper_(&versions_, &log_, &clock_),
-      applier_(&versions_, &sweeper_, &watermark_, &counter_),
       version_set_(Parts()),
+      applier_(&versions_, &sweeper_, &watermark_, &counter_, &version_set_.horizons(),
+               &version_set_.changes().feeds()),
       pipeline_({.versions = &versions_,
                  .log = &log_,
                  .applier = &applier_,
@@ -49,6 +62,7 @@ Engine::Engine(std::string directory, const EngineOptions& options)
                  .data_bound = &data_bound_,
                  .times = &version_set_.times(),
                  .clock = &clock_,
+                 .changes = &version_set_.changes(),
                  .most_log_growth = MostLogGrowth(options_)}),
       quotas_({.versions = &versions_,
                .log = &log_,
@@ -67,9 +81,11 @@ Engine::Engine(std::string directory, const EngineOptions& options)
                .counter = &counter_,
                .caches = &caches_,
                .note_log_failure = [this] { pipeline_.NoteLogFailure(); }}),
-      flusher_(Parts(), &version_set_, &pipeline_),
+      flusher_(Parts(), &version_set_, &pipeline_, &sweeper_),
       compactor_(Parts(), options_.compaction_picker, &version_set_, &pipeline_),
-      async_writes_(&log_) {}
+      async_writes_(&log_) {
+  sweeper_.KeepEntriesFor(&version_set_.horizons());
+}
 
 VersionSetParts Engine::Parts() {
   return {.file_system = file_system_,
@@ -90,34 +106,6 @@ Engine::~Engine() {
   } catch (const std::exception&) {
     // Without memory the next open finds an end that is not clean, and replays the log.
   }
-}
-
-// --- History -------------------------------------------------------------------------------------
-
-absl::Status Engine::CheckTimes() const {
-  if (version_set_.times().started()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      "this store has the format of an earlier version, which has no place for times: finalize its "
-      "upgrade (server_main --finalize-upgrade)");
-}
-
-absl::StatusOr<SequenceNumber> Engine::VersionAt(uint64_t instant_ms) const {
-  VARVE_RETURN_IF_ERROR(CheckTimes());
-  const std::optional<SequenceNumber> version =
-      version_set_.times().VersionAt(instant_ms, versions_.visible());
-  if (version) return *version;
-  return absl::NotFoundError("the store does not know which version was the newest one then");
-}
-
-absl::StatusOr<uint64_t> Engine::InstantOf(SequenceNumber version) const {
-  VARVE_RETURN_IF_ERROR(CheckTimes());
-  if (version > versions_.visible()) {
-    return absl::OutOfRangeError(fmt::format("version {} was not written yet, the newest one is {}",
-                                             version, versions_.visible()));
-  }
-  if (const std::optional<uint64_t> instant = version_set_.times().InstantOf(version))
-    return *instant;
-  return absl::NotFoundError("the store does not know when that version was written");
 }
 
 // --- Writes --------------------------------------------------------------------------------------
@@ -149,10 +137,22 @@ absl::StatusOr<CommitResult> Engine::SubmitClone(const WriteOptions& options, Wr
   for (;;) {
     {
       absl::MutexLock lock(&sweeper_.sweeping());
+      std::shared_ptr<const Snapshot> held;
+      WriteBatch completed;
+      WriteBatch* submitted = batch;
+      if (std::optional<NamespaceChange> change = CloneOfPastIn(batch)) {
+        VARVE_ASSIGN_OR_RETURN(held, history().CompleteClone(&*change));
+        completed.encoding().conditions = batch->encoding().conditions;
+        completed.encoding().condition_keys = batch->encoding().condition_keys;
+        completed.encoding().range_conditions = batch->encoding().range_conditions;
+        completed.ChangeNamespace(*change);
+        submitted = &completed;
+      }
       bool must_check = false;
       absl::StatusOr<CommitResult> result =
-          pipeline_.TrySubmit(at_once, batch, /*checked=*/nullptr, &must_check);
+          pipeline_.TrySubmit(at_once, submitted, /*checked=*/nullptr, &must_check);
       VARVE_ASSERT(!must_check);  // a clone adds no data of its own
+      if (result.ok()) batch->Clear();
       if (result.ok()) {
         data_bound_.Forget();
         counter_.CountLastClone();
@@ -170,6 +170,7 @@ absl::StatusOr<CommitResult> Engine::Write(const WriteOptions& options, WriteBat
   VARVE_RETURN_IF_ERROR(result.durable_after == kNoSequence
                             ? log_->Push()
                             : log_->WaitUntilDurable(result.durable_after));
+  NoteDeliverable();
   return result;
 }
 
@@ -183,12 +184,22 @@ absl::StatusOr<CommitResult> Engine::Update(const WriteOptions& options,
   return updates_.Run(keys, decide, [&](WriteBatch* batch) { return Submit(options, batch); });
 }
 
+ChangeFeed Engine::changes() {
+  return {&versions_, &version_set_, &log_, &clock_, [this](WriteBatch* batch) -> absl::Status {
+            VARVE_ASSIGN_OR_RETURN(
+                const CommitResult committed,
+                SubmitUnguarded({.sync = Durability::kAlways, .override_sync = true}, batch));
+            return log_->WaitUntilDurable(committed.durable_after);
+          }};
+}
+
 void Engine::OnLogProgress() {
   if (!log_->status().ok()) pipeline_.NoteLogFailure();
   if (applier_.TakeCleared(log_->durable_sequence())) compactor_.Wake();
   // Without memory it is done at the next progress.
   TryWithMemory([this] { pipeline_.BoundLog(version_set_.log_bytes_at_flush()); });
   async_writes_.Complete();
+  NoteDeliverable();
 }
 
 // --- Upkeep --------------------------------------------------------------------------------------
@@ -206,11 +217,24 @@ absl::Status Engine::Compact(std::string_view lower, std::string_view upper, Nam
   return absl::IsAborted(status) ? absl::UnavailableError("the store is closed") : status;
 }
 
+absl::StatusOr<PurgeResult> Engine::Purge(NamespaceId space, std::string_view key,
+                                          const std::function<void()>& deleted) {
+  if (pipeline_.IsClosed()) return absl::UnavailableError("the store is closed");
+  Purger purger(
+      Parts(), &version_set_, &pipeline_, &compactor_,
+      [this](const WriteOptions& options, WriteBatch* batch) { return Write(options, batch); });
+  absl::StatusOr<PurgeResult> result = purger.Purge(space, key, deleted);
+  // Nothing but closing cancels a merge.
+  if (absl::IsAborted(result.status())) return absl::UnavailableError("the store is closed");
+  return result;
+}
+
 absl::Status Engine::Close() {
   if (!pipeline_.Close()) return absl::OkStatus();
   compactor_.Stop();
   flusher_.Stop();
   sweeper_.Stop();
+  version_set_.changes().thread().Stop();
   if (!log_.started()) return absl::OkStatus();  // Open failed
   const absl::StatusOr<LogEnd> end = log_->Close();
   async_writes_.Complete();

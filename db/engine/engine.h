@@ -5,20 +5,24 @@
 //
 //   SuperVersions    what readers see, flush queue, commit lock   db/version/super_versions.h
 //   Reader           lookups, scans, counts                       reader.h
-//   CommitPipeline   how a batch gets into the store              commit_pipeline.h
-//   Quotas           how many keys and bytes a namespace may hold quotas.h
+//   CommitPipeline   how a batch gets into the store              db/commit/commit_pipeline.h
+//   Quotas           how many keys and bytes a namespace may hold db/commit/quotas.h
 //   VersionSet       the manifest, and installing a new tree      version_set.h
 //   Flusher          the thread that writes buffers to segments   flusher.h
 //   Compactor        the thread that merges segments              compactor.h
+//   Purger           how a key is removed from all files          purger.h
+//   Ingester         commits bulk ingests                         ingester.h
 //   ExpirySweeper    the thread that removes what has expired     db/expiry/expiry_sweeper.h
 //   ClockWatermark   the clock that readers have seen             db/expiry/clock_watermark.h
 //   TimeMap          when versions were committed                 db/history/time_map.h
 //   KeyCounter       the number of keys                           db/counting/key_counter.h
-//   DataBound        how many bytes all namespaces hold at most   data_bound.h
+//   DataBound        how many bytes all namespaces hold at most   db/commit/data_bound.h
 //
 // Thread-safety: all public functions may be called on any thread.
 //
 // The locks, in the order in which one thread may acquire them:
+//   0. Compactor::purging()         a purge; held across I/O and a whole commit
+//      ChangeRecorder::feeds_mutex()  a change of a feed; held across I/O and a whole commit
 //   1. OptimisticUpdate::stripes_   updates that lost too often; held across a whole commit
 //   2. Quotas::quota_mutex_         writes into namespaces with a quota; held across I/O
 //      DataBound::count_mutex_      a count of the bytes of all namespaces; held across I/O
@@ -27,6 +31,10 @@
 //   4. KeyCounter::count_mutex_     a count of keys; held across I/O
 //   5. VersionSet::install_mutex_   an install of a new tree; held across I/O. The threads that
 //                                   install hold none of the locks above.
+//      ChangeRecorder::work_mutex_  the writing of changes to files; held across I/O, by an install
+//                                   or by a reader that catches up
+//      ChangeThread::listeners_mutex_  held, without any of the above, while listeners are told
+//                                   of changes
 //   6. the log's listeners' lock    (db/log/log.h) held while the engine is told of the log's
 //                                   progress
 //   7. SuperVersions::mutex()       the commit lock: the short critical section of a write, and
@@ -34,7 +42,8 @@
 //   8. Compactor::mutex_            the work that waits for the compactor
 //   9. the log's other locks        (db/log/log.h)
 //  10. locks of leaves, under which no other is acquired: Published::mutex_, SnapshotList::mutex_,
-//      AsyncWrites::mutex_, the write buffers', caches', value files' and the file thread's
+//      AsyncWrites::mutex_, ChangeRecorder::head_mutex_, the write buffers', caches', value files'
+//      and the file thread's
 // Readers acquire only locks of leaves, and only a cold read acquires those of the caches.
 // ABSL_ACQUIRED_BEFORE repeats the order where one class can name both locks.
 #pragma once
@@ -47,18 +56,22 @@
 #include <utility>
 #include <vector>
 
+#include "db/commit/batch_applier.h"
+#include "db/commit/commit_pipeline.h"
+#include "db/commit/data_bound.h"
+#include "db/commit/quotas.h"
 #include "db/compaction/value_collection.h"
 #include "db/counting/buffer_estimates.h"
 #include "db/counting/key_counter.h"
 #include "db/counting/key_map.h"
 #include "db/engine/async_writes.h"
-#include "db/engine/batch_applier.h"
-#include "db/engine/commit_pipeline.h"
+#include "db/engine/change_feed.h"
 #include "db/engine/compactor.h"
-#include "db/engine/data_bound.h"
 #include "db/engine/flusher.h"
+#include "db/engine/history_reader.h"
+#include "db/engine/ingester.h"
+#include "db/engine/key_history_reader.h"
 #include "db/engine/optimistic_update.h"
-#include "db/engine/quotas.h"
 #include "db/engine/reader.h"
 #include "db/engine/version_set.h"
 #include "db/expiry/clock_watermark.h"
@@ -97,13 +110,15 @@ class Engine {
                                       absl::Span<const std::string_view> keys,
                                       absl::FunctionRef<absl::Status(WriteBatch*)> decide);
   absl::Status Compact(std::string_view lower, std::string_view upper, NamespaceId space);
+  absl::StatusOr<PurgeResult> Purge(NamespaceId space, std::string_view key,
+                                    const std::function<void()>& deleted);
   uint64_t ChangeCount() const {
     return versions_.visible() - watermark_.marks() - sweeper_.operations();
   }
   std::vector<std::pair<std::string, uint64_t>> Statistics() const;
   // Takes no lock that is held across I/O.
   StoreObservation Observe() const;
-  uint64_t EstimateBytes(NamespaceId space, std::string_view lower, std::string_view upper) const;
+  RangeSize EstimateSize(NamespaceId space, std::string_view lower, std::string_view upper) const;
   // They take no lock that is held across I/O, and read nothing.
   TreeSurvey SurveyTree(size_t most_segments) const;
   KeyMap MapKeys(size_t most_groups);
@@ -112,15 +127,23 @@ class Engine {
 
   // The parts that answer the other functions of Store.
   Reader& reader() { return reader_; }
-  const Reader& reader() const { return reader_; }
   CommitPipeline& pipeline() { return pipeline_; }
-  const CommitPipeline& pipeline() const { return pipeline_; }
   Log& log() const { return *log_.get(); }
   const StoreClock& clock() const { return clock_; }
-  absl::StatusOr<SequenceNumber> VersionAt(uint64_t instant_ms) const;
-  absl::StatusOr<uint64_t> InstantOf(SequenceNumber version) const;
+  ChangeFeed changes();
+  // Has listeners of the change feed told if there is more to deliver.
+  void NoteDeliverable() {
+    ChangeThread& thread = version_set_.changes().thread();
+    if (thread.is_listened()) thread.WakeFor(DeliverableVersion(versions_, log_));
+  }
+  HistoryReader history() { return {&versions_, &version_set_, &log_, &clock_}; }
+  KeyHistoryReader key_history() { return {&versions_, &version_set_, &log_, &clock_}; }
+  Ingester ingester() {
+    return Ingester({Parts(), &version_set_, &pipeline_, &data_bound_, &watches()});
+  }
   ExpirySweeper& sweeper() { return sweeper_; }
   DataBound& data_bound() { return data_bound_; }
+  RangeWatches& watches() { return flusher_.watches(); }
 
  private:
   using Figures = std::vector<std::pair<std::string, uint64_t>>;
@@ -132,8 +155,6 @@ class Engine {
   Engine(std::string directory, const EngineOptions& options);
   VersionSetParts Parts();
 
-  // Returns why the store keeps no times.
-  absl::Status CheckTimes() const;
   absl::Status Recover(const ReplayListener& on_replay);
   absl::Status ReplayLog(const ReplayListener& on_replay, LogRecovery* recovery);
   // Applies one batch of the log.
@@ -165,8 +186,8 @@ class Engine {
   KeyCounter counter_;
   ClockWatermark watermark_;
   ExpirySweeper sweeper_;
-  BatchApplier applier_;
   VersionSet version_set_;
+  BatchApplier applier_;
   CommitPipeline pipeline_;
   Quotas quotas_;
   DataBound data_bound_;

@@ -14,6 +14,7 @@
 #include "util/base/hash.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
+#include "varve/history_status.h"
 
 namespace varve {
 namespace {
@@ -60,6 +61,9 @@ absl::Status Engine::Recover(const ReplayListener& on_replay) {
   VARVE_RETURN_IF_ERROR(file_system_->CreateDirectory(directory_));
   VARVE_ASSIGN_OR_RETURN(directory_lock_, file_system_->Lock(directory_ + "/LOCK"));
   VARVE_RETURN_IF_ERROR(version_set_.LoadOrCreate());
+  if ((options_.history.on() || options_.changes.on()) &&
+      !version_set_.CurrentManifest().has_history)
+    return NoPlaceForHistory();
   VARVE_RETURN_IF_ERROR(version_set_.RemoveOrphans());
   VARVE_RETURN_IF_ERROR(version_set_.OpenSegments());
   const std::shared_ptr<const Version> version = versions_.PresentVersion();
@@ -82,7 +86,7 @@ absl::Status Engine::ReplayLog(const ReplayListener& on_replay, LogRecovery* rec
       [this](std::string_view operations, SequenceNumber first, uint32_t count) {
         return ApplyRecovered(operations, first, count);
       },
-      on_replay);
+      on_replay, [this](const TimeMark& mark) { version_set_.times().Add(mark); });
   if (absl::IsDataLoss(recovered.status())) {
     return absl::DataLossError(
         fmt::format("{}; restore a copy of the store, or let `client_main repair {}` keep the "
@@ -97,6 +101,7 @@ absl::Status Engine::ReplayLog(const ReplayListener& on_replay, LogRecovery* rec
                  recovery->torn_bytes, recovery->last_sequence);
   }
   version_set_.SkipFileNumbers(recovery->last_file_number);
+  version_set_.NoteReplayed();
   absl::MutexLock lock(&versions_.mutex());
   versions_.ShowLocked();
   recovered_.sequence = versions_.LastSequenceLocked();
@@ -105,6 +110,8 @@ absl::Status Engine::ReplayLog(const ReplayListener& on_replay, LogRecovery* rec
 
 absl::Status Engine::ApplyRecovered(std::string_view operations, SequenceNumber first,
                                     uint32_t count) {
+  ChangeRecorder& changes = version_set_.changes();
+  changes.WaitForRoom();
   absl::MutexLock lock(&versions_.mutex());
   std::vector<Commit::Operation> recovered;
   std::optional<NamespaceTable> namespaces;  // a copy, only once the batch changes them
@@ -133,6 +140,10 @@ absl::Status Engine::ApplyRecovered(std::string_view operations, SequenceNumber 
   }
   std::unique_ptr<BatchApplier::Change> change =
       applier_.PrepareLocked(recovered, /*counts_clones=*/false);
+  if (changes.on()) {
+    changes.Reserve(operations.size());
+    changes.Add({first, count, versions_.ActiveBufferIsEmptyLocked(), operations});
+  }
   versions_.AdvanceLocked(first + count - 1);
   applier_.ApplyLocked(recovered, /*readers_wait=*/false, std::move(change));
   if (versions_.PresentLocked()->active->full()) versions_.RotateLocked(/*log_bytes=*/0);
@@ -151,7 +162,6 @@ absl::Status Engine::StartLog(const LogRecovery& recovery) {
     VARVE_RETURN_IF_ERROR(file != nullptr ? file->LeaveLog(0) : file_system_->Remove(path));
   }
   const Manifest manifest = version_set_.CurrentManifest();
-  for (const TimeMark& mark : recovery.marks) version_set_.times().Add(mark);
   if (manifest.has_history) version_set_.times().Start();
   const LogOptions log_options{
       .directory = directory_,
@@ -187,6 +197,7 @@ void Engine::StartThreads() {
   if (versions_.full_buffers() != 0) pipeline_.UpdatePressure();
   flusher_.Start();
   compactor_.Start();
+  if (version_set_.changes().on()) version_set_.changes().StartThread();
   sweeper_.Start(
       [this](WriteBatch* batch) { return Submit({.waits_for_exclusive_write = false}, batch); });
 }

@@ -125,15 +125,17 @@ std::vector<NamespaceEstimate> Engine::EstimateNamespaces(const SuperVersion& st
   return estimates;
 }
 
-uint64_t Engine::EstimateBytes(NamespaceId space, std::string_view lower,
+RangeSize Engine::EstimateSize(NamespaceId space, std::string_view lower,
                                std::string_view upper) const {
   const SuperVersions::Pin state = versions_.Acquire();
   const std::optional<NamespaceGeneration> generation = state->namespaces.Generation(space);
-  if (!generation.has_value()) return 0;
+  if (!generation.has_value()) return {};
   const TreeKey begin(*generation, lower);
   const std::string end =
       upper.empty() ? EndTreeKey(*generation) : std::string(TreeKey(*generation, upper).view());
-  return static_cast<uint64_t>(EstimateRange(*state->version, begin.view(), end).bytes);
+  const RangeEstimate estimate = EstimateRange(*state->version, begin.view(), end);
+  return {.keys = static_cast<uint64_t>(estimate.entries),
+          .bytes = static_cast<uint64_t>(estimate.bytes)};
 }
 
 void Engine::AddWorkFigures(Figures* figures) const {
@@ -169,6 +171,15 @@ void Engine::AddWorkFigures(Figures* figures) const {
                      {"offset_table_cache_bytes", caches_.tables.usage()},
                      {"pressure_percent", static_cast<uint64_t>(pipeline_.pressure() * 100)}};
   figures->insert(figures->end(), more.begin(), more.end());
+  const ChangeFigures changes = version_set_.changes().Figures();
+  const Figures retained{{"change_first", changes.first},
+                         {"change_files", changes.files},
+                         {"change_bytes", changes.file_bytes},
+                         {"change_memory_bytes", changes.memory_bytes},
+                         {"changes_given_up", changes.given_up},
+                         {"feeds", version_set_.changes().feeds().All()->size()},
+                         {"lost_feeds", changes.lost_feeds}};
+  figures->insert(figures->end(), retained.begin(), retained.end());
   figures->insert(figures->end(), by_reason.begin(), by_reason.end());
 }
 

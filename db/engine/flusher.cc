@@ -69,10 +69,12 @@ absl::Status Flusher::FlushOldest() {
 absl::Status Flusher::Flush(const FullBuffer& full) {
   VARVE_ASSERT(full.buffer->last_sequence() >= full.buffer->first_sequence());
   const SteadyTime begin = SteadyNow();
+  watches_.LookThrough(*full.buffer);
   const CompactionContext context = version_set_.NewJob(/*cancel=*/nullptr, /*is_urgent=*/nullptr);
   const std::vector<SequenceNumber> held = SnapshotsAndForkPoints(context);
   const std::unique_ptr<InternalIterator> records = full.buffer->NewSortedIterator(
-      /*newest_only=*/held.empty() || held.front() >= full.buffer->last_sequence());
+      /*newest_only=*/(held.empty() || held.front() >= full.buffer->last_sequence()) &&
+      context.kept.oldest() >= full.buffer->last_sequence());
   const bool first = parts_.versions->PresentVersion()->segment_count() == 0;
   const std::unique_ptr<ValueSeparation> separation = NewValueSeparation(full);
   VARVE_ASSIGN_OR_RETURN(const CompactionResult result,
@@ -84,7 +86,10 @@ absl::Status Flusher::Flush(const FullBuffer& full) {
   const std::optional<GenerationKeyCounts> change =
       result.filtered ? std::nullopt : parts_.counter->ChangeOfBuffer(*full.buffer);
   VARVE_RETURN_IF_ERROR(version_set_.LogAndApply(
-      {.segments = result.segments, .flushed = &full, .sees_less = result.filtered},
+      {.segments = result.segments,
+       .flushed = &full,
+       .sees_less = result.filtered,
+       .written = result.written},
       [&](const Version& present) { return ApplyFlush(present, result.segments); },
       [&](const Version& next, SegmentKeyCounts* segment_counts) {
         if (change && !result.segments.empty())

@@ -15,8 +15,9 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "db/commit/commit_pipeline.h"
+#include "db/commit/range_watches.h"
 #include "db/compaction/value_separation.h"
-#include "db/engine/commit_pipeline.h"
 #include "db/engine/version_set.h"
 #include "db/version/super_versions.h"
 #include "util/base/duration_histogram.h"
@@ -26,12 +27,18 @@ namespace varve {
 class Flusher {
  public:
   // `parts` are those of the version set.
-  Flusher(VersionSetParts parts, VersionSet* version_set, CommitPipeline* pipeline)
-      : parts_(std::move(parts)), version_set_(*version_set), pipeline_(*pipeline) {}
+  Flusher(VersionSetParts parts, VersionSet* version_set, CommitPipeline* pipeline,
+          ExpirySweeper* sweeper)
+      : parts_(std::move(parts)),
+        version_set_(*version_set),
+        pipeline_(*pipeline),
+        watches_({parts_.versions, pipeline, sweeper, parts_.clock}) {}
 
   void Start();
   // Finishes the flush that is under way and returns once the thread has ended.
   void Stop();
+  // Returns the watches, which look through each buffer before it is flushed.
+  RangeWatches& watches() { return watches_; }
 
   uint64_t flushes() const { return flushes_.load(); }
   DurationCounts times() const { return times_.Read(); }
@@ -47,6 +54,7 @@ class Flusher {
   const VersionSetParts parts_;
   VersionSet& version_set_;
   CommitPipeline& pipeline_;
+  RangeWatches watches_;
   DurationHistogram times_;
   std::atomic<uint64_t> flushes_{0};
   std::atomic<uint64_t> flushed_bytes_{0};

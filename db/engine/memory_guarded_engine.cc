@@ -28,8 +28,11 @@ absl::StatusOr<ReadResult> MemoryGuardedEngine::Get(const ReadOptions& options,
 
 absl::StatusOr<ExplainedRead> MemoryGuardedEngine::ExplainGet(const ReadOptions& options,
                                                               std::string_view key) {
-  return GuardMemory("explaining a read",
-                     [&] { return engine_->reader().ExplainGet(options, key); });
+  return GuardMemory("explaining a read", [&]() -> absl::StatusOr<ExplainedRead> {
+    VARVE_ASSIGN_OR_RETURN(ExplainedRead read, engine_->reader().ExplainGet(options, key));
+    VARVE_RETURN_IF_ERROR(engine_->key_history().Judge(options, key, &read));
+    return read;
+  });
 }
 
 absl::Status MemoryGuardedEngine::MultiGet(const ReadOptions& options,
@@ -113,11 +116,18 @@ StoreObservation MemoryGuardedEngine::Observe() const {
   return seen;
 }
 
-uint64_t MemoryGuardedEngine::EstimateBytes(NamespaceId space, std::string_view lower,
+RangeSize MemoryGuardedEngine::EstimateSize(NamespaceId space, std::string_view lower,
                                             std::string_view upper) const {
-  uint64_t bytes = 0;
-  TryWithMemory([&] { bytes = engine_->EstimateBytes(space, lower, upper); });
-  return bytes;
+  RangeSize size;
+  TryWithMemory([&] { size = engine_->EstimateSize(space, lower, upper); });
+  return size;
+}
+
+absl::StatusOr<std::unique_ptr<RangeWatch>> GuardedHistory::WatchRange(NamespaceId space,
+                                                                       std::string_view lower,
+                                                                       std::string_view upper) {
+  return GuardMemory("watching a range",
+                     [&] { return engine_->watches().Begin(space, lower, upper); });
 }
 
 TreeSurvey GuardedSurveys::SurveyTree(size_t most_segments) const {
@@ -158,6 +168,75 @@ absl::Status StorageEngine::DeleteRange(std::string_view begin, std::string_view
     batch.DeleteRange(begin, end);
     return Write({}, &batch).status();
   });
+}
+
+absl::StatusOr<std::shared_ptr<const Snapshot>> GuardedHistory::SnapshotAt(
+    NamespaceId space, SequenceNumber version, std::optional<uint64_t> instant_ms) const {
+  return GuardMemory("taking a snapshot of an old version",
+                     [&] { return engine_->history().SnapshotAt(space, version, instant_ms); });
+}
+
+absl::StatusOr<std::unique_ptr<ChangeIterator>> GuardedHistory::NewChangeIterator(
+    SequenceNumber since, const ChangeFilter& filter) const {
+  return GuardMemory("making an iterator of changes",
+                     [&] { return engine_->changes().NewChangeIterator(since, filter); });
+}
+
+absl::Status GuardedHistory::CreateFeed(const FeedPlace& place) {
+  return GuardMemory("creating a feed", [&] { return engine_->changes().CreateFeed(place); });
+}
+
+absl::Status GuardedHistory::AckFeed(std::string_view name, SequenceNumber version) {
+  return GuardMemory("moving a feed", [&] { return engine_->changes().AckFeed(name, version); });
+}
+
+absl::Status GuardedHistory::DropFeed(std::string_view name) {
+  return GuardMemory("dropping a feed", [&] { return engine_->changes().DropFeed(name); });
+}
+
+std::vector<FeedPlace> GuardedHistory::Feeds() const {
+  std::vector<FeedPlace> feeds;
+  TryWithMemory([&] { feeds = engine_->changes().Feeds(); });
+  return feeds;
+}
+
+absl::StatusOr<KeyHistory> GuardedHistory::HistoryOf(NamespaceId space, std::string_view key,
+                                                     size_t most, const Snapshot* snapshot) const {
+  return GuardMemory("reading the history of a key", [&]() -> absl::StatusOr<KeyHistory> {
+    VARVE_RETURN_IF_ERROR(engine_->history().CheckTimes());
+    return engine_->key_history().HistoryOf(space, key, most, snapshot);
+  });
+}
+
+absl::StatusOr<RemovedKeys> GuardedHistory::FindRemoved(const RemovedKeysRequest& request) const {
+  return GuardMemory("looking for removed keys", [&]() -> absl::StatusOr<RemovedKeys> {
+    VARVE_RETURN_IF_ERROR(engine_->history().CheckTimes());
+    return engine_->key_history().FindRemoved(request);
+  });
+}
+
+absl::StatusOr<std::unique_ptr<DifferenceIterator>> GuardedHistory::NewDifferenceIterator(
+    const ComparedState& a, const ComparedState& b, std::string_view lower,
+    std::string_view upper) const {
+  return GuardMemory("comparing two states", [&] {
+    return engine_->history().Compare(&engine_->reader(), a, b, lower, upper);
+  });
+}
+
+absl::StatusOr<std::vector<DroppedNamespace>> GuardedHistory::DroppedNamespaces() const {
+  return GuardMemory("listing dropped namespaces",
+                     [&]() -> absl::StatusOr<std::vector<DroppedNamespace>> {
+                       return engine_->history().DroppedNamespaces();
+                     });
+}
+
+absl::StatusOr<std::unique_ptr<Ingest>> GuardedIngests::BeginIngest(const IngestOptions& options) {
+  return GuardMemory("beginning an ingest", [&] { return engine_->ingester().Begin(options); });
+}
+
+absl::StatusOr<PurgeResult> GuardedHistory::Purge(NamespaceId space, std::string_view key,
+                                                  const std::function<void()>& deleted) {
+  return GuardMemory("purging a key", [&] { return engine_->Purge(space, key, deleted); });
 }
 
 }  // namespace varve

@@ -6,12 +6,14 @@
 // Thread-safety: all functions may be called on any thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "db/engine/engine.h"
+#include "varve/ingest.h"
 #include "varve/storage_engine.h"
 #include "varve/store_survey.h"
 
@@ -31,29 +33,76 @@ class GuardedSurveys : public SurveyedStore {
   Engine* const engine_;
 };
 
-// The history of a guarded engine, which takes no memory.
+// The history, the changes and the watches of a guarded engine.
 class GuardedHistory : public StorageEngine {
  public:
   // Requires: the engine outlives all calls.
   explicit GuardedHistory(Engine* engine) : engine_(engine) {}
 
   absl::StatusOr<SequenceNumber> VersionAt(uint64_t instant_ms) const override {
-    return engine_->VersionAt(instant_ms);
+    return engine_->history().VersionAt(instant_ms);
   }
   absl::StatusOr<uint64_t> InstantOf(SequenceNumber version) const override {
-    return engine_->InstantOf(version);
+    return engine_->history().InstantOf(version);
   }
+  absl::StatusOr<SequenceNumber> FirstVersion(NamespaceId space) const override {
+    return engine_->history().FirstVersion(space);
+  }
+  absl::StatusOr<std::shared_ptr<const Snapshot>> SnapshotAt(
+      NamespaceId space, SequenceNumber version, std::optional<uint64_t> instant_ms) const override;
+  absl::StatusOr<KeyHistory> HistoryOf(NamespaceId space, std::string_view key, size_t most,
+                                       const Snapshot* snapshot) const override;
+  absl::StatusOr<RemovedKeys> FindRemoved(const RemovedKeysRequest& request) const override;
+
+  absl::StatusOr<ChangePositions> GetChangePositions() const override {
+    return engine_->changes().GetChangePositions();
+  }
+  absl::StatusOr<std::unique_ptr<ChangeIterator>> NewChangeIterator(
+      SequenceNumber since, const ChangeFilter& filter) const override;
+  uint64_t AddChangeListener(std::function<void()> listener) override {
+    return engine_->changes().AddListener(std::move(listener));
+  }
+  void RemoveChangeListener(uint64_t token) override { engine_->changes().RemoveListener(token); }
+  absl::Status CreateFeed(const FeedPlace& place) override;
+  absl::Status AckFeed(std::string_view name, SequenceNumber version) override;
+  absl::Status DropFeed(std::string_view name) override;
+  std::vector<FeedPlace> Feeds() const override;
+  absl::StatusOr<std::vector<DroppedNamespace>> DroppedNamespaces() const override;
+  absl::StatusOr<std::unique_ptr<DifferenceIterator>> NewDifferenceIterator(
+      const ComparedState& a, const ComparedState& b, std::string_view lower,
+      std::string_view upper) const override;
+  absl::StatusOr<PurgeResult> Purge(NamespaceId space, std::string_view key,
+                                    const std::function<void()>& deleted) override;
+  absl::StatusOr<std::unique_ptr<RangeWatch>> WatchRange(NamespaceId space, std::string_view lower,
+                                                         std::string_view upper) override;
 
  private:
   Engine* const engine_;
 };
 
-class MemoryGuardedEngine final : public GuardedHistory, public GuardedSurveys {
+// The bulk ingests of a guarded engine.
+class GuardedIngests : public IngestingStore {
+ public:
+  // Requires: the engine outlives all calls.
+  explicit GuardedIngests(Engine* engine) : engine_(engine) {}
+
+  absl::StatusOr<std::unique_ptr<Ingest>> BeginIngest(const IngestOptions& options) override;
+
+ private:
+  Engine* const engine_;
+};
+
+class MemoryGuardedEngine final : public GuardedHistory,
+                                  public GuardedSurveys,
+                                  public GuardedIngests {
  public:
   explicit MemoryGuardedEngine(std::unique_ptr<Engine> engine)
-      : GuardedHistory(engine.get()), GuardedSurveys(engine.get()), engine_(std::move(engine)) {}
+      : GuardedHistory(engine.get()),
+        GuardedSurveys(engine.get()),
+        GuardedIngests(engine.get()),
+        engine_(std::move(engine)) {}
 
-  StoreCapabilities capabilities() const override { return {}; }
+  StoreCapabilities capabilities() const override { return {.history = true}; }
 
   absl::StatusOr<ReadResult> Get(const ReadOptions& options, std::string_view key,
                                  std::string* value) override;
@@ -94,8 +143,8 @@ class MemoryGuardedEngine final : public GuardedHistory, public GuardedSurveys {
   SequenceNumber durable_sequence() const override { return engine_->log().durable_sequence(); }
   absl::Status log_status() const override { return engine_->log().status(); }
   void SetSync(Durability sync) override { engine_->pipeline().SetSync(sync); }
-  absl::Status Push() override { return engine_->log().Push(); }
-  absl::Status PushUnsynced() override { return engine_->log().PushUnsynced(); }
+  absl::Status Push() override { return Noted(engine_->log().Push()); }
+  absl::Status PushUnsynced() override { return Noted(engine_->log().PushUnsynced()); }
   absl::Status WaitUntilDurable(SequenceNumber sequence) override {
     return engine_->log().WaitUntilDurable(sequence);
   }
@@ -112,7 +161,7 @@ class MemoryGuardedEngine final : public GuardedHistory, public GuardedSurveys {
   uint64_t ChangeCount() const override { return engine_->ChangeCount(); }
   std::vector<std::pair<std::string, uint64_t>> Statistics() const override;
   StoreObservation Observe() const override;
-  uint64_t EstimateBytes(NamespaceId space, std::string_view lower,
+  RangeSize EstimateSize(NamespaceId space, std::string_view lower,
                          std::string_view upper) const override;
   void SetDataLimit(uint64_t bytes) override { engine_->data_bound().SetLimit(bytes); }
   DataCheck CheckData(uint64_t more) const override { return engine_->data_bound().Check(more); }
@@ -126,6 +175,12 @@ class MemoryGuardedEngine final : public GuardedHistory, public GuardedSurveys {
   absl::Status Close() override;
 
  private:
+  // Has listeners of the change feed told of what was written without a sync.
+  absl::Status Noted(absl::Status pushed) {
+    engine_->NoteDeliverable();
+    return pushed;
+  }
+
   const std::unique_ptr<Engine> engine_;
 };
 

@@ -58,6 +58,7 @@ class Reader::MultiRead {
             return false;
           reader_.BuildResult(state_, point_.sequence, *instant_ms, lookups_[next], &result.result,
                               options_.without_value ? nullptr : &result.value, unwritten);
+          if (options_.with_metadata) AddMetadata(lookups_[next], &result.result);
           *durable_after = std::max(*durable_after, result.result.durable_after);
           bytes += result.result.value_size;
         }

@@ -77,6 +77,11 @@ void Reader::BuildResult(const SuperVersion& state, SequenceNumber at, uint64_t 
   if (value != nullptr) value->assign(lookup.record.value);
 }
 
+void Reader::AddMetadata(const Lookup& lookup, ReadResult* result) {
+  if (result->found && !lookup.record.metadata.empty())
+    result->metadata = std::make_shared<const std::string>(lookup.record.metadata);
+}
+
 absl::StatusOr<ReadResult> Reader::Get(const ReadOptions& options, std::string_view key,
                                        std::string* value) {
   gets_.Add(1);
@@ -103,6 +108,8 @@ absl::StatusOr<ReadResult> Reader::Get(const ReadOptions& options, std::string_v
     if (done) {
       BuildResult(*point.state, point.sequence, instant_ms, lookup, &result,
                   options.without_value ? nullptr : value, &unwritten);
+      if (options.with_metadata) [[unlikely]]
+        AddMetadata(lookup, &result);
     }
   }
   if (result.expired)
@@ -154,6 +161,7 @@ std::unique_ptr<Iterator> Reader::NewIterator(const ReadOptions& options, std::s
   return NewSuperVersionIterator(
       point->state->shared_from_this(),
       {.at = point->sequence,
+       .newer_than = options.newer_than,
        .lower = std::string(TreeKey(point->generation, lower).view()),
        .upper = upper.empty() ? EndTreeKey(point->generation)
                               : std::string(TreeKey(point->generation, upper).view()),

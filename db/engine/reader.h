@@ -95,6 +95,7 @@ class Reader {
   void BuildResult(const SuperVersion& state, SequenceNumber at, uint64_t instant_ms,
                    const Lookup& lookup, ReadResult* result, std::string* value,
                    bool* unwritten) const;
+  static void AddMetadata(const Lookup& lookup, ReadResult* result);
   absl::StatusOr<KeyCounts> CountRange(const ReadOptions& options, std::string_view lower,
                                        std::string_view upper, SequenceNumber* at,
                                        SequenceNumber* durable_after);

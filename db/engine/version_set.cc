@@ -8,6 +8,7 @@
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
 #include "db/history/time_file.h"
+#include "db/version/range_estimate.h"
 #include "db/version/version_edit.h"
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
@@ -32,6 +33,10 @@ std::unordered_set<uint64_t> SegmentNumbers(const Manifest& manifest) {
 constexpr uint64_t kExactMillis = 3'600'000;
 constexpr size_t kFewestMarksThinned = 1024;
 
+absl::Status AnotherHasWritten() {
+  return absl::AbortedError("another operation has taken the sequence of the ingest");
+}
+
 // Raises `number` to `least`.
 template <typename Number>
 void RaiseTo(std::atomic<Number>* number, Number least) {
@@ -40,6 +45,16 @@ void RaiseTo(std::atomic<Number>* number, Number least) {
 }
 
 }  // namespace
+
+VersionSet::VersionSet(VersionSetParts parts)
+    : parts_(std::move(parts)),
+      changes_({.file_system = parts_.file_system,
+                .directory = parts_.directory,
+                .remover = parts_.remover,
+                .times = &times_,
+                .limits = parts_.options->changes,
+                .new_file_number = [this] { return NewFileNumber(); },
+                .now_ms = [this] { return parts_.clock->NowMillis(); }}) {}
 
 Manifest VersionSet::CurrentManifest() const {
   absl::MutexLock lock(&install_mutex_);
@@ -76,10 +91,13 @@ void VersionSet::CopyNumbersTo(Manifest* manifest) const {
 
 CompactionContext VersionSet::NewJob(const std::atomic<bool>* cancel,
                                      std::function<bool()> is_urgent) {
+  // Before the snapshots: a reader of an old version looks at the horizon last.
+  const std::vector<Horizon> horizons = horizons_.All();
   const SnapshotList::Held held = parts_.versions->HeldSnapshots();
   NamespaceForks forks;
-  std::function<bool(NamespaceGeneration)> is_live =
-      parts_.versions->LiveGenerations(held, (*parts_.log)->durable_sequence(), &forks);
+  KeptVersions kept;
+  std::function<bool(NamespaceGeneration)> is_live = parts_.versions->LiveGenerations(
+      held, (*parts_.log)->durable_sequence(), horizons, &forks, &kept);
   return {.file_system = parts_.file_system,
           .directory = parts_.directory,
           .options = parts_.options,
@@ -88,6 +106,7 @@ CompactionContext VersionSet::NewJob(const std::atomic<bool>* cancel,
           .snapshots = held.sequences,
           .is_live = std::move(is_live),
           .forks = std::move(forks),
+          .kept = std::move(kept),
           .cancel = cancel,
           .is_urgent = std::move(is_urgent)};
 }
@@ -102,8 +121,70 @@ absl::Status VersionSet::LogAndApply(
   } catch (...) {
     installed = StatusOfException("installing segments");
   }
-  if (!installed.ok()) DropUninstalled(change.segments);
+  // An ingest takes care of its own files.
+  if (!installed.ok() && change.ingested == nullptr) DropUninstalled(change.segments);
   return installed;
+}
+
+absl::Status VersionSet::TrimHistory() {
+  {
+    absl::MutexLock lock(&install_mutex_);
+    Manifest next = manifest_;
+    const std::vector<Horizon> before = horizons_.All();
+    RaiseHorizonsOf(before, {}, *parts_.versions->PresentVersion(), &next);
+    if (next.horizons == before && !changes_.HasToTrim()) return absl::OkStatus();
+  }
+  return InstallAgain();
+}
+
+absl::Status VersionSet::InstallAgain() {
+  return LogAndApply(
+      {}, [](const Version& present) { return present.levels(); },
+      [](const Version&, SegmentKeyCounts*) {});
+}
+
+absl::Status VersionSet::BeginChanges() {
+  {
+    absl::MutexLock work(&changes_.work_mutex());
+    absl::MutexLock lock(&parts_.versions->mutex());
+    changes_.StartHeld({}, parts_.versions->PresentLocked()->namespaces,
+                       parts_.versions->LastSequenceLocked());
+  }
+  changes_.StartThread();
+  return InstallAgain();
+}
+
+absl::Status VersionSet::EndChanges() {
+  {
+    absl::MutexLock work(&changes_.work_mutex());
+    absl::MutexLock lock(&parts_.versions->mutex());
+    changes_.StopHeld();
+  }
+  return InstallAgain();
+}
+
+bool VersionSet::KeepChanges(const TreeChange& change, bool is_recovery, Manifest* next) {
+  if (!next->has_history) return false;
+  const IngestedRun* const ingested = change.ingested;
+  next->feeds = *changes_.feeds().All();
+  const SequenceNumber kept =
+      next->changes.files.empty() ? next->changes.first : next->changes.files.back().last;
+  const bool is_behind = is_recovery || change.flushed != nullptr || kept < next->flushed_sequence;
+  const bool is_due =
+      (is_behind && changes_.on()) || changes_.on() != next->changes.on || changes_.HasToTrim();
+  if (!is_due) return false;
+  if (ingested != nullptr) {
+    const ChangeQueue::Batch ahead{
+        .first = ingested->first,
+        .count = static_cast<uint32_t>(ingested->last + 1 - ingested->first),
+        .operations = ingested->operations};
+    changes_.Persist(ingested->first - 1, &ahead, &next->changes);
+  } else {
+    changes_.Persist(next->flushed_sequence, /*ahead=*/nullptr, &next->changes);
+  }
+  next->feeds = *changes_.feeds().All();
+  CopyNumbersTo(next);
+  return true;
 }
 
 Manifest VersionSet::NextManifest(const TreeChange& change, const Version& version,
@@ -127,25 +208,83 @@ Manifest VersionSet::NextManifest(const TreeChange& change, const Version& versi
       return end.last_sequence <= flushed && !parts_.caches->values.HoldsOfLog(end.file_number);
     });
   }
+  if (change.ingested != nullptr) next.flushed_sequence = change.ingested->last;
   CopyNumbersTo(&next);
   VARVE_ASSERT(next.clock_mark <= parts_.clock->mark());
   next.clock_mark = parts_.clock->mark();
   return next;
 }
 
+void VersionSet::RaiseHorizonsOf(const std::vector<Horizon>& before, const TreeChange& change,
+                                 const Version& version, Manifest* next) const {
+  if (!next->has_history || (before.empty() && next->retired.empty())) return;
+  std::vector<RetiredGeneration> retired;
+  NamespaceTable namespaces;
+  {
+    absl::MutexLock lock(&parts_.versions->mutex());
+    retired = parts_.versions->RetiredGenerationsLocked();
+    namespaces = parts_.versions->PresentLocked()->namespaces;
+  }
+  const NamespaceTable flushed(*next);
+  HorizonRise rise;
+  rise.flushed = next->flushed_sequence;
+  // That a history ends counts once it is in segments: a crash could take it back until then.
+  rise.limits = [&](NamespaceId space) {
+    const std::optional<HistoryLimits> now = horizons_.LimitsOf(namespaces, space);
+    const std::optional<HistoryLimits> then = horizons_.LimitsOf(flushed, space);
+    return (now && now->on()) || !then ? now : then;
+  };
+  const uint64_t now_ms = parts_.clock->NowMillis();
+  rise.version_before = [&](uint64_t ago_ms) {
+    return times_.VersionAt(now_ms - std::min(now_ms, ago_ms), next->flushed_sequence);
+  };
+  for (const auto& [generation, bytes] : change.written) {
+    for (const ManifestNamespace& entry : flushed.entries()) {
+      if (entry.generation == generation) rise.written.emplace_back(entry.id, bytes);
+    }
+  }
+  // What a namespace left behind counts like what was written to it; its bytes in buffers have been
+  // flushed by now.
+  for (const RetiredGeneration& each : retired) {
+    const bool is_news =
+        each.retired_at > manifest_.flushed_sequence && each.retired_at <= rise.flushed;
+    if (is_news && each.generation != kNoGeneration && !flushed.Holds(each.generation)) {
+      const RangeEstimate left =
+          EstimateRange(version, TreeKey(each.generation, "").view(), EndTreeKey(each.generation));
+      rise.written.emplace_back(each.space, static_cast<uint64_t>(left.bytes));
+    }
+  }
+  next->horizons = RaiseHorizons(before, retired, rise);
+  std::erase_if(retired, [&](const RetiredGeneration& each) {
+    return each.retired_at > next->flushed_sequence || !IsKept(each, next->horizons);
+  });
+  std::vector<NamespaceGeneration> generations;
+  for (const RetiredGeneration& each : retired) generations.push_back(each.generation);
+  if (change.flushed != nullptr)
+    next->forks = change.flushed->namespaces.ForksOf(std::move(generations)).all();
+  next->retired = std::move(retired);
+}
+
 absl::Status VersionSet::Install(const TreeChange& change, std::vector<Level> levels,
                                  KeyCounter::Follower follow) {
+  if (change.ingested != nullptr && manifest_.flushed_sequence + 1 != change.ingested->first)
+    return AnotherHasWritten();
   const std::shared_ptr<const Version> before = parts_.versions->PresentVersion();
   const auto version = std::make_shared<const Version>(std::move(levels), before.get());
   Manifest next = NextManifest(change, *version, follow);
   if (change.flushed != nullptr && next.has_history)
     VARVE_RETURN_IF_ERROR(KeepTimes(next.flushed_sequence, &next));
+  const std::vector<Horizon> horizons = horizons_.All();
+  RaiseHorizonsOf(horizons, change, *version, &next);
+  const bool keeps_changes = KeepChanges(change, /*is_recovery=*/false, &next);
   const std::unordered_set<uint64_t> live = SegmentNumbers(next);
   VARVE_ASSERT(change.segments.empty() || live.contains(change.segments.front()->info().number));
   VARVE_RETURN_IF_ERROR(WriteManifest(parts_.file_system, parts_.directory, next));
+  horizons_.Install(horizons, next.horizons);
+  if (keeps_changes) changes_.NoteInstalled();
   // Should this fail, the manifest on disk is as good as the one before it, with which the next try
   // begins: what it retired is still there.
-  Publish(version, next, change, follow);
+  VARVE_RETURN_IF_ERROR(Publish(version, next, change, follow));
   const uint64_t old_times = manifest_.times.number;
   manifest_ = std::move(next);
   if (old_times != 0 && old_times != manifest_.times.number)
@@ -157,8 +296,11 @@ absl::Status VersionSet::Install(const TreeChange& change, std::vector<Level> le
 absl::Status VersionSet::KeepTimes(SequenceNumber flushed, Manifest* next) {
   const std::vector<TimeMark> marks = times_.MarksBetween(manifest_.flushed_sequence, flushed);
   const uint64_t now = parts_.clock->NowMillis();
-  if (const auto old = times_.VersionAt(now - std::min(now, kExactMillis), flushed))
-    times_.ThinUpTo(*old);
+  if (const auto old = times_.VersionAt(now - std::min(now, kExactMillis), flushed)) {
+    SequenceNumber kept = kMaxSequence;  // from here on versions can be read at their times
+    for (const Horizon& horizon : horizons_.All()) kept = std::min(kept, horizon.first);
+    times_.ThinUpTo(std::min(*old, kept));
+  }
   const bool is_new = next->times.number == 0 || time_file_failed_ ||
                       marks_in_time_file_ > 2 * times_.size() + kFewestMarksThinned;
   const std::vector<TimeMark> written = is_new ? times_.MarksBetween(kNoSequence, flushed) : marks;
@@ -175,8 +317,9 @@ absl::Status VersionSet::KeepTimes(SequenceNumber flushed, Manifest* next) {
   return absl::OkStatus();
 }
 
-void VersionSet::Publish(const std::shared_ptr<const Version>& version, const Manifest& manifest,
-                         const TreeChange& change, KeyCounter::Follower follow) {
+absl::Status VersionSet::Publish(const std::shared_ptr<const Version>& version,
+                                 const Manifest& manifest, const TreeChange& change,
+                                 KeyCounter::Follower follow) {
   SuperVersions& versions = *parts_.versions;
   const FullBuffer* const flushed = change.flushed;
   const SnapshotList::Held held = versions.HeldSnapshots();
@@ -186,11 +329,17 @@ void VersionSet::Publish(const std::shared_ptr<const Version>& version, const Ma
   absl::MutexLock lock(&versions.mutex());
   const std::shared_ptr<SuperVersion> next = versions.CopyLocked();
   next->version = version;
+  if (change.ingested != nullptr) {
+    if (!IngestStep::MayTake(versions, change.ingested->first)) return AnotherHasWritten();
+    IngestStep::Prepare(versions, change.ingested->last, next.get());
+    next->namespaces_changed = change.ingested->last;  // quotas count anew
+  }
   VARVE_ASSERT(manifest.flushed_sequence >= manifest_.flushed_sequence);
   std::vector<RangeTombstone> tombstones;  // still in buffers
   if (flushed != nullptr) {
     if (!next->namespaces.forks().empty())
-      next->namespaces.ForgetForks(versions.GenerationsRetiredAfterLocked(forgotten));
+      next->namespaces.ForgetForks(
+          versions.GenerationsRetiredAfterLocked(forgotten, manifest.horizons));
     const size_t taken = std::erase(next->full, flushed->buffer);
     VARVE_ASSERT(taken == 1);
     if (!flushed->buffer->range_tombstones().empty()) {
@@ -204,13 +353,23 @@ void VersionSet::Publish(const std::shared_ptr<const Version>& version, const Ma
   KeyCounter::Follow counts =
       parts_.counter->FollowLocked(*version, next->namespaces.forks(), follow);
 
+  // A namespace may have asked for a history while the manifest was written that ends its last one.
+  horizons_.NoteNamespaces(next->namespaces, versions.LastSequenceLocked());
+  if (change.ingested != nullptr) VARVE_RETURN_IF_ERROR(change.ingested->append());
+
   // From here on nothing may fail.
   parts_.counter->ApplyLocked(std::move(counts), change.sees_less,
                               flushed != nullptr ? &manifest.flushed_sequence : nullptr);
   if (flushed != nullptr)
-    versions.PopFlushedLocked(manifest.flushed_sequence, std::move(tombstones), forgotten);
-  versions.PublishLocked(next);
+    versions.PopFlushedLocked(manifest.flushed_sequence, std::move(tombstones), forgotten,
+                              manifest.horizons);
+  if (change.ingested != nullptr) {
+    IngestStep::Publish(&versions, change.ingested->last, next);
+  } else {
+    versions.PublishLocked(next);
+  }
   if (installed_ != nullptr) installed_(flushed != nullptr);
+  return absl::OkStatus();
 }
 
 void VersionSet::RemoveUnused(const Version& before, const Version& version,

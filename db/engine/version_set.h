@@ -19,16 +19,20 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "db/changes/change_recorder.h"
 #include "db/compaction/compaction.h"
 #include "db/counting/key_counter.h"
 #include "db/expiry/store_clock.h"
+#include "db/history/horizons.h"
 #include "db/history/time_map.h"
 #include "db/log/log.h"
 #include "db/log/log_recovery.h"
@@ -55,7 +59,18 @@ struct VersionSetParts {
   FileRemover* remover = nullptr;
 };
 
-// The outcome of a flush or a merge, which LogAndApply() installs.
+// An ingested run is what an ingest adds to the history: the operations `first` to `last`, which
+// its segments hold.
+struct IngestedRun {
+  SequenceNumber first = kNoSequence;
+  SequenceNumber last = kNoSequence;
+  std::string_view operations;  // encoded for the log
+  // Appends the operations to the log. It is called with the commit lock held, when the manifest is
+  // on disk; an error leaves the tree as it was.
+  std::function<absl::Status()> append;
+};
+
+// The outcome of a flush, a merge or an ingest, which LogAndApply() installs.
 struct TreeChange {
   std::vector<std::shared_ptr<Segment>> segments;  // the new ones
   // The buffer whose records the segments hold; null after a merge.
@@ -63,11 +78,14 @@ struct TreeChange {
   // The merge removed records that newer layers may have replaced, so what was counted of those
   // layers holds no longer.
   bool sees_less = false;
+  // The bytes of keys and values that a flush wrote, by generation.
+  std::vector<std::pair<NamespaceGeneration, uint64_t>> written;
+  const IngestedRun* ingested = nullptr;  // null: it was no ingest
 };
 
 class VersionSet {
  public:
-  explicit VersionSet(VersionSetParts parts) : parts_(std::move(parts)) {}
+  explicit VersionSet(VersionSetParts parts);
 
   // --- Opening ---
   // Reads the manifest, or writes the first one of a new store.
@@ -90,6 +108,16 @@ class VersionSet {
   // Returns the map of what the time file and the log hold; the commit pipeline adds to it.
   TimeMap& times() { return times_; }
   const TimeMap& times() const { return times_; }
+  // Returns from which versions on the store keeps every version.
+  Horizons& horizons() { return horizons_; }
+  const Horizons& horizons() const { return horizons_; }
+  // Returns the recorder of retained changes, and the feeds.
+  ChangeRecorder& changes() { return changes_; }
+  const ChangeRecorder& changes() const { return changes_; }
+  // The log has been replayed: nothing more comes from it.
+  void NoteReplayed() ABSL_LOCKS_EXCLUDED(install_mutex_);
+  // Requires: OpenSegments() returned OK.
+  uint64_t history_id() const { return history_id_.load(std::memory_order_relaxed); }
   // Returns a copy.
   Manifest CurrentManifest() const ABSL_LOCKS_EXCLUDED(install_mutex_);
 
@@ -109,9 +137,21 @@ class VersionSet {
   // Makes the levels that `apply` returns for the present tree the live tree. `follow` brings the
   // segment counts of the present tree to the new one. After an error nothing has changed, and the
   // new segments are removed unless a manifest that a restart could find names them. Never throws.
+  // The files of an ingest stay in any case, and the manifest on disk may name them after an error.
+  // Returns Aborted for an ingest when an operation has taken its sequence meanwhile.
   [[nodiscard]] absl::Status LogAndApply(
       const TreeChange& change, absl::FunctionRef<std::vector<Level>(const Version& present)> apply,
       KeyCounter::Follower follow) ABSL_LOCKS_EXCLUDED(install_mutex_);
+  // Raises the horizons, and the first version of retained changes, to what limits and time say, as
+  // each install does; for a store to which nothing is written.
+  [[nodiscard]] absl::Status TrimHistory() ABSL_LOCKS_EXCLUDED(install_mutex_);
+  // Installs the present tree once more, for what else the manifest says: what is retained behind
+  // an ingest, or nothing of an install that failed.
+  [[nodiscard]] absl::Status InstallAgain() ABSL_LOCKS_EXCLUDED(install_mutex_);
+  // Retains changes from now on, for a feed, or not any more. On disk on return.
+  // Requires: ChangeRecorder::feeds_mutex() is held.
+  [[nodiscard]] absl::Status BeginChanges() ABSL_LOCKS_EXCLUDED(install_mutex_);
+  [[nodiscard]] absl::Status EndChanges() ABSL_LOCKS_EXCLUDED(install_mutex_);
   // Returns how many bytes the log had taken in at the last flush.
   uint64_t log_bytes_at_flush() const { return log_bytes_at_flush_.load(); }
   // Writes the manifest of a clean end.
@@ -127,15 +167,24 @@ class VersionSet {
   // a new file where most marks of the old one were thinned out.
   absl::Status KeepTimes(SequenceNumber flushed, Manifest* next)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
+  // Puts retained changes on disk and names them in `next` if something is to do. Returns whether
+  // it did.
+  bool KeepChanges(const TreeChange& change, bool is_recovery, Manifest* next)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
   absl::Status LoadTimes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
   // Returns the manifest of the new tree.
   Manifest NextManifest(const TreeChange& change, const Version& version,
                         KeyCounter::Follower follow) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
   void CopyNumbersTo(Manifest* manifest) const;
-  // Replaces the super version by that of the new tree.
-  void Publish(const std::shared_ptr<const Version>& version, const Manifest& manifest,
-               const TreeChange& change, KeyCounter::Follower follow)
+  // Raises the horizons of `next`, which `before` are the horizons of, to what limits and time say,
+  // and has `next` remember the generations that they keep. `version` is the tree of `next`.
+  void RaiseHorizonsOf(const std::vector<Horizon>& before, const TreeChange& change,
+                       const Version& version, Manifest* next) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
+  // Replaces the super version by that of the new tree. Fails for ingests alone.
+  absl::Status Publish(const std::shared_ptr<const Version>& version, const Manifest& manifest,
+                       const TreeChange& change, KeyCounter::Follower follow)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
   // Has the files removed that the tree `before` held and `version` does not; `live` are the
   // numbers of the segments of `version`. `flushed` says that segments hold more of the log now.
@@ -157,7 +206,10 @@ class VersionSet {
   std::atomic<uint64_t> next_file_number_{1};
   std::atomic<NamespaceGeneration> next_generation_{1};
   std::atomic<uint64_t> log_bytes_at_flush_{0};
+  std::atomic<uint64_t> history_id_{0};
   TimeMap times_;
+  Horizons horizons_;
+  ChangeRecorder changes_;
   mutable absl::Mutex install_mutex_;
   size_t marks_in_time_file_ ABSL_GUARDED_BY(install_mutex_) = 0;  // thinned-out ones among them
   // A write or a sync of the time file failed: what was written behind its end is never trusted.

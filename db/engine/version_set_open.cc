@@ -125,6 +125,8 @@ absl::Status VersionSet::RemoveOrphans() {
   {
     absl::MutexLock lock(&install_mutex_);
     live.insert(TimeFilePath(parts_.directory, manifest_.times.number));
+    for (const ChangeFilePlace& file : manifest_.changes.files)
+      live.insert(ChangeFilePath(parts_.directory, file.number));
     for (const auto& level : manifest_.levels) {
       for (const auto& run : level) {
         for (const SegmentInfo& segment : run) {
@@ -137,10 +139,14 @@ absl::Status VersionSet::RemoveOrphans() {
   }
   VARVE_ASSIGN_OR_RETURN(std::vector<std::string> names,
                          parts_.file_system->List(parts_.directory));
+  // Replaying the log may make files of changes.
+  for (const std::string& name : names) {
+    if (const std::optional<uint64_t> number = ParseLogFileName(name)) SkipFileNumbers(*number);
+  }
   std::erase_if(names, [&](const std::string& name) {
-    const bool is_orphan =
-        (name.ends_with(".seg") || name.ends_with(".val") || ParseTimeFileName(name)) &&
-        !live.contains(parts_.directory + "/" + name);
+    const bool is_orphan = (name.ends_with(".seg") || name.ends_with(".val") ||
+                            ParseTimeFileName(name) || ParseChangeFileName(name)) &&
+                           !live.contains(parts_.directory + "/" + name);
     return name != "MANIFEST.tmp" && name != "REPAIR.begun" && !ParseLogTemporaryName(name) &&
            !IsSpareName(name) && !is_orphan;
   });
@@ -183,18 +189,38 @@ absl::Status VersionSet::OpenSegments() {
   absl::MutexLock install_lock(&install_mutex_);
   VARVE_ASSIGN_OR_RETURN(std::vector<Level> levels, OpenLevels());
   const auto version = std::make_shared<const Version>(std::move(levels));
+  const NamespaceTable namespaces(manifest_);
+  history_id_.store(manifest_.history_id);
+  changes_.feeds().Load(manifest_.feeds);
+  const bool is_wanted =
+      parts_.options->changes.on() || manifest_.changes.on || !manifest_.feeds.empty();
+  if (manifest_.has_history && is_wanted)
+    changes_.Start(manifest_.changes, namespaces, manifest_.flushed_sequence);
   absl::MutexLock lock(&parts_.versions->mutex());
-  parts_.versions->StartLocked(version, NamespaceTable(manifest_), manifest_.flushed_sequence);
+  parts_.versions->StartLocked(version, namespaces, manifest_.flushed_sequence, manifest_.retired);
+  if (manifest_.has_history)
+    horizons_.Start(manifest_.horizons, parts_.options->history, namespaces,
+                    manifest_.flushed_sequence);
   parts_.counter->StartLocked(*version, manifest_);
   return absl::OkStatus();
+}
+
+void VersionSet::NoteReplayed() {
+  changes_.CatchUp();
+  if (changes_.on() && !parts_.options->changes.on() && changes_.feeds().All()->empty())
+    changes_.Stop();
 }
 
 absl::Status VersionSet::NoteRecovery(const LogRecovery& recovery) {
   absl::MutexLock lock(&install_mutex_);
   manifest_.log_ends = WithKeptFiles(manifest_.log_ends, recovery.files, parts_.caches->values);
   manifest_.clean_end = false;
+  manifest_.horizons = horizons_.All();
+  const bool keeps_changes = KeepChanges({}, /*is_recovery=*/true, &manifest_);
   manifest_.next_file_number = next_file_number_.load();
-  return WriteManifest(parts_.file_system, parts_.directory, manifest_);
+  VARVE_RETURN_IF_ERROR(WriteManifest(parts_.file_system, parts_.directory, manifest_));
+  if (keeps_changes) changes_.NoteInstalled();
+  return absl::OkStatus();
 }
 
 absl::Status VersionSet::WriteCleanEnd() {
@@ -202,13 +228,21 @@ absl::Status VersionSet::WriteCleanEnd() {
   manifest_.log_ends =
       WithKeptFiles(manifest_.log_ends, (*parts_.log)->Files(), parts_.caches->values);
   manifest_.clean_end = true;
+  manifest_.horizons = horizons_.All();
+  // All that the log has is on disk, so files may hold it, too.
+  if (manifest_.has_history) {
+    manifest_.feeds = *changes_.feeds().All();
+    changes_.Persist(kMaxSequence, /*ahead=*/nullptr, &manifest_.changes);
+  }
   CopyNumbersTo(&manifest_);
   manifest_.clock_mark = parts_.clock->mark();
   {
     absl::MutexLock commit_lock(&parts_.versions->mutex());
     parts_.counter->WriteToLocked(&manifest_);
   }
-  return WriteManifest(parts_.file_system, parts_.directory, manifest_);
+  VARVE_RETURN_IF_ERROR(WriteManifest(parts_.file_system, parts_.directory, manifest_));
+  changes_.NoteInstalled();
+  return absl::OkStatus();
 }
 
 }  // namespace varve

@@ -28,6 +28,18 @@ constexpr int kTriesAlone = 100;  // for a key that others keep writing
 constexpr absl::Duration kLongestSleep = absl::Seconds(1);
 constexpr absl::Duration kPauseAfterTrouble = absl::Seconds(1);
 
+// Leaves a mark for entries that are removed because they are due by `now_ms`. A clone of the past
+// may see their records. It leaves out those that had expired when it was made, so its clock must
+// not show less than `now_ms` then, even if the machine's clock is set back during a restart: with
+// their entries gone, nobody would ever remove the records.
+absl::Status MarkDue(const StoreClock& clock, uint64_t now_ms,
+                     const ExpirySweeper::Submit& submit) {
+  if (clock.mark() >= now_ms) return absl::OkStatus();
+  WriteBatch mark;
+  mark.MarkClock(now_ms);
+  return submit(&mark).status();
+}
+
 }  // namespace
 
 ExpirySweeper::ExpirySweeper(SuperVersions* versions, LogView* log, StoreClock* clock)
@@ -237,13 +249,70 @@ absl::Status ExpirySweeper::SweepEntries(Pass* pass) {
   return RemoveExpired(keys, pass->now_ms);
 }
 
+// A sweep that is under way has taken the instants before which nothing is due, so this waits for
+// its end.
+absl::StatusOr<bool> ExpirySweeper::AnyExpired(const KeySpan& span, uint64_t after_ms,
+                                               uint64_t by_ms) const {
+  absl::MutexLock sweep_lock(&sweep_mutex_);
+  std::array<uint64_t, kExpiryWidths> due_from;
+  {
+    absl::MutexLock lock(&versions_->mutex());
+    due_from = due_from_;
+  }
+  std::shared_ptr<const SuperVersion> state;
+  SequenceNumber at;
+  {
+    VARVE_ASSIGN_OR_RETURN(const ReadPoint point,
+                           BeginRead(*versions_, *log_, {.space = kExpirySpace}));
+    state = point.state->shared_from_this();
+    at = point.sequence;
+  }
+  for (int width = 0; width < kExpiryWidths; ++width) {
+    // What expires by then is due within the width of its entry.
+    const uint64_t last_due_ms = by_ms + (uint64_t{1} << width) - 1;
+    const uint64_t from_ms = due_from[static_cast<size_t>(width)];
+    if (from_ms > last_due_ms) continue;
+    const std::unique_ptr<Iterator> entries = NewSuperVersionIterator(
+        state,
+        {.at = at,
+         .lower = std::string(TreeKey(kExpiryGeneration, ExpiryIndexBound(width, from_ms)).view()),
+         .upper = std::string(
+             TreeKey(kExpiryGeneration, ExpiryIndexBound(width, last_due_ms + 1)).view())});
+    for (entries->SeekToFirst(); entries->Valid(); entries->Next()) {
+      const std::optional<ExpiryIndexEntry> entry = DecodeExpiryIndexKey(entries->key());
+      if (!entry) continue;
+      VARVE_ASSIGN_OR_RETURN(const bool expired,
+                             HasExpired(*state, at, *entry, span, after_ms, by_ms));
+      if (expired) return true;
+    }
+    VARVE_RETURN_IF_ERROR(entries->status());
+  }
+  return false;
+}
+
+absl::StatusOr<bool> ExpirySweeper::HasExpired(const SuperVersion& state, SequenceNumber at,
+                                               const ExpiryIndexEntry& entry, const KeySpan& span,
+                                               uint64_t after_ms, uint64_t by_ms) const {
+  const std::string_view key = UserKeyOf(entry.tree_key);
+  if (key < span.lower || (!span.upper.empty() && key >= span.upper)) return false;
+  for (const ManifestNamespace& space :
+       state.namespaces.NamespacesSeeing(GenerationOf(entry.tree_key))) {
+    if (space.id != span.space) continue;
+    Lookup lookup(space.generation, key);
+    VARVE_ASSIGN_OR_RETURN(const bool is_live, FindLive(state, at, &lookup));
+    const uint64_t expiry_ms = is_live ? lookup.record.expiry_ms : 0;
+    if (expiry_ms > after_ms && expiry_ms <= by_ms) return true;
+  }
+  return false;
+}
+
 absl::StatusOr<bool> ExpirySweeper::AddEntryTo(Removal* removal, const ReadPoint& point,
                                                const std::string& index_key,
                                                uint64_t now_ms) const {
   const SuperVersion& state = *point.state;
   const ExpiryIndexEntry entry = *DecodeExpiryIndexKey(index_key);
   const std::string_view user_key = UserKeyOf(entry.tree_key);
-  bool is_needed = false;
+  bool is_needed = entry.due_ms > now_ms && horizons_ != nullptr && horizons_->any();
   for (const ManifestNamespace& space :
        state.namespaces.NamespacesSeeing(GenerationOf(entry.tree_key))) {
     Lookup lookup(space.generation, user_key);
@@ -254,7 +323,7 @@ absl::StatusOr<bool> ExpirySweeper::AddEntryTo(Removal* removal, const ReadPoint
     if (!is_live.value_or(false) || lookup.record.expiry_ms == 0) continue;
     if (lookup.record.expiry_ms <= now_ms) {
       if (removal->batch.bytes() >= kMostBytesPerBatch) return false;
-      removal->batch.Delete(user_key, space.id);
+      removal->batch.Delete(user_key, space.id, WriteCause::kExpired);
       removal->batch.RequireUnchanged(user_key, point.sequence, space.id);
       removal->expired.emplace_back(space.id, user_key);
     } else if (entry.due_ms > now_ms) {
@@ -288,10 +357,11 @@ absl::Status ExpirySweeper::TellOfRemoved(Removal* removal, const CommitResult& 
   removal->expired.erase(std::unique(removal->expired.begin(), removal->expired.end()),
                          removal->expired.end());
   expired_keys_ += removal->expired.size();
-  VARVE_RETURN_IF_ERROR(log_->get()->Push());
-  if (listener_ == nullptr) return absl::OkStatus();
+  // Readers see that the keys are gone even if the log fails now, so caches must be told.
+  const absl::Status pushed = log_->get()->Push();
+  if (listener_ == nullptr) return pushed;
   for (const auto& [space, key] : removal->expired) listener_(space, key, committed.durable_after);
-  return absl::OkStatus();
+  return pushed;
 }
 
 absl::Status ExpirySweeper::RemoveExpired(absl::Span<const std::string> index_keys,
@@ -304,6 +374,8 @@ absl::Status ExpirySweeper::RemoveExpired(absl::Span<const std::string> index_ke
     VARVE_RETURN_IF_ERROR(FillRemoval(index_keys, now_ms, &removal));
     if (removal.batch.empty()) return absl::OkStatus();
     const size_t operations = removal.batch.size();
+    if (horizons_ != nullptr && horizons_->any())
+      VARVE_RETURN_IF_ERROR(MarkDue(*clock_, now_ms, submit_));
     // The writer that holds the exclusive write may be counting, and then it waits for this sweep.
     const absl::StatusOr<CommitResult> committed = submit_(&removal.batch);
     if (committed.ok()) {

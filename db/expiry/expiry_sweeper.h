@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@
 #include "absl/types/span.h"
 #include "db/expiry/store_clock.h"
 #include "db/format/expiry_index.h"
+#include "db/history/horizons.h"
 #include "db/version/read_point.h"
 #include "util/os/steady_condition.h"
 #include "varve/store.h"
@@ -55,6 +57,10 @@ class ExpirySweeper {
 
   ExpirySweeper(SuperVersions* versions, LogView* log, StoreClock* clock);
 
+  // While one of `horizons` stands, an entry stays until it is due: a clone of the past may see an
+  // older record that has the same entry.
+  // Requires: no thread uses the sweeper yet; `horizons` outlive it.
+  void KeepEntriesFor(const Horizons* horizons) { horizons_ = horizons; }
   // Notes whether segments hold a part of the index (`indexed`); then entries may be due already.
   void StartLocked(bool indexed);
   // Starts the thread.
@@ -75,6 +81,16 @@ class ExpirySweeper {
   void PauseUntil(SteadyTime until);
   // Removes all that has expired by now, of all namespaces; nothing during a pause.
   [[nodiscard]] absl::Status SweepAll() ABSL_LOCKS_EXCLUDED(sweep_mutex_);
+  // Returns whether a key of the range, which nobody has removed yet, expired after `after_ms` and
+  // at `by_ms` or before.
+  struct KeySpan {
+    NamespaceId space;
+    std::string_view lower;  // user keys: [lower, upper); an empty `upper` means no end
+    std::string_view upper;
+  };
+  [[nodiscard]] absl::StatusOr<bool> AnyExpired(const KeySpan& span, uint64_t after_ms,
+                                                uint64_t by_ms) const
+      ABSL_LOCKS_EXCLUDED(sweep_mutex_);
   // Returns the lock that a sweep holds: while another thread holds it, the sweeper removes
   // nothing.
   absl::Mutex& sweeping() const ABSL_LOCK_RETURNED(sweep_mutex_) { return sweep_mutex_; }
@@ -110,6 +126,10 @@ class ExpirySweeper {
   // Returns false if there is no more.
   absl::StatusOr<bool> Sweep(uint64_t now_ms, bool early)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
+  // Returns whether the key of the entry is one of AnyExpired().
+  absl::StatusOr<bool> HasExpired(const SuperVersion& state, SequenceNumber at,
+                                  const ExpiryIndexEntry& entry, const KeySpan& span,
+                                  uint64_t after_ms, uint64_t by_ms) const;
   absl::Status SweepWidth(Pass* pass) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
   absl::Status SweepEntries(Pass* pass) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
   // Removes the entries, and their keys where these have expired. If a writer came between, removes
@@ -127,6 +147,7 @@ class ExpirySweeper {
   SuperVersions* const versions_;
   LogView* const log_;
   StoreClock* const clock_;
+  const Horizons* horizons_ = nullptr;  // null: nobody clones the past
   Submit submit_;
 
   mutable absl::Mutex sweep_mutex_ ABSL_ACQUIRED_BEFORE(versions_->mutex());

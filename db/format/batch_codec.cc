@@ -68,6 +68,15 @@ void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash,
   EncodeFixed32(header, BatchChecksum(header, operations_hash));
 }
 
+void AppendOperation(RecordKind kind, std::string_view tree_key, std::string_view value,
+                     std::string* record) {
+  VARVE_ASSERT(kind != RecordKind::kValue);  // which may be a large one
+  record->push_back(static_cast<char>(kind));
+  PutVarint64(record, tree_key.size());
+  PutVarint64(record, value.size());
+  record->append(tree_key).append(value);
+}
+
 std::array<char, kTimeMarkSize> EncodeTimeMark(SequenceNumber first, uint64_t instant_ms) {
   std::array<char, kTimeMarkSize> record;
   char* const instant = record.data() + kBatchHeaderSize;
@@ -124,7 +133,9 @@ bool BatchReader::Next(RecordView* operation) {
   const char* const limit = begin + rest_.size();
   const char* position = begin;
   const uint8_t first = static_cast<uint8_t>(*position++);
-  operation->kind = static_cast<RecordKind>(first & 0x0f);
+  const RecordKind kind = static_cast<RecordKind>(first & 0x0f);
+  operation->kind = KindWithoutCause(kind);
+  operation->cause = CauseOf(kind);
   operation->flags = first & 0xf0 & ~kSeparatedValue;
   uint32_t key_size = 0, value_size = 0;
   if ((position = DecodeVarint32(position, limit, &key_size)) == nullptr) return false;

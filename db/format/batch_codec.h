@@ -43,6 +43,10 @@ class OperationsHash {
   uint64_t hash_ = 0;
 };
 
+// Appends an operation that has a key and a value, and is no put.
+void AppendOperation(RecordKind kind, std::string_view tree_key, std::string_view value,
+                     std::string* record);
+
 // Encodes a time mark: everything from the sequence `first` on was committed at `instant_ms` or
 // later. The log writes it right before the record of the batch that begins with `first`.
 std::array<char, kTimeMarkSize> EncodeTimeMark(SequenceNumber first, uint64_t instant_ms);

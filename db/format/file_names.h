@@ -1,5 +1,5 @@
-// This header names the files in a store's directory. Logs, segments, value and time files share
-// one count of numbers, so that no name is used twice.
+// This header names the files in a store's directory. Logs, segments, value, time and change files
+// share one count of numbers, so that no name is used twice.
 //
 // Thread-safety: stateless functions.
 #pragma once
@@ -51,6 +51,20 @@ inline std::optional<uint64_t> ParseTimeFileName(std::string_view name) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
   if (error != std::errc() || name.substr(static_cast<size_t>(end - name.data())) != ".tim")
+    return std::nullopt;
+  return number;
+}
+
+// Returns the path of a file with retained changes (db/changes/change_file.h).
+inline std::string ChangeFilePath(const std::string& directory, uint64_t number) {
+  return fmt::format("{}/{:06}.chg", directory, number);
+}
+
+// Returns the number of "000007.chg"; nothing for other names.
+inline std::optional<uint64_t> ParseChangeFileName(std::string_view name) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || name.substr(static_cast<size_t>(end - name.data())) != ".chg")
     return std::nullopt;
   return number;
 }

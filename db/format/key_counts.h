@@ -14,13 +14,14 @@
 #include "db/format/value_handle.h"
 #include "type/record.h"
 #include "type/tree_key.h"
+#include "varve/iterator.h"
 #include "varve/read_result.h"
 
 namespace varve {
 
 struct KeyCounts {
   int64_t keys = 0;
-  int64_t bytes = 0;           // user keys and values, newest versions only
+  int64_t bytes = 0;           // user keys, values and metadata, newest versions only
   int64_t expiring = 0;        // those of the keys that expire
   absl::int128 expiry_ms = 0;  // the sum of the instants at which they expire
 
@@ -35,12 +36,18 @@ struct KeyCounts {
 };
 
 // Returns what a live record adds, and takes away when it dies. An `expiry_ms` of kNoExpiry: never.
-inline KeyCounts CountsOf(size_t user_key_size, size_t value_size, uint64_t expiry_ms) {
-  return {1, static_cast<int64_t>(user_key_size + value_size), expiry_ms == kNoExpiry ? 0 : 1,
-          expiry_ms};
+inline KeyCounts CountsOf(size_t user_key_size, size_t value_size, size_t metadata_size,
+                          uint64_t expiry_ms) {
+  return {1, static_cast<int64_t>(user_key_size + value_size + metadata_size),
+          expiry_ms == kNoExpiry ? 0 : 1, expiry_ms};
 }
 inline KeyCounts CountsOf(const RecordView& record) {
-  return CountsOf(UserKeyOf(record.key).size(), ValueSizeOf(record), record.expiry_ms);
+  return CountsOf(UserKeyOf(record.key).size(), ValueSizeOf(record), record.metadata.size(),
+                  record.expiry_ms);
+}
+inline KeyCounts CountsOf(const Iterator& entry) {
+  return CountsOf(entry.key().size(), entry.value_size(), entry.metadata().size(),
+                  entry.expiry_ms());
 }
 inline KeyCounts operator-(const KeyCounts& counts) {
   return {-counts.keys, -counts.bytes, -counts.expiring, -counts.expiry_ms};
@@ -94,15 +101,13 @@ class GenerationKeyCounts {
     for (const Entry& entry : other.entries_) Add(entry.generation, entry.counts);
   }
   KeyCounts Of(NamespaceGeneration generation) const {
-    for (const Entry& entry : entries_) {
-      if (entry.generation == generation) return entry.counts;
-    }
-    return {};
+    const auto place = std::lower_bound(entries_.begin(), entries_.end(), generation, IsBefore);
+    return place != entries_.end() && place->generation == generation ? place->counts : KeyCounts();
   }
   // Returns whether Add() was ever told of the generation.
   bool Knows(NamespaceGeneration generation) const {
-    return std::any_of(entries_.begin(), entries_.end(),
-                       [&](const Entry& entry) { return entry.generation == generation; });
+    const auto place = std::lower_bound(entries_.begin(), entries_.end(), generation, IsBefore);
+    return place != entries_.end() && place->generation == generation;
   }
   // The entries ascend by generation.
   const std::vector<Entry>& entries() const { return entries_; }
@@ -110,12 +115,14 @@ class GenerationKeyCounts {
   friend bool operator==(const GenerationKeyCounts&, const GenerationKeyCounts&) = default;
 
  private:
+  static bool IsBefore(const Entry& entry, NamespaceGeneration generation) {
+    return entry.generation < generation;
+  }
+
   // Returns the entry of the generation, which it puts in its place if there was none.
   std::vector<Entry>::iterator Find(NamespaceGeneration generation) {
     if (entries_.back().generation == generation) return std::prev(entries_.end());
-    const auto place = std::lower_bound(
-        entries_.begin(), entries_.end(), generation,
-        [](const Entry& entry, NamespaceGeneration g) { return entry.generation < g; });
+    const auto place = std::lower_bound(entries_.begin(), entries_.end(), generation, IsBefore);
     if (place->generation == generation) return place;
     return entries_.insert(place, {generation, {}});
   }

@@ -14,6 +14,7 @@ constexpr size_t kSmallestKey = 4;  // no tree key is shorter than its generatio
 
 struct Header {
   uint8_t flags = 0;  // kSeparatedValue left out
+  WriteCause cause = WriteCause::kWrite;
   uint32_t key_size = 0;
   uint32_t value_size = 0;
   RecordExtras extras;
@@ -31,7 +32,9 @@ bool ParseHeader(std::string_view data, Header* header) {
   const char* at = data.data();
   const char* const limit = at + data.size();
   const uint8_t kind_and_flags = static_cast<uint8_t>(*at++);
-  if ((kind_and_flags & 0x0f) != static_cast<uint8_t>(RecordKind::kValue)) return false;
+  const RecordKind kind = static_cast<RecordKind>(kind_and_flags & 0x0f);
+  if (KindWithoutCause(kind) != RecordKind::kValue) return false;
+  header->cause = CauseOf(kind);
   if ((kind_and_flags & kSeparatedValue) == 0) return false;
   header->flags = kind_and_flags & 0xf0 & ~kSeparatedValue;
   if ((at = DecodeVarint32(at, limit, &header->key_size)) == nullptr) return false;
@@ -53,7 +56,8 @@ size_t Parse(std::string_view data, Header* header, RecordView* record) {
              .metadata = {at, metadata_size},
              .sequence = DecodeFixed64(data.data() + header->seal_offset),
              .expiry_ms = header->extras.expiry_ms,
-             .flags = header->flags};
+             .flags = header->flags,
+             .cause = header->cause};
   return header->operation_size();
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "db/format/key_counts.h"
@@ -12,6 +13,7 @@
 #include "db/format/segment_info.h"
 #include "db/format/time_mark.h"
 #include "type/tree_key.h"
+#include "varve/changes.h"
 #include "varve/namespace.h"
 #include "varve/types.h"
 
@@ -20,6 +22,58 @@ namespace varve {
 struct ManifestNamespace {
   NamespaceId id = kDefaultNamespace;
   NamespaceGeneration generation = 0;
+};
+
+// A generation that its namespace no longer lives in; kNoGeneration if there was no such namespace.
+// It is remembered until the change is in segments, no snapshot is older, and no version before the
+// change can be read any more.
+struct RetiredGeneration {
+  NamespaceId space = kDefaultNamespace;
+  NamespaceGeneration generation = 0;
+  SequenceNumber retired_at = kNoSequence;
+  // The description of the namespace if it was dropped; null: it was not.
+  std::shared_ptr<const NamespaceDescription> dropped;
+};
+
+// A history point says how many bytes of keys and values were written to a namespace behind the
+// point before and up to a version.
+struct HistoryPoint {
+  SequenceNumber last = kNoSequence;
+  uint64_t bytes = 0;
+
+  friend bool operator==(const HistoryPoint&, const HistoryPoint&) = default;
+};
+
+// The horizon of a namespace whose versions are kept (db/history/horizons.h).
+struct Horizon {
+  NamespaceId space = kDefaultNamespace;
+  SequenceNumber first = kNoSequence;  // the oldest version that can be read
+  HistoryLimits limits;
+  std::vector<HistoryPoint> points;  // ascending, behind `first`
+  bool is_whole = false;             // nothing of the namespace is older than `first`
+
+  friend bool operator==(const Horizon&, const Horizon&) = default;
+};
+
+// A change file (db/changes/change_file.h), as far as it holds.
+struct ChangeFilePlace {
+  uint64_t number = 0;
+  uint64_t size = 0;
+  SequenceNumber after = kNoSequence;  // the file covers the versions behind this one ...
+  SequenceNumber last = kNoSequence;   // ... up to this one
+  uint64_t last_ms = 0;                // the instant of its last commit
+
+  friend bool operator==(const ChangeFilePlace&, const ChangeFilePlace&) = default;
+};
+
+// The changes that the store retains: those behind the version `first`, in files that follow each
+// other and, behind them, in the log.
+struct RetainedChanges {
+  bool on = false;
+  SequenceNumber first = kNoSequence;
+  std::vector<ChangeFilePlace> files;  // ascending
+
+  friend bool operator==(const RetainedChanges&, const RetainedChanges&) = default;
 };
 
 struct Manifest {
@@ -51,6 +105,10 @@ struct Manifest {
   bool has_history = false;
   uint64_t history_id = 0;  // random at creation; another one where versions were taken back
   TimeFilePlace times;
+  std::vector<Horizon> horizons;           // ascending by id
+  std::vector<RetiredGeneration> retired;  // oldest first: those that horizons keep
+  RetainedChanges changes;
+  std::vector<FeedPlace> feeds;  // ascending by name
 };
 
 // Returns a random history id. It is never 0, which means that there is none, and is positive as a

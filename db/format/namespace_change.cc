@@ -3,12 +3,51 @@
 namespace varve {
 namespace {
 
+constexpr char kCloneOfPast = 6;  // the verb on disk
 constexpr uint8_t kStoresMode = 0;
+// In the byte of the sync mode: limits of the history follow.
+constexpr uint8_t kHasHistory = 0x80;
 
 void EncodeId(NamespaceId id, std::string* bytes) {
   char text[kGenerationSize];
   EncodeGeneration(text, id);
   bytes->append(text, kGenerationSize);
+}
+
+void EncodePast(const ClonedPast& past, std::string* bytes) {
+  PutVarint64(bytes, past.version);
+  PutVarint64(bytes, past.expired_by_ms);
+  EncodeId(past.parent, bytes);
+  PutVarint32(bytes, static_cast<uint32_t>(past.ancestry.size()));
+  for (const NamespaceFork& fork : past.ancestry) {
+    PutVarint32(bytes, fork.generation);
+    PutVarint32(bytes, fork.parent);
+    PutVarint64(bytes, fork.fork_point);
+    PutVarint64(bytes, fork.expired_by_ms);
+  }
+}
+
+// The ancestry has to be the chain of the parent's ancestors, from the oldest one on.
+bool DecodePast(ByteReader* reader, ClonedPast* past) {
+  uint32_t count = 0;
+  if (!reader->ReadVarint64(&past->version) || !reader->ReadVarint64(&past->expired_by_ms) ||
+      past->version > kMaxSequence || reader->rest().size() < kGenerationSize) {
+    return false;
+  }
+  past->parent = GenerationOf(reader->rest());
+  *reader = ByteReader(reader->rest().substr(kGenerationSize));
+  if (!reader->ReadVarint32(&count) || count > kMaxCloneDepth) return false;
+  for (; count > 0; --count) {
+    NamespaceFork fork;
+    if (!reader->ReadVarint32(&fork.generation) || !reader->ReadVarint32(&fork.parent) ||
+        !reader->ReadVarint64(&fork.fork_point) || !reader->ReadVarint64(&fork.expired_by_ms) ||
+        fork.parent >= fork.generation || fork.fork_point > kMaxSequence) {
+      return false;
+    }
+    if (!past->ancestry.empty() && fork.parent != past->ancestry.back().generation) return false;
+    past->ancestry.push_back(fork);
+  }
+  return past->ancestry.empty() || past->ancestry.back().generation == past->parent;
 }
 
 }  // namespace
@@ -19,8 +58,13 @@ void EncodeDescription(const NamespaceDescription& space, std::string* bytes) {
   PutVarint64(bytes, space.options.max_keys);
   PutVarint64(bytes, space.options.default_expiry_ms);
   const std::optional<Durability>& sync = space.options.sync;
-  bytes->push_back(static_cast<char>(sync ? 1 + static_cast<uint8_t>(*sync) : kStoresMode));
+  const std::optional<HistoryLimits>& history = space.options.history;
+  bytes->push_back(static_cast<char>((sync ? 1 + static_cast<uint8_t>(*sync) : kStoresMode) |
+                                     (history ? kHasHistory : 0)));
   PutVarint64(bytes, space.options.value_separation_size);
+  if (!history) return;
+  PutVarint64(bytes, history->time_ms);
+  PutVarint64(bytes, history->bytes);
 }
 
 bool DecodeDescription(ByteReader* reader, NamespaceDescription* space) {
@@ -33,6 +77,13 @@ bool DecodeDescription(ByteReader* reader, NamespaceDescription* space) {
       !reader->ReadVarint64(&options.value_separation_size)) {
     return false;
   }
+  options.history.reset();
+  if ((sync & kHasHistory) != 0) {
+    HistoryLimits& history = options.history.emplace();
+    if (!reader->ReadVarint64(&history.time_ms) || !reader->ReadVarint64(&history.bytes))
+      return false;
+    sync = static_cast<uint8_t>(sync & ~kHasHistory);
+  }
   if (name.size() > kMaxNamespaceName || sync > 1 + static_cast<uint8_t>(Durability::kNone))
     return false;
   space->name = name;
@@ -42,7 +93,7 @@ bool DecodeDescription(ByteReader* reader, NamespaceDescription* space) {
 }
 
 std::string EncodeNamespaceChange(const NamespaceChange& change) {
-  std::string value(1, static_cast<char>(change.verb));
+  std::string value(1, change.past ? kCloneOfPast : static_cast<char>(change.verb));
   switch (change.verb) {
     case NamespaceChange::Verb::kCreate:
       EncodeId(change.generation, &value);
@@ -59,6 +110,7 @@ std::string EncodeNamespaceChange(const NamespaceChange& change) {
     case NamespaceChange::Verb::kClone:
       EncodeId(change.generation, &value);
       EncodeId(change.other, &value);
+      if (change.past) EncodePast(*change.past, &value);
       EncodeDescription(change.space, &value);
       break;
   }
@@ -69,7 +121,9 @@ std::optional<NamespaceChange> DecodeNamespaceChange(const RecordView& record) {
   if (record.key.size() != kGenerationSize || record.value.empty()) return std::nullopt;
   NamespaceChange change;
   change.space.id = GenerationOf(record.key);
-  change.verb = static_cast<NamespaceChange::Verb>(record.value[0]);
+  const bool is_of_past = record.value[0] == kCloneOfPast;
+  change.verb = is_of_past ? NamespaceChange::Verb::kClone
+                           : static_cast<NamespaceChange::Verb>(record.value[0]);
   std::string_view rest = record.value.substr(1);
   const auto take_number = [&rest](uint32_t* number) {
     if (rest.size() < kGenerationSize) return false;
@@ -87,6 +141,7 @@ std::optional<NamespaceChange> DecodeNamespaceChange(const RecordView& record) {
     case NamespaceChange::Verb::kCreate:
     case NamespaceChange::Verb::kAlter:
     case NamespaceChange::Verb::kClone:
+      if (is_of_past && !DecodePast(&reader, &change.past.emplace())) return std::nullopt;
       if (!DecodeDescription(&reader, &change.space)) return std::nullopt;
       break;
     case NamespaceChange::Verb::kDrop:

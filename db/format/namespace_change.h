@@ -9,6 +9,12 @@
 //          swap    4  id of the other namespace (big-endian)
 //          clone   4  generation (big-endian), 4  id of the source (big-endian), description;
 //                     the operation's sequence is the fork point (db/format/namespace_forks.h)
+//          clone of the past
+//                  4  generation (big-endian), 4  id of the source (big-endian), fork point
+//                     (varint64), instant by which keys had expired (varint64), 4  generation of
+//                     the source then (big-endian), forks of that generation and of its ancestors:
+//                     count (varint32), and of each, ascending: generation, parent (varint32 each),
+//                     fork point, instant (varint64 each); description
 //
 //   description: string name (varint32 size, bytes)
 //                bytes at most, keys at most, default expiry in ms (varint64 each)
@@ -21,7 +27,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "db/format/namespace_forks.h"
 #include "type/record.h"
 #include "type/tree_key.h"
 #include "util/base/coding.h"
@@ -30,8 +38,16 @@
 
 namespace varve {
 
+// The record of a clone of the past has this beside what the record of another clone has.
+struct ClonedPast {
+  SequenceNumber version = kNoSequence;  // the fork point
+  uint64_t expired_by_ms = 0;            // NamespaceFork has it
+  NamespaceGeneration parent = kNoGeneration;
+  std::vector<NamespaceFork> ancestry;  // of the parent, ascending by generation
+};
+
 struct NamespaceChange {
-  // These numbers are on disk and never change.
+  // These numbers are on disk and never change. 6 is that of a kClone of the past.
   enum class Verb : uint8_t { kCreate = 1, kAlter = 2, kDrop = 3, kSwap = 4, kClone = 5 };
 
   Verb verb = Verb::kCreate;
@@ -39,6 +55,7 @@ struct NamespaceChange {
   NamespaceGeneration generation = 0;       // kCreate and kClone
   NamespaceId other = 0;                    // kSwap; kClone: the source
   SequenceNumber fork_point = kNoSequence;  // kClone: not in the value
+  std::optional<ClonedPast> past;           // kClone: as of an older version
 };
 
 // Offset of the generation in the value of a kCreate or a kClone.

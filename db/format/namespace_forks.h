@@ -20,6 +20,9 @@
 //   living     A parent lives while a live generation descends from it, whatever becomes of the
 //              namespace that it was cloned from: dropping, emptying or swapping that namespace and
 //              deleting ranges of it come after the fork point.
+//   the past   The fork point may be older than the clone (WriteBatch::CloneNamespaceAt). Nobody
+//              removes what had expired when such a clone was made, so the fork says up to which
+//              instant its readers leave out what expired in the parent.
 //   counting   A clone holds what its parent held at the fork point, which is counted once and
 //              recorded (Manifest::parent_counts), and what its own layers change (db/counting). A
 //              segment does not tell that by itself (SegmentInfo::of_clones).
@@ -27,6 +30,8 @@
 //              key's or descends from that. When it is due, the sweeper removes the key where it
 //              has expired; in a clone, by a tombstone in the clone's generation.
 //   replaying  The fork point is the record's own sequence, so a restart arrives at the same forks.
+//              The record of a clone of the past holds the fork point and the parent with its
+//              forks: a manifest that was written meanwhile may have forgotten them.
 //
 // Only clones and their parents pay for this. A reader of a clone looks into the clone's own
 // generation first, where for most keys an offset table answers that there is no record; and while
@@ -40,6 +45,7 @@
 #include <memory>
 #include <vector>
 
+#include "type/record.h"
 #include "type/tree_key.h"
 #include "varve/types.h"
 
@@ -52,7 +58,15 @@ struct NamespaceFork {
   NamespaceGeneration generation = kNoGeneration;  // of the clone
   NamespaceGeneration parent = kNoGeneration;
   SequenceNumber fork_point = kNoSequence;  // the clone sees the parent as of it
+  // The clone does not have what had expired in the parent by then; 0: it was made at its fork
+  // point, so the sweeper removes that.
+  uint64_t expired_by_ms = 0;
 
+  // Returns whether the clone does not have the parent's record.
+  bool Hides(const RecordView& record) const {
+    return record.expiry_ms != 0 && record.expiry_ms <= expired_by_ms &&
+           record.kind == RecordKind::kValue;
+  }
   friend bool operator==(const NamespaceFork&, const NamespaceFork&) = default;
 };
 

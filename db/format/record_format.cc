@@ -13,6 +13,8 @@ namespace {
 constexpr uint8_t kKindMask = 0x0f;
 constexpr auto kFirstKind = static_cast<uint8_t>(RecordKind::kValue);
 constexpr auto kLastKind = static_cast<uint8_t>(RecordKind::kSwitchGeneration);
+constexpr auto kFirstKindWithCause = static_cast<uint8_t>(RecordKind::kValueForExpiry);
+constexpr auto kLastKindWithCause = static_cast<uint8_t>(RecordKind::kTombstoneOfEvicted);
 constexpr uint32_t kMaxPart = (uint32_t{1} << 30) - 1;  // so that no sum of parts overflows
 
 struct Header {
@@ -47,8 +49,8 @@ inline const char* DecodeSequence(const char* at, const char* limit, uint64_t* v
 }
 
 // Decodes a header as nearly all are: of a key below 128 bytes and a value below 16 KiB, with
-// neither expiry nor metadata, and not at the end of `data`. Returns the bytes before the key; 0 if
-// this is another header, or none.
+// neither expiry nor metadata nor a cause, and not at the end of `data`. Returns the bytes before
+// the key; 0 if this is another header, or none.
 inline size_t DecodeUsualHeader(std::string_view data, uint8_t* kind_and_flags, uint32_t* key_size,
                                 uint32_t* value_size, SequenceNumber* sequence) {
   if (data.size() < kMaxRecordHeaderSize) return 0;
@@ -77,7 +79,9 @@ inline bool DecodeHeader(std::string_view data, Header* header) {
   const char* const limit = data.data() + data.size();
   header->kind_and_flags = static_cast<uint8_t>(*at++);
   const uint8_t kind = header->kind_and_flags & kKindMask;
-  if (kind < kFirstKind || kind > kLastKind) return false;
+  if ((kind < kFirstKind || kind > kLastKind) &&
+      (kind < kFirstKindWithCause || kind > kLastKindWithCause))
+    return false;
   if ((at = DecodeVarint32(at, limit, &header->key_size)) == nullptr) return false;
   if ((at = DecodeVarint32(at, limit, &header->value_size)) == nullptr) return false;
   if ((at = DecodeSequence(at, limit, &header->sequence)) == nullptr) return false;
@@ -98,7 +102,8 @@ size_t AppendRecord(const RecordView& record, uint64_t checksum_seed, std::strin
   const size_t start = destination->size();
   char header[kMaxRecordHeaderSize] = {};
   char* at = header + kRecordChecksumSize;
-  *at++ = static_cast<char>(static_cast<uint8_t>(record.kind) | (record.flags & ~kKindMask));
+  *at++ = static_cast<char>(static_cast<uint8_t>(KindOf(record.kind, record.cause)) |
+                            (record.flags & ~kKindMask));
   at = EncodeVarint32(at, static_cast<uint32_t>(record.key.size()));
   at = EncodeVarint32(at, static_cast<uint32_t>(record.value.size()));
   at = EncodeVarint64(at, record.sequence);
@@ -161,7 +166,9 @@ size_t DecodeRecord(std::string_view data, uint64_t checksum_seed, ChecksumMode 
   record->value = {at, header.value_size};
   record->sequence = header.sequence;
   record->expiry_ms = header.extras.expiry_ms;
-  record->kind = static_cast<RecordKind>(header.kind_and_flags & kKindMask);
+  const auto kind = static_cast<RecordKind>(header.kind_and_flags & kKindMask);
+  record->kind = KindWithoutCause(kind);
+  record->cause = CauseOf(kind);
   record->flags = header.kind_and_flags & ~kKindMask;
   return size;
 }

@@ -3,7 +3,8 @@
 //
 //      0   4  checksum of the rest of the record, seeded with the segment's number (a block of
 //          another file never passes)
-//      4   1  RecordKind | RecordFlags
+//      4   1  RecordKind | RecordFlags; the kind says the cause of the write, too, if that is not
+//             plain (KindOf in type/record.h)
 //      5   v  varint32 key size, varint32 value size, varint64 sequence
 //      .   8  expiry in ms since the epoch           (kHasExpiry)
 //      .   v  varint32 size and bytes of metadata    (kHasMetadata)

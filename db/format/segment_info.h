@@ -28,6 +28,10 @@ struct SegmentInfo {
   uint64_t entries = 0;     // records
   uint64_t tombstones = 0;  // point tombstones among them
   uint64_t range_tombstones = 0;
+  // The version of the ingest that built the segment: every record of it reads as this sequence,
+  // and every range tombstone as the one before it, whatever the file says, which was complete
+  // before the commit gave them a number. kNoSequence: the segment is of a flush or a merge.
+  SequenceNumber ingested_at = kNoSequence;
   std::string smallest;  // tree keys; range tombstones count: [smallest, largest] covers them
   // Inclusive for records; the exclusive end of a range tombstone may equal it (then
   // largest_is_exclusive).

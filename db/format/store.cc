@@ -6,6 +6,7 @@
 
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
+#include "varve/ingest.h"
 
 namespace varve {
 
@@ -48,15 +49,23 @@ void StoreReads::ReadRangeAsync(const ReadOptions& options, RangeRequest range, 
       entry.key = iterator->key();
       if (!options.without_value) entry.value = iterator->value();
       entry.value_size = iterator->value_size();
+      if (options.with_metadata) entry.metadata = iterator->metadata();
       entry.version = iterator->version();
       entry.expiry_ms = iterator->expiry_ms();
-      bytes += entry.key.size() + entry.value.size();
+      bytes += entry.key.size() + entry.value.size() + entry.metadata.size();
       range.descending ? iterator->Prev() : iterator->Next();
     }
     if (absl::Status status = iterator->status(); !status.ok()) return status;
     slice.durable_after = std::max(slice.durable_after, iterator->durable_after());
     return slice;
   }));
+}
+
+// --- Watches -------------------------------------------------------------------------------------
+
+absl::StatusOr<std::unique_ptr<RangeWatch>> StoreWatches::WatchRange(NamespaceId, std::string_view,
+                                                                     std::string_view) {
+  return absl::FailedPreconditionError("this store can't watch ranges of keys");
 }
 
 // --- History -------------------------------------------------------------------------------------
@@ -68,5 +77,70 @@ absl::StatusOr<SequenceNumber> StoreHistory::VersionAt(uint64_t) const {
 absl::StatusOr<uint64_t> StoreHistory::InstantOf(SequenceNumber) const {
   return absl::FailedPreconditionError("this store keeps no times");
 }
+
+absl::StatusOr<SequenceNumber> StoreHistory::FirstVersion(NamespaceId) const {
+  return absl::FailedPreconditionError("this store keeps no history");
+}
+
+absl::StatusOr<PurgeResult> StoreHistory::Purge(NamespaceId, std::string_view,
+                                                const std::function<void()>&) {
+  return absl::FailedPreconditionError("this store cannot purge keys");
+}
+
+absl::StatusOr<std::shared_ptr<const Snapshot>> StoreHistory::SnapshotAt(
+    NamespaceId, SequenceNumber, std::optional<uint64_t>) const {
+  return absl::FailedPreconditionError("this store keeps no history");
+}
+
+absl::StatusOr<KeyHistory> StoreHistory::HistoryOf(NamespaceId, std::string_view, size_t,
+                                                   const Snapshot*) const {
+  return absl::FailedPreconditionError("this store keeps no history");
+}
+
+absl::StatusOr<RemovedKeys> StoreHistory::FindRemoved(const RemovedKeysRequest&) const {
+  return absl::FailedPreconditionError("this store keeps no history");
+}
+
+absl::StatusOr<std::vector<DroppedNamespace>> StoreHistory::DroppedNamespaces() const {
+  return absl::FailedPreconditionError("this store keeps no history");
+}
+
+absl::StatusOr<std::unique_ptr<DifferenceIterator>> StoreHistory::NewDifferenceIterator(
+    const ComparedState&, const ComparedState&, std::string_view, std::string_view) const {
+  return absl::FailedPreconditionError("this store keeps no history");
+}
+
+// --- Ingests -------------------------------------------------------------------------------------
+
+absl::StatusOr<std::unique_ptr<Ingest>> BeginIngest(Store* store, const IngestOptions& options) {
+  auto* const ingesting = dynamic_cast<IngestingStore*>(store);
+  if (ingesting == nullptr) return absl::UnimplementedError("this store takes no bulk ingests");
+  return ingesting->BeginIngest(options);
+}
+
+// --- Changes -------------------------------------------------------------------------------------
+
+namespace {
+
+absl::Status RetainsNoChanges() {
+  return absl::FailedPreconditionError("this store retains no changes");
+}
+
+}  // namespace
+
+absl::StatusOr<ChangePositions> StoreChanges::GetChangePositions() const {
+  return RetainsNoChanges();
+}
+
+absl::StatusOr<std::unique_ptr<ChangeIterator>> StoreChanges::NewChangeIterator(
+    SequenceNumber, const ChangeFilter&) const {
+  return RetainsNoChanges();
+}
+
+absl::Status StoreChanges::CreateFeed(const FeedPlace&) { return RetainsNoChanges(); }
+
+absl::Status StoreChanges::AckFeed(std::string_view, SequenceNumber) { return RetainsNoChanges(); }
+
+absl::Status StoreChanges::DropFeed(std::string_view) { return RetainsNoChanges(); }
 
 }  // namespace varve

@@ -52,14 +52,25 @@ void WriteBatch::Put(std::string_view key, std::string_view value, NamespaceId s
          expiry_ms == kUsualExpiry ? usual_expiry_ms_ : expiry_ms);
 }
 
+void WriteBatch::Put(std::string_view key, std::string_view value, const PutExtras& extras,
+                     NamespaceId space) {
+  adds_data_ = true;
+  Append(KindOf(RecordKind::kValue, extras.cause), space, key, value,
+         extras.expiry_ms == kUsualExpiry ? usual_expiry_ms_ : extras.expiry_ms, extras.metadata);
+}
+
 void WriteBatch::MarkClock(uint64_t instant_ms) {
   char instant[8];
   EncodeFixed64(instant, instant_ms);
   Append(RecordKind::kClockMark, kExpirySpace, {}, {instant, sizeof(instant)});
 }
 
-void WriteBatch::Delete(std::string_view key, NamespaceId space) {
-  Append(RecordKind::kTombstone, space, key, {});
+void WriteBatch::ChangeFeed(std::string_view name, std::string_view change) {
+  Append(RecordKind::kChangeFeed, kExpirySpace, name, change);
+}
+
+void WriteBatch::Delete(std::string_view key, NamespaceId space, WriteCause cause) {
+  Append(KindOf(RecordKind::kTombstone, cause), space, key, {});
 }
 
 void WriteBatch::DeleteRange(std::string_view begin, std::string_view end, NamespaceId space) {
@@ -87,12 +98,22 @@ void WriteBatch::CreateNamespace(const NamespaceDescription& space) {
 }
 
 void WriteBatch::CloneNamespace(NamespaceId source, const NamespaceDescription& space) {
+  ChangeNamespace({.verb = NamespaceChange::Verb::kClone, .space = space, .other = source});
+}
+
+void WriteBatch::CloneNamespaceAt(NamespaceId source, SequenceNumber version,
+                                  const NamespaceDescription& space) {
+  ChangeNamespace({.verb = NamespaceChange::Verb::kClone,
+                   .space = space,
+                   .other = source,
+                   .past = ClonedPast{.version = version}});
+}
+
+void WriteBatch::ChangeNamespace(const NamespaceChange& change) {
+  clones_namespace_ |= change.verb == NamespaceChange::Verb::kClone;
   adds_data_ = true;
-  clones_namespace_ = true;
   NoteLackOfMemory([&] {
-    Append(RecordKind::kChangeNamespace, space.id, {},
-           EncodeNamespaceChange(
-               {.verb = NamespaceChange::Verb::kClone, .space = space, .other = source}));
+    Append(RecordKind::kChangeNamespace, change.space.id, {}, EncodeNamespaceChange(change));
   });
 }
 
@@ -163,6 +184,8 @@ absl::Status VisitChange(const RecordView& operation, WriteBatch::OperationVisit
     case NamespaceChange::Verb::kSwap:
       return visitor->SwapNamespaces(change->space.id, change->other);
     case NamespaceChange::Verb::kClone:
+      if (change->past)
+        return visitor->CloneNamespaceAt(change->other, change->past->version, change->space);
       return visitor->CloneNamespace(change->other, change->space);
   }
   return absl::InternalError("a batch holds a change of a namespace of no known kind");
@@ -173,9 +196,12 @@ absl::Status Visit(const RecordView& operation, WriteBatch::OperationVisitor* vi
   const std::string_view key = UserKeyOf(operation.key);
   switch (operation.kind) {
     case RecordKind::kValue:
-      return visitor->Put(space, key, operation.value, operation.expiry_ms);
+      return visitor->Put(space, key, operation.value,
+                          {.expiry_ms = operation.expiry_ms,
+                           .metadata = operation.metadata,
+                           .cause = operation.cause});
     case RecordKind::kTombstone:
-      return visitor->Delete(space, key);
+      return visitor->Delete(space, key, operation.cause);
     case RecordKind::kRangeTombstone:
       return visitor->DeleteRange(space, key, UserKeyOf(operation.value));
     case RecordKind::kSwitchGeneration:
@@ -183,12 +209,21 @@ absl::Status Visit(const RecordView& operation, WriteBatch::OperationVisitor* vi
     case RecordKind::kChangeNamespace:
       return VisitChange(operation, visitor);
     case RecordKind::kClockMark:  // the embedded engine's own
+    case RecordKind::kChangeFeed:
+    case RecordKind::kIngest:
       return absl::OkStatus();
+    default:
+      break;  // BatchReader takes kinds with a cause apart
   }
   return absl::InternalError("a batch holds an operation of no known kind");
 }
 
 }  // namespace
+
+absl::Status WriteBatch::OperationVisitor::CloneNamespaceAt(NamespaceId, SequenceNumber,
+                                                            const NamespaceDescription&) {
+  return absl::FailedPreconditionError("this store keeps no history that could be cloned");
+}
 
 absl::Status WriteBatch::ForEachOperation(OperationVisitor* visitor) const {
   if (!status_.ok()) return status_;
@@ -233,7 +268,7 @@ void WriteBatch::NoteLackOfMemory(Change change) {
 }
 
 void WriteBatch::Append(RecordKind kind, NamespaceId space, std::string_view key,
-                        std::string_view value, uint64_t expiry_ms) {
+                        std::string_view value, uint64_t expiry_ms, std::string_view metadata) {
   if (!status_.ok()) return;
   if (key.size() > kMaxKeySize + (space == kExpirySpace ? kExpiryIndexPrefixSize : 0)) {
     status_ = absl::InvalidArgumentError(
@@ -241,24 +276,34 @@ void WriteBatch::Append(RecordKind kind, NamespaceId space, std::string_view key
   } else if (value.size() > kMaxValueSize) {
     status_ = absl::InvalidArgumentError(
         fmt::format("value of {} bytes: at most {} are allowed", value.size(), kMaxValueSize));
+  } else if (metadata.size() > kMaxMetadataSize) {
+    status_ = absl::InvalidArgumentError(fmt::format("metadata of {} bytes: at most {} are allowed",
+                                                     metadata.size(), kMaxMetadataSize));
   } else if (operations_ == kMaxBatchOperations ||
-             encoding_.record.size() + key.size() + value.size() > kMaxBatchBytes) {
+             encoding_.record.size() + key.size() + value.size() + metadata.size() >
+                 kMaxBatchBytes) {
     status_ = absl::InvalidArgumentError(
         fmt::format("batch too large: at most {} operations and {} bytes are allowed",
                     kMaxBatchOperations, kMaxBatchBytes));
   } else {
     NoteLackOfMemory([&] {
-      const bool is_large = kind == RecordKind::kValue && value.size() >= kSmallestLargeValue;
-      char header[1 + 2 * kMaxVarint32Bytes + kLargeSealSize + sizeof(expiry_ms) + kGenerationSize];
-      header[0] =
-          static_cast<char>(static_cast<uint8_t>(kind) | (expiry_ms != 0 ? kHasExpiry : kNoFlags) |
-                            (is_large ? kSeparatedValue : kNoFlags));
+      const bool is_large =
+          KindWithoutCause(kind) == RecordKind::kValue && value.size() >= kSmallestLargeValue;
+      char header[kMaxLargeHeaderSize + kGenerationSize];
+      header[0] = static_cast<char>(
+          static_cast<uint8_t>(kind) | (expiry_ms != 0 ? kHasExpiry : kNoFlags) |
+          (metadata.empty() ? kNoFlags : kHasMetadata) | (is_large ? kSeparatedValue : kNoFlags));
       char* end = EncodeVarint64(header + 1, kGenerationSize + key.size());
       end = EncodeVarint64(end, value.size());
       if (is_large) end = std::fill_n(end, kLargeSealSize, '\0');
       if (expiry_ms != 0) {
         EncodeFixed64(end, expiry_ms);
         end += sizeof(expiry_ms);
+      }
+      if (!metadata.empty()) [[unlikely]] {
+        end = EncodeVarint64(end, metadata.size());
+        encoding_.record.append(header, static_cast<size_t>(end - header)).append(metadata);
+        end = header;
       }
       EncodeGeneration(end, InUse(space));
       end += kGenerationSize;

@@ -46,6 +46,12 @@ std::optional<uint64_t> TimeMap::InstantOf(SequenceNumber version) const {
   return std::prev(behind)->instant_ms;
 }
 
+std::optional<SequenceNumber> TimeMap::FirstVersion() const {
+  absl::MutexLock lock(&mutex_);
+  if (marks_.empty()) return std::nullopt;
+  return marks_.front().first;
+}
+
 std::optional<SequenceNumber> TimeMap::VersionAt(uint64_t instant_ms, SequenceNumber newest) const {
   absl::MutexLock lock(&mutex_);
   const auto later = std::upper_bound(

@@ -49,6 +49,8 @@ class TimeMap {
 
   // Returns the instant of the version; nothing if it is older than the first mark.
   std::optional<uint64_t> InstantOf(SequenceNumber version) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the oldest version whose instant is known, if there is one.
+  std::optional<SequenceNumber> FirstVersion() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the newest version whose instant is `instant_ms` or earlier, if marks tell: the one
   // before the first later mark, or `newest` if there is no later mark. Returns nothing if
   // `instant_ms` is before the first mark.

@@ -89,6 +89,13 @@ class ParentIterator final : public InternalIterator {
     EncodeGeneration(key_.data(), fork_.generation);
     key_.append(UserKeyOf(record_.key));
     record_.key = key_;
+    if (fork_.Hides(record_)) [[unlikely]] {
+      // A deletion in its place hides the older versions, too.
+      record_.kind = RecordKind::kTombstone;
+      record_.value = record_.metadata = {};
+      record_.flags = kNoFlags;
+      record_.expiry_ms = 0;
+    }
   }
 
   const std::unique_ptr<InternalIterator> records_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "db/version/version.h"
 #include "util/base/assert.h"
@@ -13,6 +14,11 @@ class RunIterator final : public InternalIterator {
  public:
   RunIterator(absl::Span<const std::shared_ptr<Segment>> segments, bool fill_cache)
       : segments_(segments), open_(segments.size()), fill_cache_(fill_cache) {}
+  RunIterator(std::vector<std::shared_ptr<Segment>> segments, bool fill_cache)
+      : list_(std::move(segments)),
+        segments_(list_),
+        open_(list_.size()),
+        fill_cache_(fill_cache) {}
 
   bool Valid() const override { return current_ != nullptr && current_->Valid(); }
 
@@ -94,6 +100,7 @@ class RunIterator final : public InternalIterator {
     }
   }
 
+  const std::vector<std::shared_ptr<Segment>> list_;  // empty: the segments lie elsewhere
   const absl::Span<const std::shared_ptr<Segment>> segments_;
   std::unique_ptr<InternalIterator> iterator_;  // of segments_[open_]
   InternalIterator* current_ = nullptr;         // iterator_, or null where the run has ended
@@ -107,6 +114,11 @@ std::unique_ptr<InternalIterator> NewRunIterator(
     absl::Span<const std::shared_ptr<Segment>> segments, bool fill_cache) {
   if (segments.size() == 1) return segments.front()->NewIterator(fill_cache);
   return std::make_unique<RunIterator>(segments, fill_cache);
+}
+
+std::unique_ptr<InternalIterator> NewRunIterator(std::vector<std::shared_ptr<Segment>> segments,
+                                                 bool fill_cache) {
+  return std::make_unique<RunIterator>(std::move(segments), fill_cache);
 }
 
 }  // namespace varve

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "db/format/internal_iterator.h"
@@ -16,5 +17,8 @@ namespace varve {
 // Requires: `segments` are ascending and disjoint, and outlive the iterator.
 std::unique_ptr<InternalIterator> NewRunIterator(
     absl::Span<const std::shared_ptr<Segment>> segments, bool fill_cache);
+// Holds the segments in a list of its own.
+std::unique_ptr<InternalIterator> NewRunIterator(std::vector<std::shared_ptr<Segment>> segments,
+                                                 bool fill_cache);
 
 }  // namespace varve

@@ -21,11 +21,11 @@ constexpr int kStepsBeforeSeek = 8;
 class StoreIterator final : public Iterator {
  public:
   StoreIterator(std::shared_ptr<const SuperVersion> state,
-                std::unique_ptr<InternalIterator> records, SequenceNumber at, std::string lower,
+                std::unique_ptr<InternalIterator> records, VersionRange versions, std::string lower,
                 std::string upper, ValueReading values, IteratorClock clock)
       : state_(std::move(state)),
         records_(std::move(records)),
-        at_(at),
+        versions_(versions),
         lower_(std::move(lower)),
         upper_(std::move(upper)),
         upper_word_(LeadingWord(upper_)),
@@ -110,6 +110,9 @@ class StoreIterator final : public Iterator {
     if (!backward_) return ValueSizeOf(*current_);
     return ValueSizeOf({.value = value_, .flags = flags_});
   }
+  std::string_view metadata() const override {
+    return backward_ ? std::string_view(metadata_) : current_->metadata;
+  }
   SequenceNumber version() const override { return backward_ ? version_ : current_->sequence; }
   uint64_t expiry_ms() const override { return backward_ ? expiry_ms_ : current_->expiry_ms; }
   SequenceNumber durable_after() const override { return durable_after_; }
@@ -190,7 +193,7 @@ class StoreIterator final : public Iterator {
   }
 
   bool Shows(const RecordView& record) {
-    if (record.kind != RecordKind::kValue) return false;
+    if (record.kind != RecordKind::kValue || record.sequence <= versions_.newer_than) return false;
     if (record.expiry_ms == 0 || record.expiry_ms > clock_.instant_ms) [[likely]]
       return true;
     hidden_until_ = std::max(hidden_until_, record.expiry_ms);
@@ -214,6 +217,7 @@ class StoreIterator final : public Iterator {
 
   void Keep(const RecordView& record) {
     value_.assign(record.value);
+    metadata_.assign(record.metadata);
     version_ = record.sequence;
     expiry_ms_ = record.expiry_ms;
     flags_ = record.flags;
@@ -227,7 +231,7 @@ class StoreIterator final : public Iterator {
 
   const std::shared_ptr<const SuperVersion> state_;
   const std::unique_ptr<InternalIterator> records_;  // reads from state_, so it goes first
-  const SequenceNumber at_;
+  const VersionRange versions_;
   const std::string lower_;
   const std::string upper_;
   const uint64_t upper_word_;
@@ -246,6 +250,7 @@ class StoreIterator final : public Iterator {
   bool backward_ = false;
   std::string key_;  // forward: the last key that was dealt with
   std::string value_;
+  std::string metadata_;
   SequenceNumber version_ = kNoSequence;
   uint64_t expiry_ms_ = 0;
   uint8_t flags_ = kNoFlags;
@@ -273,18 +278,18 @@ void StoreIterator::FindForward(std::string_view after) {
       }
       continue;
     }
-    if (record.sequence > at_) {  // too new; an older version may follow
+    if (record.sequence > versions_.at) {  // too new; an older version may follow
       if (++steps < kStepsBeforeSeek) {
         records_->Next();
       } else {
         const std::string key(record.key);
-        records_->Seek(key, at_);
+        records_->Seek(key, versions_.at);
         steps = 0;
       }
       continue;
     }
     if (Shows(record)) {
-      VARVE_ASSERT(record.sequence <= at_ && record.key >= lower_);
+      VARVE_ASSERT(record.sequence <= versions_.at && record.key >= lower_);
       current_ = &record;
       valid_ = true;
       return;
@@ -318,7 +323,7 @@ void StoreIterator::FindBackward() {
     }
     // There are many versions: the iterator seeks the one that counts, then moves in front of all.
     if (++steps > kStepsBeforeSeek) {
-      records_->Seek(key_, at_);
+      records_->Seek(key_, versions_.at);
       if (records_->Valid() && records_->record().key == key_) {
         is_value = Shows(records_->record());
         if (is_value) Keep(records_->record());
@@ -326,14 +331,14 @@ void StoreIterator::FindBackward() {
       SeekBefore(key_);
       continue;
     }
-    if (record.sequence <= at_) {
+    if (record.sequence <= versions_.at) {
       is_value = Shows(record);
       if (is_value) Keep(record);
     }
     records_->Prev();
   }
   valid_ = have_key && is_value && records_->status().ok();
-  VARVE_ASSERT(!valid_ || (version_ <= at_ && key_ >= lower_));
+  VARVE_ASSERT(!valid_ || (version_ <= versions_.at && key_ >= lower_));
 }
 
 class ErrorIterator final : public Iterator {
@@ -348,6 +353,7 @@ class ErrorIterator final : public Iterator {
   void Prev() override {}
   std::string_view key() const override { return {}; }
   std::string_view value() const override { return {}; }
+  std::string_view metadata() const override { return {}; }
   SequenceNumber version() const override { return kNoSequence; }
   uint64_t expiry_ms() const override { return 0; }
   SequenceNumber durable_after() const override { return kNoSequence; }
@@ -361,10 +367,12 @@ class ErrorIterator final : public Iterator {
 
 std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const SuperVersion> state,
                                            std::unique_ptr<InternalIterator> records,
-                                           SequenceNumber at, std::string lower, std::string upper,
-                                           ValueReading values, IteratorClock clock) {
-  return std::make_unique<StoreIterator>(std::move(state), std::move(records), at, std::move(lower),
-                                         std::move(upper), values, std::move(clock));
+                                           VersionRange versions, std::string lower,
+                                           std::string upper, ValueReading values,
+                                           IteratorClock clock) {
+  return std::make_unique<StoreIterator>(std::move(state), std::move(records), versions,
+                                         std::move(lower), std::move(upper), values,
+                                         std::move(clock));
 }
 
 std::unique_ptr<Iterator> NewErrorIterator(absl::Status status) {

@@ -28,6 +28,13 @@ struct IteratorClock {
   ExpiryRecorder record_expiry;
 };
 
+// The versions that an iterator shows: the newest one of each key up to `at`, if it is newer than
+// `newer_than`.
+struct VersionRange {
+  SequenceNumber at = kNoSequence;
+  SequenceNumber newer_than = kNoSequence;
+};
+
 // Says how an iterator reads separated values.
 struct ValueReading {
   bool wanted = true;           // else the iterator does not read them
@@ -35,11 +42,13 @@ struct ValueReading {
 };
 
 // Requires: `records` delivers the versions of all keys, without those covered by range tombstones,
-// and reads from `state`. Bounds are tree keys: [lower, upper), an empty `upper` meaning no end.
+// and reads from `state`; it may leave out those that are not newer than `versions.newer_than`.
+// Bounds are tree keys: [lower, upper), an empty `upper` meaning no end.
 std::unique_ptr<Iterator> NewStoreIterator(std::shared_ptr<const SuperVersion> state,
                                            std::unique_ptr<InternalIterator> records,
-                                           SequenceNumber at, std::string lower, std::string upper,
-                                           ValueReading values, IteratorClock clock);
+                                           VersionRange versions, std::string lower,
+                                           std::string upper, ValueReading values,
+                                           IteratorClock clock);
 
 // Returns an iterator that is never valid and says why.
 std::unique_ptr<Iterator> NewErrorIterator(absl::Status status);

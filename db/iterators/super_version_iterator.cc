@@ -1,10 +1,12 @@
 #include "db/iterators/super_version_iterator.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "db/iterators/merging_iterator.h"
 #include "db/iterators/parent_iterator.h"
@@ -27,44 +29,89 @@ absl::Span<const std::shared_ptr<Segment>> Overlapping(const Run& run, std::stri
   return absl::MakeSpan(run.segments).subspan(begin, end - begin);
 }
 
-// Returns at least the records of [lower, upper) that no range tombstone hides at `at`, with those
-// of the parents.
-std::unique_ptr<InternalIterator> RecordsOf(const SuperVersion& state, SequenceNumber at,
-                                            bool fill_cache, std::string_view lower,
-                                            std::string_view upper) {
-  const bool covered =
-      !state.buffered_tombstones->empty() || !state.version->range_tombstones().empty();
-  std::vector<std::unique_ptr<InternalIterator>> children;
-  const auto add = [&](std::unique_ptr<InternalIterator> child, SequenceNumber newest) {
-    children.push_back(covered ? NewTombstoneFilter(std::move(child), &state, at, newest)
-                               : std::move(child));
-  };
+// Returns those of the segments that hold something newer than `newer_than`.
+std::vector<std::shared_ptr<Segment>> NewerOf(absl::Span<const std::shared_ptr<Segment>> segments,
+                                              SequenceNumber newer_than) {
+  std::vector<std::shared_ptr<Segment>> newer;
+  std::copy_if(segments.begin(), segments.end(), std::back_inserter(newer),
+               [newer_than](const std::shared_ptr<Segment>& segment) {
+                 return segment->info().largest_sequence > newer_than;
+               });
+  return newer;
+}
+
+using AddRecords = absl::FunctionRef<void(std::unique_ptr<InternalIterator>, SequenceNumber)>;
+
+// Calls `add` with each source that may hold records of [lower, upper) that are newer than
+// `newer_than`, newest first, and with the sequence that none of them is above.
+void AddOwnRecords(const SuperVersion& state, SequenceNumber newer_than, bool fill_cache,
+                   std::string_view lower, std::string_view upper, AddRecords add) {
   if (state.active->entries() != 0) add(state.active->NewIterator(), kMaxSequence);
-  for (const std::shared_ptr<WriteBuffer>& buffer : state.full)
-    add(buffer->NewIterator(), buffer->last_sequence());
+  for (const std::shared_ptr<WriteBuffer>& buffer : state.full) {
+    if (buffer->last_sequence() > newer_than) add(buffer->NewIterator(), buffer->last_sequence());
+  }
   for (const Run* run : state.version->runs()) {
     const absl::Span<const std::shared_ptr<Segment>> overlapping = Overlapping(*run, lower, upper);
     if (overlapping.empty()) continue;
     SequenceNumber newest = kNoSequence;
     for (const std::shared_ptr<Segment>& segment : overlapping)
       newest = std::max(newest, segment->info().largest_sequence);
-    add(NewRunIterator(overlapping, fill_cache), newest);
+    if (newest <= newer_than) continue;
+    add(newer_than == kNoSequence ? NewRunIterator(overlapping, fill_cache)
+                                  : NewRunIterator(NewerOf(overlapping, newer_than), fill_cache),
+        newest);
   }
-  if (const NamespaceFork* const fork = state.namespaces.forks().Of(GenerationOf(lower)))
-      [[unlikely]] {
-    const std::string parent_lower = FirstTreeKey(fork->parent).append(UserKeyOf(lower));
-    const bool to_the_end = upper.empty() || GenerationOf(upper) != fork->generation;
-    const std::string parent_upper =
-        to_the_end ? EndTreeKey(fork->parent) : FirstTreeKey(fork->parent).append(UserKeyOf(upper));
-    add(NewParentIterator(RecordsOf(state.for_parents(), fork->fork_point, fill_cache, parent_lower,
-                                    parent_upper),
-                          *fork),
-        fork->fork_point);
+}
+
+// Returns at least the records of [lower, upper) that no range tombstone hides at `versions.at`,
+// with those of the parents. What holds nothing newer than `versions.newer_than` is left out: a
+// record that is newer is the newest of its key wherever the other ones lie, and range tombstones
+// are known without their segments.
+std::unique_ptr<InternalIterator> RecordsOf(const SuperVersion& state, VersionRange versions,
+                                            bool fill_cache, std::string_view lower,
+                                            std::string_view upper) {
+  const auto [at, newer_than] = versions;
+  const bool covered =
+      !state.buffered_tombstones->empty() || !state.version->range_tombstones().empty();
+  std::vector<std::unique_ptr<InternalIterator>> children;
+  const auto add = [&, at = at](std::unique_ptr<InternalIterator> child, SequenceNumber newest) {
+    children.push_back(covered ? NewTombstoneFilter(std::move(child), &state, at, newest)
+                               : std::move(child));
+  };
+  AddOwnRecords(state, newer_than, fill_cache, lower, upper, add);
+  if (const NamespaceFork* const fork = state.namespaces.forks().Of(GenerationOf(lower));
+      fork != nullptr && fork->fork_point > newer_than) [[unlikely]] {
+    add(NewInheritedIterator(state, *fork, fill_cache, lower, upper, newer_than), fork->fork_point);
   }
   return NewMergingIterator(std::move(children));
 }
 
 }  // namespace
+
+std::unique_ptr<InternalIterator> NewVersionsIterator(const SuperVersion& state, bool fill_cache,
+                                                      std::string_view lower,
+                                                      std::string_view upper) {
+  std::vector<std::unique_ptr<InternalIterator>> children;
+  AddOwnRecords(state, kNoSequence, fill_cache, lower, upper,
+                [&](std::unique_ptr<InternalIterator> child, SequenceNumber) {
+                  children.push_back(std::move(child));
+                });
+  return NewMergingIterator(std::move(children));
+}
+
+std::unique_ptr<InternalIterator> NewInheritedIterator(const SuperVersion& state,
+                                                       const NamespaceFork& fork, bool fill_cache,
+                                                       std::string_view lower,
+                                                       std::string_view upper,
+                                                       SequenceNumber newer_than) {
+  const std::string parent_lower = FirstTreeKey(fork.parent).append(UserKeyOf(lower));
+  const bool to_the_end = upper.empty() || GenerationOf(upper) != fork.generation;
+  const std::string parent_upper =
+      to_the_end ? EndTreeKey(fork.parent) : FirstTreeKey(fork.parent).append(UserKeyOf(upper));
+  return NewParentIterator(RecordsOf(state.for_parents(), {fork.fork_point, newer_than}, fill_cache,
+                                     parent_lower, parent_upper),
+                           fork);
+}
 
 std::unique_ptr<Iterator> NewSuperVersionIterator(std::shared_ptr<const SuperVersion> state,
                                                   SuperVersionRange range, IteratorClock clock) {
@@ -74,12 +121,13 @@ std::unique_ptr<Iterator> NewSuperVersionIterator(std::shared_ptr<const SuperVer
   if (const NamespaceFork* const fork = state->namespaces.forks().Of(GenerationOf(range.lower)))
     at = std::max(at, fork->fork_point);
   std::unique_ptr<InternalIterator> records =
-      RecordsOf(*state, at, range.fill_cache, range.lower, range.upper);
+      RecordsOf(*state, {at, range.newer_than}, range.fill_cache, range.lower, range.upper);
   ClockCache* const cache =
       range.fill_cache && range.cache != nullptr && range.cache->capacity() > 0 ? range.cache
                                                                                 : nullptr;
-  return NewStoreIterator(std::move(state), std::move(records), at, std::move(range.lower),
-                          std::move(range.upper), {range.with_values, cache}, std::move(clock));
+  return NewStoreIterator(std::move(state), std::move(records), {at, range.newer_than},
+                          std::move(range.lower), std::move(range.upper),
+                          {range.with_values, cache}, std::move(clock));
 }
 
 }  // namespace varve

@@ -5,6 +5,7 @@
 
 #include "absl/time/time.h"
 #include "util/base/assert.h"
+#include "util/os/disk_wait.h"
 #include "util/os/thread_setup.h"
 
 namespace varve {
@@ -138,7 +139,10 @@ void GroupCommit::RunGroup() {
   VARVE_ASSERT(running_ <= most_running_);
   progress_->sync_times().Began(begin, running_);
   mutex_.Unlock();
-  writer_->WriteGroup().IgnoreError();  // status() tells everyone
+  {
+    const DiskWait wait;
+    writer_->WriteGroup().IgnoreError();  // status() tells everyone
+  }
   const SteadyTime end = SteadyNow();
   WakeGroup(group);
   mutex_.Lock();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/format/log_format.h"
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
@@ -42,6 +43,12 @@ absl::Status Log::Prepare(size_t bytes, bool for_deletes) {
 
 absl::Status Log::Reserve(size_t bytes, bool for_deletes) {
   return GuardMemory("making room in the log", [&] { return writer_.Reserve(bytes, for_deletes); });
+}
+
+absl::Status Log::PrepareToLeaveFile() {
+  files_.SetRecycling(false);
+  VARVE_RETURN_IF_ERROR(Sync());
+  return files_.PrepareNext(kLogPageSize);
 }
 
 absl::Status Log::PushUnsynced() {

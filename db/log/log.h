@@ -19,8 +19,8 @@
 // A failed write or sync is final: status() stays not OK, durable_sequence() stays, and the log
 // retries nothing (docs/durability.md). A full disk is not final: the log reserves files ahead, and
 // Reserve() refuses before anything is promised. A lack of memory is not final either: the log
-// writes and syncs without taking memory. Only Open, AddListener, Adopt and Files throw
-// std::bad_alloc.
+// writes and syncs without taking memory. Only Open, AddListener, Adopt, Files and
+// PrepareToLeaveFile throw std::bad_alloc.
 //
 // Thread-safety: all functions may be called from any thread, except Append() and Reserve(), which
 // the caller serializes (by the engine's commit lock) so that sequences ascend, and Close(). Lock
@@ -36,6 +36,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -98,6 +99,16 @@ class Log {
                                     std::string_view mark = {}) {
     return writer_.Append(record, first, last, durability, offset_in_block, mark);
   }
+
+  // Prepares LeaveFile(): keeps old files from being recycled from now on until RecycleFiles(), and
+  // waits for a next file.
+  [[nodiscard]] absl::Status PrepareToLeaveFile();
+  // Ends the file in use and goes on in the next one. Returns the number of that file if it was
+  // made anew, 0 if it is an old file that was recycled, and nothing if there is no next file.
+  // Requires: the commit lock is held, and the file in use holds a record.
+  [[nodiscard]] absl::StatusOr<std::optional<uint64_t>> LeaveFile() { return writer_.LeaveFile(); }
+  // Recycles old files again.
+  void RecycleFiles() { files_.SetRecycling(true); }
 
   // Wakes a log thread if appended records need a sync, and writes the others to the kernel. A
   // caller of WaitUntilDurable() need not call this: that function runs a group itself if no other

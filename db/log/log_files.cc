@@ -197,11 +197,22 @@ void LogFiles::Retire(SequenceNumber sequence, absl::FunctionRef<bool(const LogE
   ReserveMore(&to_remove_, count);
   for (size_t i = 0; i < count; ++i) {
     if (keeps(completed_[i].end)) continue;
-    const bool recycle = completed_[i].reusable && reusable_.size() < kMostReusable;
+    const bool recycle = recycles_ && completed_[i].reusable && reusable_.size() < kMostReusable;
     (recycle ? reusable_ : to_remove_).push_back(completed_[i].end.file_number);
   }
   completed_.erase(completed_.begin(), completed_.begin() + static_cast<ptrdiff_t>(count));
   VARVE_ASSERT(reusable_.size() <= kMostReusable);
+  thread_->Wake(this);
+}
+
+void LogFiles::SetRecycling(bool recycles) {
+  absl::MutexLock lock(&mutex_);
+  if (!recycles && !reusable_.empty()) {
+    ReserveMore(&to_remove_, reusable_.size());
+    to_remove_.insert(to_remove_.end(), reusable_.begin(), reusable_.end());
+    reusable_.clear();
+  }
+  recycles_ = recycles;
   thread_->Wake(this);
 }
 
@@ -227,7 +238,7 @@ SteadyTime LogFiles::Step() noexcept {
   if (maker_ == nullptr) {
     const absl::Status begun = GuardMemory("preparing a log file", [this] { return BeginNext(); });
     if (!begun.ok()) return RetryAfter(begun);
-    if (maker_ == nullptr) return kEndOfTime;  // there is a next file
+    if (maker_ == nullptr) return kEndOfTime;  // there is a next file, or a call of Wake() follows
   }
   const absl::StatusOr<bool> is_complete =
       GuardMemory("preparing a log file", [this] { return maker_->Step(); });
@@ -235,7 +246,8 @@ SteadyTime LogFiles::Step() noexcept {
   absl::Status ended = is_complete.status();
   if (ended.ok()) ended = GuardMemory("preparing a log file", [this] { return EndNext(); });
   maker_.reset();
-  return ended.ok() ? kEndOfTime : RetryAfter(std::move(ended));
+  if (!ended.ok()) return RetryAfter(std::move(ended));
+  return next_size() != 0 ? kEndOfTime : SteadyNow();
 }
 
 // A file that cannot be removed is found again, and found obsolete, by the next recovery.
@@ -270,7 +282,10 @@ absl::Status LogFiles::BeginNext() {
   maker_ = std::make_unique<LogFileMaker>(file_system_, options_, std::move(plan));
   if (recycled == 0) return absl::OkStatus();
   absl::MutexLock lock(&mutex_);
-  VARVE_ASSERT(!reusable_.empty() && reusable_.front() == recycled);
+  if (reusable_.empty() || reusable_.front() != recycled) {  // SetRecycling() came between
+    maker_.reset();
+    return absl::OkStatus();
+  }
   reusable_.erase(reusable_.begin());
   return absl::OkStatus();
 }
@@ -278,6 +293,7 @@ absl::Status LogFiles::BeginNext() {
 absl::Status LogFiles::EndNext() {
   absl::MutexLock lock(&mutex_);
   VARVE_ASSERT(next_.file == nullptr);
+  if (!recycles_ && maker_->recycles()) return absl::OkStatus();
   ReserveMore(&completed_, 1);
   next_ = maker_->Take();
   VARVE_ASSERT(next_.number == taken_number_);

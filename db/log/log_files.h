@@ -76,6 +76,10 @@ class LogFiles final : private FileThread::Job {
   // Gives up files as Log::Retire() does. Throws std::bad_alloc, and then nothing was given up.
   void Retire(SequenceNumber sequence, absl::FunctionRef<bool(const LogEnd&)> keeps)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Says whether retired files are recycled from now on, as they are at first. If not, those that
+  // wait for that are removed, and the next file is made anew, unless it is ready already. Throws
+  // std::bad_alloc, and then nothing has changed; `recycles` true never throws.
+  void SetRecycling(bool recycles) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the ends of the files before the one in use, oldest first.
   std::vector<LogEnd> Completed() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the bytes in the files before the one in use.
@@ -101,7 +105,7 @@ class LogFiles final : private FileThread::Job {
   bool RemoveRetired();
   // Begins to make the next file unless there is one.
   [[nodiscard]] absl::Status BeginNext();
-  // Makes the complete file of maker_ the next one.
+  // Makes the complete file of maker_ the next one, unless it is recycled and must not be.
   [[nodiscard]] absl::Status EndNext();
   // Notes that making a file has failed. Returns when to try again.
   SteadyTime RetryAfter(absl::Status failed) noexcept;
@@ -137,6 +141,7 @@ class LogFiles final : private FileThread::Job {
   absl::Status next_status_ ABSL_GUARDED_BY(mutex_);  // of the last attempt to make the next file
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;           // threads that wait for the next file
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool recycles_ ABSL_GUARDED_BY(mutex_) = true;
   bool allocates_ ABSL_GUARDED_BY(mutex_) = false;  // the last file gained nothing by zeros
   std::atomic<uint64_t> next_size_{0};
   std::atomic<bool> lacks_space_{false};

@@ -72,7 +72,8 @@ class Recovery {
  public:
   Recovery(FileSystem* file_system, const std::string& directory, uint64_t store_id,
            SequenceNumber flushed, const std::vector<LogEnd>& known_ends,
-           const DeliverBatch& deliver, Mode mode, ReplayListener on_replay = nullptr)
+           const DeliverBatch& deliver, Mode mode, ReplayListener on_replay = nullptr,
+           TakeMark on_mark = nullptr)
       : file_system_(file_system),
         directory_(directory),
         store_id_(store_id),
@@ -80,6 +81,7 @@ class Recovery {
         known_ends_(known_ends),
         deliver_(deliver),
         mode_(mode),
+        on_mark_(std::move(on_mark)),
         meter_(std::move(on_replay)) {
     result_.last_sequence = flushed;
   }
@@ -165,6 +167,7 @@ class Recovery {
   const std::vector<LogEnd>& known_ends_;
   const DeliverBatch& deliver_;
   const Mode mode_;
+  const TakeMark on_mark_;
   ReplayMeter meter_;
   std::vector<LogGap> gaps_;
   uint64_t begin_ = kLogPageSize;  // where the next file is read from
@@ -312,7 +315,10 @@ absl::StatusOr<bool> Recovery::ReplayBlock(const FoundFile& file, uint64_t limit
     const size_t size = DecodeBatch(bytes.substr(position - begin), &header, &operations);
     if (size == 0 || header.first != next_) break;
     if (header.instant_ms != 0) {
-      if (next_ > flushed_) result_.marks.push_back({next_, header.instant_ms});
+      if (next_ > flushed_) {
+        result_.marks.push_back({next_, header.instant_ms});
+        if (on_mark_ != nullptr) on_mark_(result_.marks.back());
+      }
     } else {
       if (header.count == 0) break;
       VARVE_RETURN_IF_ERROR(ReplayBatch(file, header, operations));
@@ -497,10 +503,10 @@ absl::Status Recovery::MakeDurable() {
 absl::StatusOr<LogRecovery> RecoverLog(FileSystem* file_system, const std::string& directory,
                                        uint64_t store_id, SequenceNumber flushed,
                                        const std::vector<LogEnd>& known_ends,
-                                       const DeliverBatch& deliver,
-                                       const ReplayListener& on_replay) {
+                                       const DeliverBatch& deliver, const ReplayListener& on_replay,
+                                       const TakeMark& on_mark) {
   return Recovery(file_system, directory, store_id, flushed, known_ends, deliver, Mode::kRecover,
-                  on_replay)
+                  on_replay, on_mark)
       .Run();
 }
 

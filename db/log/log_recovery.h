@@ -41,18 +41,19 @@ struct LogRecovery {
 using DeliverBatch =
     std::function<absl::Status(std::string_view operations, SequenceNumber first, uint32_t count)>;
 
+// A function that takes a time mark before the batch that it was made for.
+using TakeMark = std::function<void(const TimeMark& mark)>;
+
 // Replays all batches with operations behind `flushed`, oldest first, from the log files of
 // `directory`. `known_ends` are the ends in the manifest of files that were closed cleanly or
 // truncated by an earlier recovery. The function syncs what it replays. Returns DataLoss, with file
 // and offset, if an acknowledged part is damaged. `on_replay` is told of the progress if there is
-// something to replay; null: nobody is.
+// something to replay; null: nobody is. So may `on_mark` be.
 // Requires: no log is open in the directory.
-[[nodiscard]] absl::StatusOr<LogRecovery> RecoverLog(FileSystem* file_system,
-                                                     const std::string& directory,
-                                                     uint64_t store_id, SequenceNumber flushed,
-                                                     const std::vector<LogEnd>& known_ends,
-                                                     const DeliverBatch& deliver,
-                                                     const ReplayListener& on_replay = nullptr);
+[[nodiscard]] absl::StatusOr<LogRecovery> RecoverLog(
+    FileSystem* file_system, const std::string& directory, uint64_t store_id,
+    SequenceNumber flushed, const std::vector<LogEnd>& known_ends, const DeliverBatch& deliver,
+    const ReplayListener& on_replay = nullptr, const TakeMark& on_mark = nullptr);
 
 // A gap is a range of lost operations. Recovery refuses a log with a gap; a repair goes on behind
 // it.

@@ -59,6 +59,13 @@ void LogRoom::NextFile(uint64_t size) {
   file_size_ = size;
 }
 
+void LogRoom::SkipRest() {
+  VARVE_ASSERT(buffered_units_ == 0);
+  is_promised_ = false;  // to a commit that failed
+  cursor_ = {file_index_ + 1, kLogPageSize};
+  safe_->store(0, std::memory_order_release);  // until the next Take()
+}
+
 void LogRoom::PublishSafe(uint64_t next_size) {
   const uint64_t size = cursor_.file == file_index_ ? file_size_ : next_size;
   const uint64_t used = cursor_.offset + delete_reserve_ + kLogPageSize;

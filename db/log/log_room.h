@@ -56,6 +56,10 @@ class LogRoom {
   bool TakeMark(uint64_t offset, uint64_t next_size);
   // Notes that the next file, of `size` bytes, is in use.
   void NextFile(uint64_t size);
+  // Gives up what is left of the file in use: all further room is that of the next file, which
+  // NextFile() is about to put into use.
+  // Requires: nothing is buffered, and no commit is under way.
+  void SkipRest();
 
  private:
   struct Cursor {

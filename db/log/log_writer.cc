@@ -8,6 +8,7 @@
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
+#include "util/os/disk_wait.h"
 
 namespace varve {
 namespace {
@@ -68,6 +69,7 @@ absl::Status LogWriter::Reserve(size_t bytes, bool for_deletes) {
     }
     // What waits in the buffer was accounted for in the worst case; written, it takes what it
     // takes.
+    const DiskWait wait;
     VARVE_RETURN_IF_ERROR(progress_->buffered_bytes() > 0
                               ? WriteOut(progress_->appended())
                               : files_->PrepareNext(kLogPageSize + unit + delete_reserve_));
@@ -131,6 +133,7 @@ void LogWriter::ForgetLargeBlocks(SequenceNumber flushed) {
 
 absl::Status LogWriter::WriteOut(SequenceNumber sequence) {
   if (progress_->written() >= sequence) return absl::OkStatus();
+  const DiskWait wait;  // for a thread that writes under the lock, too
   absl::MutexLock lock(&write_mutex_);
   AwaitDirectGroups();
   if (progress_->written() >= sequence) return absl::OkStatus();  // another thread wrote it
@@ -241,6 +244,26 @@ absl::Status LogWriter::WriteRunLocked(size_t begin, size_t end) {
   room_.BringBack(position_, files_->next_size());
   files_->NoteUsed(position_);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<uint64_t>> LogWriter::LeaveFile() {
+  absl::MutexLock write_lock(&write_mutex_);
+  AwaitDirectGroups();
+  VARVE_RETURN_IF_ERROR(WriteOutLocked());
+  // Only this thread, with the lock on writes, takes a next file.
+  if (files_->next_size() == 0) return std::nullopt;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (progress_->failed()) return progress_->status();
+    VARVE_ASSERT(active_.empty());
+    room_.SkipRest();
+  }
+  const absl::Status next = GuardMemory("beginning a log file", [this] {
+    write_mutex_.AssertHeld();
+    return NextFileLocked();
+  });
+  if (!next.ok()) return progress_->Fail(next);
+  return std::optional<uint64_t>(file_.is_recycled ? 0 : file_.number);
 }
 
 absl::Status LogWriter::NextFileLocked() {

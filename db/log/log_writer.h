@@ -90,6 +90,14 @@ class LogWriter {
   [[nodiscard]] absl::Status EndDirectGroup(const DirectGroup& group, const absl::Status& written)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Ends the file in use, in which everything that was appended is written, and goes on in the next
+  // one. Returns the number of that file if the writer made it of zeros, 0 if it recycled an old
+  // file, and nothing if no next file is ready.
+  // Requires: the caller keeps Reserve() and Append() from being called, and the file in use holds
+  // a record.
+  [[nodiscard]] absl::StatusOr<std::optional<uint64_t>> LeaveFile()
+      ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
+
   // Writes a block without records that brings the durable mark on disk up to date, unless another
   // write is under way; with `durably` syncs it. Without such a block nothing on disk would say
   // that the last group was acknowledged, and damage to it would look like a tear.

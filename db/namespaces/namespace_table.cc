@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "varve/history_status.h"
 #include "varve/namespace_status.h"
 
 namespace varve {
@@ -34,7 +35,8 @@ NamespaceTable::NamespaceTable(const Manifest& manifest)
       forks_(manifest.forks),
       next_named_(manifest.next_named_namespace),
       has_rules_(HasRules(manifest.descriptions)),
-      expires_by_default_(ExpiresByDefault(manifest.descriptions)) {
+      expires_by_default_(ExpiresByDefault(manifest.descriptions)),
+      keeps_history_(manifest.has_history) {
   for (const ManifestNamespace& entry : entries_)
     highest_generation_ = std::max(highest_generation_, entry.generation);
 }
@@ -119,7 +121,8 @@ void NamespaceTable::Describe(const NamespaceDescription& space) {
   descriptions_ = std::move(changed);
 }
 
-absl::Status NamespaceTable::CheckName(const NamespaceDescription& space) const {
+absl::Status NamespaceTable::CheckDescription(const NamespaceDescription& space) const {
+  if (space.options.history.has_value() && !keeps_history_) return NoPlaceForHistory();
   if (space.name.size() > kMaxNamespaceName) {
     return absl::InvalidArgumentError(
         fmt::format("name of a namespace of {} bytes: at most {} are allowed", space.name.size(),
@@ -148,6 +151,8 @@ absl::Status NamespaceTable::Replay(const RecordView& operation) {
   std::optional<NamespaceChange> change = DecodeNamespaceChange(operation);
   if (!change) return absl::DataLossError("the change of a namespace makes no sense");
   change->fork_point = operation.sequence;
+  if (change->past && change->past->version >= operation.sequence)
+    return absl::DataLossError("the clone of a past namespace is older than its past");
   const absl::Status applied = Apply(*change);
   return applied.ok() ? applied : absl::DataLossError(applied.message());
 }
@@ -162,8 +167,10 @@ std::vector<NamespaceId> NamespaceTable::MovedBy(const RecordView& operation) {
 
 absl::Status NamespaceTable::Create(const NamespaceChange& change) {
   const NamespaceId id = change.space.id;
-  if (absl::Status named = CheckName(change.space); !named.ok()) return named;
-  if (Generation(id) || (id >= kFirstNamedNamespace && id < next_named_)) {
+  if (absl::Status named = CheckDescription(change.space); !named.ok()) return named;
+  // One that was dropped may come back under its id, which no other one has had meanwhile.
+  const bool comes_back = change.past && change.other == id;
+  if (Generation(id) || (id >= kFirstNamedNamespace && id < next_named_ && !comes_back)) {
     return absl::AlreadyExistsError(fmt::format("namespace {} exists already, or did", id));
   }
   if (entries_.size() >= kMaxNamespaces) {
@@ -172,7 +179,7 @@ absl::Status NamespaceTable::Create(const NamespaceChange& change) {
   }
   Set(id, change.generation);
   Describe(change.space);
-  if (id >= kFirstNamedNamespace) next_named_ = id + 1;
+  if (id >= kFirstNamedNamespace) next_named_ = std::max(next_named_, id + 1);
   return absl::OkStatus();
 }
 
@@ -180,27 +187,34 @@ absl::Status NamespaceTable::Apply(const NamespaceChange& change) {
   const NamespaceId id = change.space.id;
   if (change.verb == NamespaceChange::Verb::kCreate) return Create(change);
   if (change.verb == NamespaceChange::Verb::kClone) {
+    const std::optional<ClonedPast>& past = change.past;
     const ManifestNamespace* const source = Find(change.other);
-    if (source == nullptr) return NoSuchNamespace(change.other);
-    const NamespaceFork fork{change.generation, source->generation, change.fork_point};
+    if (source == nullptr && !past) return NoSuchNamespace(change.other);
+    const NamespaceFork fork =
+        past ? NamespaceFork{change.generation, past->parent, past->version, past->expired_by_ms}
+             : NamespaceFork{change.generation, source->generation, change.fork_point};
     // Only where a repair had to guess which generation is whose.
     if (fork.parent >= fork.generation) {
       return absl::InvalidArgumentError(
           fmt::format("namespace {} can't be forked from a younger generation", id));
     }
-    if (forks_.DepthOf(fork.parent) >= kMaxCloneDepth) {
+    const size_t depth = past ? past->ancestry.size() : forks_.DepthOf(fork.parent);
+    if (depth >= kMaxCloneDepth) {
       return absl::ResourceExhaustedError(
           fmt::format("namespace {} is a clone of clones, {} deep, as deep as is allowed",
                       change.other, kMaxCloneDepth));
     }
     if (absl::Status created = Create(change); !created.ok()) return created;
+    for (size_t i = 0; past && i < depth; ++i) {
+      if (forks_.Of(past->ancestry[i].generation) == nullptr) forks_.Add(past->ancestry[i]);
+    }
     forks_.Add(fork);
     return absl::OkStatus();
   }
   const std::optional<NamespaceGeneration> present = Generation(id);
   if (!present) return NoSuchNamespace(id);
   if (change.verb == NamespaceChange::Verb::kAlter) {
-    if (absl::Status named = CheckName(change.space); !named.ok()) return named;
+    if (absl::Status named = CheckDescription(change.space); !named.ok()) return named;
     Describe(change.space);
   } else if (change.verb == NamespaceChange::Verb::kDrop) {
     if (id == kDefaultNamespace) return absl::InvalidArgumentError("namespace 0 can't be dropped");

@@ -80,6 +80,8 @@ class NamespaceTable {
   // Returns whether some namespace has a quota or a sync mode of its own, so that writes have to
   // look up descriptions.
   bool has_rules() const { return has_rules_; }
+  // Returns whether the store's formats have a place for what its history needs.
+  bool keeps_history() const { return keeps_history_; }
   // Returns whether some namespace has a default expiry.
   bool expires_by_default() const { return expires_by_default_; }
 
@@ -89,7 +91,7 @@ class NamespaceTable {
   const ManifestNamespace* Find(NamespaceId id) const;
   const Descriptions& descriptions() const;
   absl::Status Create(const NamespaceChange& change);
-  absl::Status CheckName(const NamespaceDescription& space) const;
+  absl::Status CheckDescription(const NamespaceDescription& space) const;
   // Inserts or replaces the description; removes it if it says nothing.
   void Describe(const NamespaceDescription& space);
 
@@ -100,6 +102,7 @@ class NamespaceTable {
   NamespaceId next_named_ = kFirstNamedNamespace;
   bool has_rules_ = false;
   bool expires_by_default_ = false;
+  bool keeps_history_ = false;
 };
 
 }  // namespace varve

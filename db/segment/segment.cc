@@ -11,6 +11,7 @@
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
+#include "util/os/disk_wait.h"
 #include "util/os/file_remover.h"
 
 namespace varve {
@@ -95,6 +96,9 @@ absl::Status Segment::Initialize(DamagePolicy policy) {
   };
   absl::StatusOr<std::vector<RangeTombstone>> tombstones = ReadTwice(read);
   if (tombstones.ok()) {
+    if (info_.ingested_at != kNoSequence) {
+      for (RangeTombstone& tombstone : *tombstones) tombstone.sequence = info_.ingested_at - 1;
+    }
     range_tombstones_ = std::make_shared<const RangeTombstoneList>(*std::move(tombstones));
     return absl::OkStatus();
   }
@@ -124,6 +128,7 @@ absl::Status Segment::Report(absl::Status error) {
 absl::StatusOr<const SegmentFooter*> Segment::Footer() {
   if (const SegmentFooter* footer = footer_.load(std::memory_order_acquire); footer != nullptr)
     return footer;
+  const DiskWait wait;  // for a thread that reads under the lock, too
   absl::MutexLock lock(&load_mutex_);
   if (footer_owner_ == nullptr) {
     uint64_t reads = 0;
@@ -217,6 +222,7 @@ void Segment::MaybeLoadIndex(const SegmentFooter& footer, uint64_t touches) {
   if (!load_mutex_.TryLock()) return;
   // Where this thread can't read the whole index, single pages may still be good: readers report
   // the errors of those that they need.
+  const DiskWait wait;
   TryWithMemory([&] {
     load_mutex_.AssertHeld();
     (void)LoadIndex(footer).ok();
@@ -242,6 +248,7 @@ absl::StatusOr<std::shared_ptr<const SegmentFences>> Segment::Fences() {
   };
   if (auto index = resident_.Share(); index != nullptr) return fences_of(std::move(index));
   VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
+  const DiskWait wait;
   if (IndexIsLoadable(*footer)) {
     absl::MutexLock lock(&load_mutex_);
     if (auto index = LoadIndex(*footer); index.ok()) return fences_of(*std::move(index));
@@ -253,6 +260,7 @@ absl::StatusOr<std::shared_ptr<const SegmentFences>> Segment::Fences() {
 }
 
 absl::Status Segment::ReadExactly(uint64_t offset, size_t size, char* buffer) const {
+  const DiskWait wait;
   VARVE_ASSIGN_OR_RETURN(const size_t read, file_->Read(offset, size, buffer));
   if (read == size) return absl::OkStatus();
   return Corruption(

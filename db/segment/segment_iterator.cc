@@ -20,7 +20,8 @@ constexpr size_t kPrefetchAhead = 512;
 SegmentIterator::SegmentIterator(Segment* segment, bool fill_cache)
     : segment_(segment),
       cached_(fill_cache && segment->caches().blocks.capacity() > 0),
-      seed_(segment->number()) {}
+      seed_(segment->number()),
+      ingested_at_(segment->info().ingested_at) {}
 
 bool SegmentIterator::Fail(absl::Status status) {
   // What the device fails to read counts as damaged.
@@ -112,6 +113,7 @@ bool SegmentIterator::DecodeCurrent() {
     }
     return LoadForward(offset_, needed) && DecodeCurrent();
   }
+  record_.sequence = std::max(record_.sequence, ingested_at_);
   valid_ = true;
   return true;
 }
@@ -139,8 +141,10 @@ void SegmentIterator::Next() {
     PrefetchLine(ahead + 64);
     offset_ = next;
     size_ = DecodeRecord(Rest(), seed_, mode_, &record_);
-    if (size_ != 0) [[likely]]
+    if (size_ != 0) [[likely]] {
+      record_.sequence = std::max(record_.sequence, ingested_at_);
       return;
+    }
   }
   MoveTo(next);
 }

@@ -1,5 +1,6 @@
 #include "db/segment/segment_probe.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "db/format/large_operation.h"
@@ -78,8 +79,14 @@ bool SegmentProbe::PrefetchRecord(bool fill_cache) {
 absl::StatusOr<bool> SegmentProbe::Finish(std::string_view tree_key, SequenceNumber at,
                                           bool fill_cache, FoundRecord* found) {
   VARVE_ASSERT(has_begun());
+  const SequenceNumber ingested_at = segment_->info().ingested_at;
+  if (at < ingested_at) [[unlikely]] {
+    segment_ = nullptr;
+    return false;
+  }
   const Target target{tree_key, at, fill_cache};
   if (is_only_ && FindInMemory(target, found)) [[likely]] {
+    found->record.sequence = std::max(found->record.sequence, ingested_at);
     segment_ = nullptr;
     return true;
   }
@@ -90,6 +97,7 @@ absl::StatusOr<bool> SegmentProbe::Finish(std::string_view tree_key, SequenceNum
       [[unlikely]] {
     result = FollowHandle(tree_key, found);  // damage of values is not the segment's
   }
+  found->record.sequence = std::max(found->record.sequence, ingested_at);
   segment_ = nullptr;
   return result;
 }

@@ -15,18 +15,27 @@ void OwnWrites::Set(std::string_view key, Write write, NamespaceId space) {
   } else {
     VARVE_ASSERT(bytes_ >= BytesOf(key, found->second));
     bytes_ -= BytesOf(key, found->second);
+    // The two become one write: of the value, unless neither of them was.
+    if (!write.deleted && write.cause != found->second.cause) write.cause = WriteCause::kWrite;
     found->second = std::move(write);
   }
   bytes_ += bytes;
 }
 
 void OwnWrites::Put(std::string_view key, std::string_view value, NamespaceId space,
-                    uint64_t expiry_ms) {
-  Set(key, {.deleted = false, .value = std::string(value), .expiry_ms = expiry_ms}, space);
+                    const PutExtras& extras) {
+  VARVE_ASSERT(extras.expiry_ms != kUsualExpiry);
+  Set(key,
+      {.deleted = false,
+       .value = std::string(value),
+       .metadata = std::string(extras.metadata),
+       .expiry_ms = extras.expiry_ms,
+       .cause = extras.cause},
+      space);
 }
 
-void OwnWrites::Delete(std::string_view key, NamespaceId space) {
-  Set(key, {.deleted = true, .value = {}}, space);
+void OwnWrites::Delete(std::string_view key, NamespaceId space, WriteCause cause) {
+  Set(key, {.deleted = true, .value = {}, .metadata = {}, .cause = cause}, space);
 }
 
 void OwnWrites::DeleteRange(std::string_view begin, std::string_view end, NamespaceId space) {
@@ -88,7 +97,11 @@ void OwnWrites::AddTo(WriteBatch* batch) const {
     if (space.cleared && !space.created) batch->ClearNamespace(id);
     for (const auto& [begin, end] : space.hidden.ranges()) batch->DeleteRange(begin, end, id);
     for (const auto& [key, write] : space.keys) {
-      write.deleted ? batch->Delete(key, id) : batch->Put(key, write.value, id, write.expiry_ms);
+      if (write.deleted) {
+        batch->Delete(key, id, write.cause);
+      } else {
+        batch->Put(key, write.value, {write.expiry_ms, write.metadata, write.cause}, id);
+      }
     }
   }
   for (const auto& [one, other] : swaps_) batch->SwapNamespaces(one, other);

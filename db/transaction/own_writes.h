@@ -25,7 +25,9 @@ class OwnWrites {
   struct Write {
     bool deleted = false;
     std::string value;
+    std::string metadata;
     uint64_t expiry_ms = kNoExpiry;
+    WriteCause cause = WriteCause::kWrite;
 
     // Returns whether nobody sees it at `instant_ms`.
     bool Hidden(uint64_t instant_ms) const { return deleted || Expired(instant_ms); }
@@ -44,8 +46,9 @@ class OwnWrites {
     bool Hides(std::string_view key) const { return cleared || hidden.Find(key).has_value(); }
   };
 
-  void Put(std::string_view key, std::string_view value, NamespaceId space, uint64_t expiry_ms);
-  void Delete(std::string_view key, NamespaceId space);
+  void Put(std::string_view key, std::string_view value, NamespaceId space,
+           const PutExtras& extras);
+  void Delete(std::string_view key, NamespaceId space, WriteCause cause);
   void DeleteRange(std::string_view begin, std::string_view end, NamespaceId space);
   void ClearNamespace(NamespaceId space);
   // Requires: the transaction has not created one of this id.
@@ -60,7 +63,7 @@ class OwnWrites {
   const Space* Find(NamespaceId space) const;
   bool empty() const { return spaces_.empty() && swaps_.empty(); }
   const std::vector<NamespaceDescription>& created() const { return created_; }
-  // Returns the bytes of keys, values and ranges, each with some more for its place.
+  // Returns the bytes of keys, values, metadata and ranges, each with some more for its place.
   size_t bytes() const { return bytes_; }
 
   // Adds all of it to the batch, so that committing the batch has the same effect.
@@ -71,7 +74,7 @@ class OwnWrites {
 
   void Set(std::string_view key, Write write, NamespaceId space);
   static size_t BytesOf(std::string_view key, const Write& write) {
-    return key.size() + write.value.size() + kBytesPerWrite;
+    return key.size() + write.value.size() + write.metadata.size() + kBytesPerWrite;
   }
 
   std::map<NamespaceId, Space> spaces_;

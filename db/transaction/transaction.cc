@@ -78,9 +78,21 @@ void Transaction::Depend(std::string_view key, NamespaceId space) {
   if (inside_ != nullptr) inside_->Depend(key, space);
 }
 
+void Transaction::DependOnRange(std::string_view lower, std::string_view upper, NamespaceId space) {
+  if (inside_ != nullptr) inside_->DependOnRange(lower, upper, space);
+}
+
 void Transaction::Put(std::string_view key, std::string_view value, NamespaceId space,
                       uint64_t expiry_ms) {
-  if (inside_ != nullptr) inside_->Put(key, value, space, expiry_ms);
+  Put(key, value, PutExtras{.expiry_ms = expiry_ms}, space);
+}
+
+void Transaction::Put(std::string_view key, std::string_view value, const PutExtras& extras,
+                      NamespaceId space) {
+  if (inside_ == nullptr) return;
+  PutExtras given = extras;
+  if (given.expiry_ms == kUsualExpiry) given.expiry_ms = kNoExpiry;
+  inside_->Put(key, value, space, given);
 }
 
 void Transaction::Delete(std::string_view key, NamespaceId space) {

@@ -35,6 +35,9 @@ class TransactionIterator final : public Iterator {
   std::string_view value() const override {
     return own_ != nullptr ? std::string_view(own_->value) : below_->value();
   }
+  std::string_view metadata() const override {
+    return own_ != nullptr ? std::string_view(own_->metadata) : below_->metadata();
+  }
   SequenceNumber version() const override {
     return own_ != nullptr ? kNoSequence : below_->version();
   }

@@ -22,12 +22,12 @@ class Adder final : public WriteBatch::OperationVisitor {
   explicit Adder(TransactionStore* to) : to_(*to) {}
 
   absl::Status Put(NamespaceId space, std::string_view key, std::string_view value,
-                   uint64_t expiry_ms) override {
-    to_.Put(key, value, space, expiry_ms);
+                   const PutExtras& extras) override {
+    to_.Put(key, value, space, extras);
     return absl::OkStatus();
   }
-  absl::Status Delete(NamespaceId space, std::string_view key) override {
-    to_.Delete(key, space);
+  absl::Status Delete(NamespaceId space, std::string_view key, WriteCause cause) override {
+    to_.Delete(key, space, cause);
     return absl::OkStatus();
   }
   absl::Status DeleteRange(NamespaceId space, std::string_view begin,
@@ -47,6 +47,9 @@ class Adder final : public WriteBatch::OperationVisitor {
     return absl::OkStatus();
   }
   absl::Status CloneNamespace(NamespaceId, const NamespaceDescription&) override {
+    return Impossible();
+  }
+  absl::Status CloneNamespaceAt(NamespaceId, SequenceNumber, const NamespaceDescription&) override {
     return Impossible();
   }
   absl::Status AlterNamespace(const NamespaceDescription&) override { return Impossible(); }
@@ -108,6 +111,8 @@ bool TransactionStore::ReadOwn(const ReadOptions& options, std::string_view key,
   result->found = true;
   result->value_size = bytes.size();
   if (!options.without_value) value->assign(bytes);
+  if (options.with_metadata && !written->second.metadata.empty())
+    result->metadata = std::make_shared<const std::string>(written->second.metadata);
   return true;
 }
 
@@ -206,12 +211,15 @@ absl::StatusOr<CountResult> TransactionStore::CountAll(const ReadOptions& option
                    static_cast<int64_t>(count.expiring),
                    absl::int128(count.mean_expiry_ms) * count.expiring};
   below.without_value = true;
+  below.with_metadata = true;
   std::string none;
   for (const auto& [key, write] : own->keys) {
     VARVE_ASSIGN_OR_RETURN(const ReadResult read, store_->Get(below, key, &none));
-    if (read.found) counts += -CountsOf(key.size(), read.value_size, read.expiry_ms);
+    if (read.found) {
+      counts += -CountsOf(key.size(), read.value_size, read.MetadataView().size(), read.expiry_ms);
+    }
     if (!write.Hidden(snapshot_->instant_ms()))
-      counts += CountsOf(key.size(), write.value.size(), write.expiry_ms);
+      counts += CountsOf(key.size(), write.value.size(), write.metadata.size(), write.expiry_ms);
   }
   return ResultOf(counts, count.durable_after);
 }
@@ -225,7 +233,7 @@ absl::StatusOr<CountResult> TransactionStore::CountByScan(const ReadOptions& opt
   SequenceNumber durable_after = kNoSequence;
   const std::unique_ptr<Iterator> iterator = NewIterator(scan, lower, upper, &durable_after);
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
-    counts += CountsOf(iterator->key().size(), iterator->value().size(), iterator->expiry_ms());
+    counts += CountsOf(*iterator);
   }
   VARVE_RETURN_IF_ERROR(iterator->status());
   return ResultOf(counts, std::max(durable_after, iterator->durable_after()));
@@ -241,19 +249,28 @@ void TransactionStore::DependAt(std::string_view key, NamespaceId origin) {
   Note([&] { reads_.AddKey(key, origin); });
 }
 
+void TransactionStore::DependOnRange(std::string_view lower, std::string_view upper,
+                                     NamespaceId space) {
+  const NamespaceId origin = writes_.Origin(space);
+  const OwnWrites::Space* const own = writes_.Find(origin);
+  if (own != nullptr && own->created) return;  // the store knows nothing of it
+  Note([&] { reads_.AddRange(lower, upper, origin); });
+}
+
 void TransactionStore::Put(std::string_view key, std::string_view value, NamespaceId space,
-                           uint64_t expiry_ms) {
-  if (key.size() > kMaxKeySize || value.size() > kMaxValueSize) {
+                           const PutExtras& extras) {
+  if (key.size() > kMaxKeySize || value.size() > kMaxValueSize ||
+      extras.metadata.size() > kMaxMetadataSize) {
     WriteBatch refused;
-    refused.Put(key, value, space);
+    refused.Put(key, value, extras, space);
     if (status_.ok()) status_ = refused.status();
     return;
   }
-  Note([&] { writes_.Put(key, value, writes_.Origin(space), expiry_ms); });
+  Note([&] { writes_.Put(key, value, writes_.Origin(space), extras); });
 }
 
-void TransactionStore::Delete(std::string_view key, NamespaceId space) {
-  Note([&] { writes_.Delete(key, writes_.Origin(space)); });
+void TransactionStore::Delete(std::string_view key, NamespaceId space, WriteCause cause) {
+  Note([&] { writes_.Delete(key, writes_.Origin(space), cause); });
 }
 
 void TransactionStore::DeleteRange(std::string_view begin, std::string_view end,
@@ -338,6 +355,7 @@ uint64_t TransactionStore::UsualExpiry(NamespaceId space) const {
 StoreCapabilities TransactionStore::capabilities() const {
   StoreCapabilities capabilities = store_->capabilities();
   capabilities.constant_time_clone = false;
+  capabilities.history = false;
   return capabilities;
 }
 

@@ -65,13 +65,15 @@ class TransactionStore final : public StoreContents {
   bool HasNamespace(NamespaceId space) const override;
   uint64_t UsualExpiry(NamespaceId space) const override;
 
-  // A transaction can't clone namespaces.
+  // A transaction can't clone namespaces, and reads nothing older than its snapshot.
   StoreCapabilities capabilities() const override;
 
   // --- The transaction's own ---------------------------------------------------------------------
   void Depend(std::string_view key, NamespaceId space);
-  void Put(std::string_view key, std::string_view value, NamespaceId space, uint64_t expiry_ms);
-  void Delete(std::string_view key, NamespaceId space);
+  void DependOnRange(std::string_view lower, std::string_view upper, NamespaceId space);
+  void Put(std::string_view key, std::string_view value, NamespaceId space,
+           const PutExtras& extras);
+  void Delete(std::string_view key, NamespaceId space, WriteCause cause = WriteCause::kWrite);
   void DeleteRange(std::string_view begin, std::string_view end, NamespaceId space);
   void ClearNamespace(NamespaceId space);
   absl::Status CreateNamespace(const NamespaceDescription& space);

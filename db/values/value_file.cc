@@ -11,6 +11,7 @@
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
+#include "util/os/disk_wait.h"
 #include "util/os/file_remover.h"
 
 namespace varve {
@@ -49,6 +50,7 @@ ValueFile::~ValueFile() {
 
 absl::StatusOr<const File*> ValueFile::Open() {
   if (const File* file = open_.load(std::memory_order_acquire); file != nullptr) return file;
+  const DiskWait wait;
   absl::MutexLock lock(&mutex_);
   if (file_ != nullptr) return file_.get();
   // LeaveLog may give the file its other name at this moment.
@@ -67,6 +69,7 @@ absl::StatusOr<const File*> ValueFile::Open() {
 
 absl::StatusOr<size_t> ValueFile::Read(uint64_t offset, size_t size, char* buffer) {
   VARVE_ASSIGN_OR_RETURN(const File* file, Open());
+  const DiskWait wait;
   return file->Read(offset, size, buffer);
 }
 

@@ -57,9 +57,11 @@ absl::Status LookUpParents(const SuperVersion& state, SequenceNumber at, bool fi
   const NamespaceFork* fork = state.namespaces.forks().Of(GenerationOf(lookup->key.view()));
   if (fork == nullptr) return absl::OkStatus();
   const SuperVersion* of_level = &state;
-  lookup->fork_point = fork->fork_point;
   at = std::max(at,
                 fork->fork_point);  // a reader that sees a clone sees all that it was forked from
+  // That there is a clone of the past was written at a sequence that nobody remembers.
+  lookup->fork_point = fork->expired_by_ms == 0 ? fork->fork_point : at;
+  NamespaceFork seen_through = *fork;  // hides what one of the forks so far hides
   for (; fork != nullptr && !lookup->found; fork = state.namespaces.forks().Of(fork->parent)) {
     if (of_level->CoveringSequence(lookup->key.view(), std::min(at, lookup->up_to)) != kNoSequence)
       break;
@@ -70,6 +72,11 @@ absl::Status LookUpParents(const SuperVersion& state, SequenceNumber at, bool fi
     of_level = &state.for_parents();
     if (!LookUpBuffers(*of_level, fork->fork_point, lookup)) {
       VARVE_RETURN_IF_ERROR(LookUpSegments(*of_level, fork->fork_point, fill_cache, lookup));
+    }
+    seen_through.expired_by_ms = std::max(seen_through.expired_by_ms, fork->expired_by_ms);
+    if (lookup->found && seen_through.Hides(lookup->record)) {
+      lookup->record.kind = RecordKind::kTombstone;
+      lookup->record.expiry_ms = 0;
     }
   }
   return absl::OkStatus();

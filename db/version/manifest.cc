@@ -22,9 +22,7 @@
 //
 //   in version 5:
 //   sections: count, and of each, ascending by tag: tag (varint32), size (varint32), content
-//     1  history id (8 bytes)
-//     2  time file: number, bytes that hold; absent if there is none
-//   A reader refuses a tag that it does not know.
+//     db/version/manifest_sections.cc draws them
 //
 //   key counts: count, and of each, ascending: generation, keys, bytes (both zigzag); from version
 //     4 on: keys that expire (zigzag), the sum of the instants at which they expire, in
@@ -39,6 +37,7 @@
 
 #include "db/format/file_names.h"
 #include "db/format/namespace_change.h"
+#include "db/version/manifest_sections.h"
 #include "fmt/format.h"
 #include "type/version.h"
 #include "util/base/assert.h"
@@ -69,9 +68,6 @@ constexpr size_t kMinValueReferenceSize = 2;
 constexpr size_t kMinKeyCountsSize = 3;
 constexpr size_t kMinDescriptionSize = 7;
 constexpr size_t kMinForkSize = 3;
-constexpr size_t kMinSectionSize = 2;
-// Tags of sections. They are on disk and never change.
-constexpr uint32_t kHistoryIdSection = 1, kTimesSection = 2;
 constexpr uint8_t kLargestIsExclusive = 1, kOfClones = 2, kExpiryUncounted = 4;  // of a segment
 
 absl::StatusOr<Manifest> ReadManifestFile(FileSystem* file_system, const std::string& path) {
@@ -215,7 +211,10 @@ class ManifestReader {
     manifest->counts_expiry = version_ >= kVersionOfExpiry;
     if (version_ == kVersionOfExpiry && !NeedsPlaceForExpiry(*manifest))
       return Damaged("it holds no key that expires");
-    if (version_ >= kVersionOfHistory) VARVE_RETURN_IF_ERROR(ReadSections(manifest));
+    if (version_ >= kVersionOfHistory) {
+      const std::string damaged = DecodeSections(&reader_, manifest);
+      if (!damaged.empty()) return Damaged(damaged);
+    }
     return reader_.empty() ? absl::OkStatus() : Damaged("bytes behind the last field");
   }
 
@@ -332,36 +331,6 @@ class ManifestReader {
                                                    : Damaged("key counts of parents");
   }
 
-  absl::Status ReadSections(Manifest* manifest) {
-    manifest->has_history = true;
-    size_t count = 0;
-    if (!ReadCount(kMinSectionSize, &count)) return Damaged("count of sections");
-    uint32_t last = 0;
-    for (; count > 0; --count) {
-      uint32_t tag = 0;
-      std::string_view content;
-      if (!reader_.ReadVarint32(&tag) || tag <= last || !reader_.ReadLengthPrefixed(&content))
-        return Damaged("section");
-      last = tag;
-      if (!ReadSection(tag, ByteReader(content), manifest))
-        return Damaged(fmt::format("section {}", tag));
-    }
-    return manifest->history_id != 0 ? absl::OkStatus() : Damaged("history id");
-  }
-
-  static bool ReadSection(uint32_t tag, ByteReader content, Manifest* manifest) {
-    switch (tag) {
-      case kHistoryIdSection:
-        return content.ReadFixed64(&manifest->history_id) && content.empty();
-      case kTimesSection:
-        return content.ReadVarint64(&manifest->times.number) &&
-               content.ReadVarint64(&manifest->times.size) && content.empty() &&
-               manifest->times.number != 0;
-      default:
-        return false;
-    }
-  }
-
   bool ReadKeyCounts(GenerationKeyCounts* counts) {
     size_t count = 0;
     if (!ReadCount(kMinKeyCountsSize, &count)) return false;
@@ -428,25 +397,6 @@ std::unordered_set<uint64_t> ValueFileNumbers(const Manifest& manifest) {
   }
   return numbers;
 }
-
-namespace {
-
-void EncodeSections(const Manifest& manifest, std::string* bytes) {
-  VARVE_ASSERT(manifest.history_id != 0);
-  PutVarint64(bytes, manifest.times.number != 0 ? 2 : 1);
-  std::string content;
-  PutFixed64(&content, manifest.history_id);
-  PutVarint32(bytes, kHistoryIdSection);
-  PutLengthPrefixed(bytes, content);
-  if (manifest.times.number == 0) return;
-  content.clear();
-  PutVarint64(&content, manifest.times.number);
-  PutVarint64(&content, manifest.times.size);
-  PutVarint32(bytes, kTimesSection);
-  PutLengthPrefixed(bytes, content);
-}
-
-}  // namespace
 
 std::string EncodeManifest(const Manifest& manifest) {
   const uint32_t version = VersionFor(manifest);

@@ -20,7 +20,7 @@ absl::StatusOr<std::vector<StoreFile>> ListStoreFiles(FileSystem* file_system,
   for (const std::string& name : names) {
     if (!name.starts_with("MANIFEST") && name != "REPAIR" && !ParseLogFileName(name) &&
         !ParseLogTemporaryName(name) && !ParseSegmentName(name) && !ParseValueFileName(name) &&
-        !ParseTimeFileName(name) && !IsSpareName(name)) {
+        !ParseTimeFileName(name) && !ParseChangeFileName(name) && !IsSpareName(name)) {
       continue;
     }
     VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,

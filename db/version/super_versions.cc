@@ -79,14 +79,16 @@ void SuperVersions::Reclaim() {
 }
 
 std::function<bool(NamespaceGeneration)> SuperVersions::LiveGenerations(
-    const SnapshotList::Held& held, SequenceNumber durable, NamespaceForks* forks) const {
+    const SnapshotList::Held& held, SequenceNumber durable, const std::vector<Horizon>& horizons,
+    NamespaceForks* forks, KeptVersions* kept) const {
   // A snapshot that is taken later sees nothing older than what was visible then.
   const SequenceNumber oldest_reader =
       held.sequences.empty() ? held.visible : held.sequences.front();
   absl::MutexLock lock(&mutex_);
   const NamespaceTable& namespaces = present_->namespaces;
   const std::vector<NamespaceGeneration> still_visible =
-      GenerationsRetiredAfterLocked(std::min(oldest_reader, durable));
+      GenerationsRetiredAfterLocked(std::min(oldest_reader, durable), horizons);
+  *kept = KeptVersions(horizons, namespaces, retired_generations_);
   *forks = namespaces.ForksOf(still_visible);
   std::unordered_set<NamespaceGeneration> live(still_visible.begin(), still_visible.end());
   live.insert(kExpiryGeneration);
@@ -108,19 +110,21 @@ NamespaceTable SuperVersions::NamespacesAtLocked(SequenceNumber at) const {
 }
 
 std::vector<NamespaceGeneration> SuperVersions::GenerationsRetiredAfterLocked(
-    SequenceNumber sequence) const {
+    SequenceNumber sequence, const std::vector<Horizon>& horizons) const {
   std::vector<NamespaceGeneration> generations;
   for (const RetiredGeneration& retired : retired_generations_) {
-    if (retired.retired_at > sequence) generations.push_back(retired.generation);
+    if (retired.retired_at > sequence || IsKept(retired, horizons))
+      generations.push_back(retired.generation);
   }
   return generations;
 }
 
 void SuperVersions::StartLocked(std::shared_ptr<const Version> version, NamespaceTable namespaces,
-                                SequenceNumber flushed) {
+                                SequenceNumber flushed, std::vector<RetiredGeneration> retired) {
   VARVE_ASSERT(present_ == nullptr && flush_queue_.empty());
   VARVE_ASSERT(version != nullptr);
   last_sequence_ = flushed_ = flushed;
+  retired_generations_ = std::move(retired);
   auto first = std::make_shared<SuperVersion>();
   first->active = std::make_shared<WriteBuffer>(write_buffer_size_, flushed + 1, 0, buffer_memory_);
   first->version = std::move(version);
@@ -216,7 +220,8 @@ void SuperVersions::RotateLocked(uint64_t log_bytes) {
 }
 
 void SuperVersions::PopFlushedLocked(SequenceNumber flushed, std::vector<RangeTombstone> tombstones,
-                                     SequenceNumber forgotten) noexcept {
+                                     SequenceNumber forgotten,
+                                     const std::vector<Horizon>& horizons) noexcept {
   VARVE_ASSERT(!flush_queue_.empty() && flush_queue_.front().buffer->last_sequence() == flushed);
   VARVE_ASSERT(flushed > flushed_ && forgotten <= flushed);
   const bool held_tombstones = !flush_queue_.front().buffer->range_tombstones().empty();
@@ -224,8 +229,28 @@ void SuperVersions::PopFlushedLocked(SequenceNumber flushed, std::vector<RangeTo
   flush_queue_.pop_front();
   full_buffers_.store(static_cast<int>(flush_queue_.size()), std::memory_order_relaxed);
   if (held_tombstones) buffered_tombstones_ = std::move(tombstones);
-  std::erase_if(retired_generations_,
-                [&](const RetiredGeneration& retired) { return retired.retired_at <= forgotten; });
+  std::erase_if(retired_generations_, [&](const RetiredGeneration& retired) {
+    return retired.retired_at <= forgotten && !IsKept(retired, horizons);
+  });
+}
+
+bool IngestStep::MayTake(const SuperVersions& versions, SequenceNumber first) {
+  return versions.flush_queue_.empty() && versions.flushed_ == versions.last_sequence_ &&
+         first == versions.last_sequence_ + 1;
+}
+
+void IngestStep::Prepare(const SuperVersions& versions, SequenceNumber last, SuperVersion* next) {
+  next->active = std::make_shared<WriteBuffer>(versions.write_buffer_size_, last + 1, 0,
+                                               versions.buffer_memory_);
+}
+
+void IngestStep::Publish(SuperVersions* versions, SequenceNumber last,
+                         std::shared_ptr<const SuperVersion> next) noexcept {
+  VARVE_ASSERT(versions->flush_queue_.empty() && last > versions->last_sequence_);
+  VARVE_ASSERT(next->active->first_sequence() == last + 1);
+  versions->PublishLocked(std::move(next));
+  versions->last_sequence_ = versions->flushed_ = last;
+  versions->ShowLocked();
 }
 
 }  // namespace varve

@@ -30,6 +30,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "db/format/range_tombstone.h"
+#include "db/history/horizons.h"
 #include "db/namespaces/namespace_table.h"
 #include "db/version/snapshot_list.h"
 #include "db/version/super_version.h"
@@ -45,14 +46,6 @@ struct FullBuffer {
   std::shared_ptr<WriteBuffer> buffer;
   NamespaceTable namespaces;
   uint64_t log_bytes = 0;  // about as many as it takes in the log, with headers and padding
-};
-
-// A generation that its namespace no longer lives in; kNoGeneration if there was no such namespace.
-// It is remembered until the change is in segments and no snapshot is older.
-struct RetiredGeneration {
-  NamespaceId space;
-  NamespaceGeneration generation;
-  SequenceNumber retired_at;
 };
 
 class SuperVersions {
@@ -98,12 +91,12 @@ class SuperVersions {
   // that only they hold. Readers unpin them at the end of a read.
   void Reclaim();
   // Returns a function that tells whether a generation is live: a reader sees it now or in one of
-  // the snapshots of `held`, or could see it again after a crash that loses what is behind
-  // `durable`. Stores the forks of those generations in `*forks`.
-  std::function<bool(NamespaceGeneration)> LiveGenerations(const SnapshotList::Held& held,
-                                                           SequenceNumber durable,
-                                                           NamespaceForks* forks) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // the snapshots of `held` or at a version that `horizons` keep, or could see it again after a
+  // crash that loses what is behind `durable`. Stores the forks of those generations in `*forks`,
+  // and the versions that horizons keep in `*kept`.
+  std::function<bool(NamespaceGeneration)> LiveGenerations(
+      const SnapshotList::Held& held, SequenceNumber durable, const std::vector<Horizon>& horizons,
+      NamespaceForks* forks, KeptVersions* kept) const ABSL_LOCKS_EXCLUDED(mutex_);
   ChunkPool& buffer_memory() const { return *buffer_memory_; }
 
   // --- With the commit lock ---
@@ -128,16 +121,21 @@ class SuperVersions {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return buffered_tombstones_;
   }
-  // Returns the namespaces as they were at `at`.
-  // Requires: `at` is not older than the opening of the store.
+  // Returns the namespaces as they were at `at`: those that are there now, or whose horizon is not
+  // above `at`. Where their names and options changed, these are the present ones.
+  // Requires: no snapshot at `at` needs more.
   NamespaceTable NamespacesAtLocked(SequenceNumber at) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<NamespaceGeneration> GenerationsRetiredAfterLocked(SequenceNumber sequence) const
+  // Returns the generations that were retired after `sequence`, and those that `horizons` keep.
+  std::vector<NamespaceGeneration> GenerationsRetiredAfterLocked(
+      SequenceNumber sequence, const std::vector<Horizon>& horizons) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Publishes the first super version: the segments of `version` and an empty buffer.
+  // Publishes the first super version: the segments of `version` and an empty buffer. `retired` are
+  // the generations that horizons keep.
   // Requires: the first call; nothing was published yet.
   void StartLocked(std::shared_ptr<const Version> version, NamespaceTable namespaces,
-                   SequenceNumber flushed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                   SequenceNumber flushed, std::vector<RetiredGeneration> retired)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Returns a copy of the present super version, to be changed and published, and takes the memory
   // that publishing needs.
@@ -172,11 +170,14 @@ class SuperVersions {
   void RotateLocked(uint64_t log_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes the oldest buffer from the flush queue: segments now hold everything up to `flushed`.
   // `tombstones` are the range tombstones in the buffers that remain. Forgets generations that were
-  // retired up to `forgotten`.
+  // retired up to `forgotten` and that no horizon keeps.
   void PopFlushedLocked(SequenceNumber flushed, std::vector<RangeTombstone> tombstones,
-                        SequenceNumber forgotten) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                        SequenceNumber forgotten, const std::vector<Horizon>& horizons) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
  private:
+  friend struct IngestStep;
+
   const size_t write_buffer_size_;
   // Keeps the chunks of flushed buffers for the next ones.
   const std::shared_ptr<ChunkPool> buffer_memory_;
@@ -199,6 +200,23 @@ class SuperVersions {
   std::atomic<bool> expires_by_default_{false};  // in some namespace
   Published<SuperVersion> published_{nullptr};
   mutable SnapshotList snapshots_;
+};
+
+// The step in which an ingest becomes visible: its segments hold all of its operations, so none of
+// them touches a write buffer.
+//
+// Thread-safety: as SuperVersions; the commit lock is held during the whole step.
+struct IngestStep {
+  // Returns whether `first` is the next sequence, and segments hold everything before it.
+  static bool MayTake(const SuperVersions& versions, SequenceNumber first)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions.mutex());
+  // Gives `next` an empty buffer for what follows the operation `last`.
+  static void Prepare(const SuperVersions& versions, SequenceNumber last, SuperVersion* next);
+  // Publishes and shows `next`.
+  // Requires: MayTake() and Prepare(); CopyLocked() made `next`.
+  static void Publish(SuperVersions* versions, SequenceNumber last,
+                      std::shared_ptr<const SuperVersion> next) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions->mutex());
 };
 
 }  // namespace varve

@@ -51,7 +51,8 @@ SegmentShape ShapeOf(const SegmentInfo& info) {
           .largest = info.largest,
           .largest_is_exclusive = info.largest_is_exclusive,
           .smallest_sequence = info.smallest_sequence,
-          .largest_sequence = info.largest_sequence};
+          .largest_sequence = info.largest_sequence,
+          .is_ingested = info.ingested_at != kNoSequence};
 }
 
 TreeShape ShapeOf(const std::vector<Level>& levels) {

@@ -37,7 +37,8 @@ struct WriteBuffer::Entry {
   uint32_t metadata_size;
   RecordKind kind;
   uint8_t flags;
-  bool readers_wait;
+  WriteCause cause : 7;
+  bool readers_wait : 1;
   // Says that there is a newer version. Only the writer reads it until it adds nothing any more;
   // then readers may.
   bool overwritten;
@@ -56,6 +57,7 @@ struct WriteBuffer::Entry {
                     .sequence = sequence,
                     .kind = kind,
                     .flags = flags,
+                    .cause = cause,
                     .log_offset = log_offset};
     if (extra_size() != 0) {
       const char* extra = bytes() + key_size + value_size;
@@ -136,17 +138,18 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool readers_wait
   VARVE_ASSERT(record.kind == RecordKind::kValue || record.kind == RecordKind::kTombstone);
   VARVE_ASSERT(record.sequence >= first_sequence_ && last_sequence() == kNoSequence);
   const size_t expiry_size = record.flags & kHasExpiry ? 8 : 0;
-  char* memory = arena_.Allocate(SizeOf(record));
-  Entry* entry = new (memory) Entry{.sequence = record.sequence,
-                                    .hash_tag = static_cast<uint32_t>(hash >> 32),
-                                    .key_size = static_cast<uint32_t>(record.key.size()),
-                                    .value_size = static_cast<uint32_t>(record.value.size()),
-                                    .metadata_size = static_cast<uint32_t>(record.metadata.size()),
-                                    .kind = record.kind,
-                                    .flags = record.flags,
-                                    .readers_wait = readers_wait,
-                                    .overwritten = false,
-                                    .log_offset = record.log_offset};
+  Entry* entry = new (arena_.Allocate(SizeOf(record)))
+      Entry{.sequence = record.sequence,
+            .hash_tag = static_cast<uint32_t>(hash >> 32),
+            .key_size = static_cast<uint32_t>(record.key.size()),
+            .value_size = static_cast<uint32_t>(record.value.size()),
+            .metadata_size = static_cast<uint32_t>(record.metadata.size()),
+            .kind = record.kind,
+            .flags = record.flags,
+            .cause = record.cause,
+            .readers_wait = readers_wait,
+            .overwritten = false,
+            .log_offset = record.log_offset};
   char* bytes = entry->bytes();
   std::memcpy(bytes, record.key.data(), record.key.size());
   bytes += record.key.size();
@@ -159,8 +162,7 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool readers_wait
   // The record takes the place of the key's previous version in the bucket, or goes in front. A
   // reader on the old links sees a chain that was whole before the record was visible.
   std::atomic<Entry*>* link = &buckets_[hash & bucket_mask_];
-  Entry* const front = link->load(std::memory_order_relaxed);
-  Entry* same = front;
+  Entry* same = link->load(std::memory_order_relaxed);
   std::atomic<Entry*>* same_link = link;
   while (same != nullptr && !(same->hash_tag == entry->hash_tag && same->key() == entry->key())) {
     same_link = &same->next_key;
@@ -174,7 +176,7 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool readers_wait
                           std::memory_order_relaxed);
     same_link->store(entry, std::memory_order_release);
   } else {
-    entry->next_key.store(front, std::memory_order_relaxed);
+    entry->next_key.store(link->load(std::memory_order_relaxed), std::memory_order_relaxed);
     link->store(entry, std::memory_order_release);
   }
 

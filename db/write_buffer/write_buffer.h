@@ -99,7 +99,7 @@ class WriteBuffer {
       absl::FunctionRef<void(const RecordView& record, const RecordView* previous)> deliver) const;
   // Returns a position from which Walk delivers all records that are newer than `sequence`, and few
   // older ones before them.
-  // Requires: the caller is the writer.
+  // Requires: the caller is the writer, or the buffer is sealed.
   Position PositionNear(SequenceNumber sequence) const;
   // Returns a cursor over everything added so far. It must not outlive the buffer.
   std::unique_ptr<InternalIterator> NewIterator() const;

@@ -16,6 +16,7 @@ namespace varve {
 struct FilteredRecord {
   std::string_view key;
   std::string_view value;
+  std::string_view metadata;
   SequenceNumber version = kNoSequence;
   uint64_t expiry_ms = kNoExpiry;
 };

@@ -29,6 +29,7 @@ struct SegmentShape {
   bool largest_is_exclusive = false;  // largest is the end of a range tombstone
   SequenceNumber smallest_sequence = kMaxSequence;
   SequenceNumber largest_sequence = kNoSequence;
+  bool is_ingested = false;  // built by a bulk ingest (varve/ingest.h), and not merged since
 
   // Returns whether the segment may hold keys at or behind `key`.
   bool ReachesTo(std::string_view key) const {

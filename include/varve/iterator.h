@@ -42,6 +42,9 @@ class Iterator {
   // Returns the size of the value, also where value() leaves it out.
   // Requires: Valid().
   virtual uint64_t value_size() const { return value().size(); }
+  // Returns the metadata of the entry; empty: there is none.
+  // Requires: Valid().
+  virtual std::string_view metadata() const = 0;
   // Requires: Valid().
   virtual SequenceNumber version() const = 0;
   // Returns the instant at which the entry expires, in milliseconds since the epoch; 0: never.

@@ -21,6 +21,7 @@ class ExclusiveWrite;
 // Limits that no setting lifts.
 inline constexpr size_t kMaxKeySize = 1 << 20;           // bytes of a user key
 inline constexpr size_t kMaxValueSize = 512u << 20;      // bytes of a value
+inline constexpr size_t kMaxMetadataSize = 64u << 10;    // bytes of a value's metadata
 inline constexpr size_t kMaxBatchBytes = 1024u << 20;    // bytes of one batch, encoded
 inline constexpr size_t kMaxBatchOperations = 1u << 20;  // operations in one batch
 
@@ -41,6 +42,30 @@ enum class SyncBackend : uint8_t {
 constexpr SyncBackend Resolve(SyncBackend wanted) {
   return wanted == SyncBackend::kAuto ? SyncBackend::kDirect : wanted;
 }
+
+// How long replaced and deleted versions stay readable. Where both limits are set, the one that
+// reaches less far back holds.
+struct HistoryLimits {
+  uint64_t time_ms = 0;  // 0: no limit by time
+  // The bytes of keys and values that may have been written since the oldest readable version; 0:
+  // no limit by size.
+  uint64_t bytes = 0;
+
+  // Returns whether versions are kept at all.
+  bool on() const { return time_ms != 0 || bytes != 0; }
+  friend bool operator==(const HistoryLimits&, const HistoryLimits&) = default;
+};
+
+// How much of what was committed the store retains for readers of the change feed
+// (varve/changes.h); both 0: nothing, but what feeds hold back. Of two limits the one that is
+// reached first counts.
+struct ChangeRetention {
+  uint64_t bytes = 0;    // on disk; 0: no limit by size
+  uint64_t time_ms = 0;  // 0: no limit by time
+
+  // Returns whether changes are retained though no feed holds them back.
+  bool on() const { return bytes != 0 || time_ms != 0; }
+};
 
 struct EngineOptions {
   bool create_if_missing = true;
@@ -75,6 +100,11 @@ struct EngineOptions {
   // KiB counts as 1 KiB. 0: no value is kept apart.
   size_t value_separation_size = 1u << 10;
 
+  // The limits of namespaces that have none of their own (NamespaceOptions::history). They take a
+  // store of the present format.
+  HistoryLimits history;
+  ChangeRetention changes;
+
   // Parts that a program may replace. Null: the default.
   // Requires: the file system and the clock outlive the store.
   std::shared_ptr<const CompactionPicker> compaction_picker;
@@ -96,6 +126,12 @@ struct ReadOptions {
   // The value itself is not wanted: it is not copied, nor read where it is kept apart.
   // ReadResult::value_size and Iterator::value_size tell its size.
   bool without_value = false;
+  // The metadata is wanted, too: in ReadResult::metadata and RangeEntry::metadata. An iterator
+  // always tells it.
+  bool with_metadata = false;
+  // Iterators and slices of a range leave out what this version or an earlier one wrote, and do not
+  // look where nothing newer lies. Other reads ignore it.
+  SequenceNumber newer_than = kNoSequence;
   // When the values of one MultiGet have reached this size together, the keys that follow are not
   // read (MultiGetResult::read says which). A slice of a range ends by it, too.
   size_t max_bytes = SIZE_MAX;

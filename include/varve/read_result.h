@@ -3,10 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "varve/key_history.h"
 #include "varve/types.h"
 
 namespace varve {
@@ -26,6 +29,13 @@ struct ReadResult {
   SequenceNumber durable_after = kNoSequence;
   // There may be a value of more than ReadOptions::max_value_bytes; the other members mean nothing.
   bool too_large = false;
+  // Null: there is none, or ReadOptions::with_metadata did not ask for it. Never empty.
+  std::shared_ptr<const std::string> metadata;
+
+  // Returns the bytes of `metadata`, none where it is null.
+  std::string_view MetadataView() const {
+    return metadata == nullptr ? std::string_view() : std::string_view(*metadata);
+  }
 };
 
 // One answer of a MultiGet. `value` is reused: its memory is kept between calls.
@@ -47,7 +57,7 @@ struct CommitResult {
 // The answer to a count.
 struct CountResult {
   uint64_t keys = 0;
-  uint64_t bytes = 0;                          // of keys and values together
+  uint64_t bytes = 0;                          // of keys, values and metadata together
   SequenceNumber durable_after = kNoSequence;  // as in ReadResult
   uint64_t expiring = 0;                       // those of the keys that expire
   // The mean of the instants at which these expire, in milliseconds since the epoch.
@@ -57,7 +67,8 @@ struct CountResult {
 // One entry of a range that is read in slices (StoreReads::ReadRangeAsync).
 struct RangeEntry {
   std::string key;
-  std::string value;  // empty with ReadOptions::without_value
+  std::string value;     // empty with ReadOptions::without_value
+  std::string metadata;  // empty without ReadOptions::with_metadata
   uint64_t value_size = 0;
   SequenceNumber version = kNoSequence;
   uint64_t expiry_ms = 0;  // 0: never
@@ -79,6 +90,7 @@ struct ExplainedStep {
 };
 struct ExplainedRead {
   ReadResult result;
+  KeyState state = KeyState::kNeverThere;
   uint64_t value_bytes = 0;
   uint64_t tables_probed = 0;  // segments whose key range covers the key
   uint64_t disk_reads = 0;

@@ -2,8 +2,8 @@
 // is the default; a store that runs in other processes can stand in its place.
 //
 // The interface comes in groups by who needs them: StoreReads, StoreWrites and StoreNamespaces
-// (together StoreContents, which a transaction can stand in for), StoreDurability, StoreUpkeep and
-// StoreHistory.
+// (together StoreContents, which a transaction can stand in for), StoreDurability, StoreUpkeep,
+// StoreWatches, StoreHistory and StoreChanges.
 // A Store is all of them, and says with capabilities() which promises it keeps.
 //
 // Early visibility: a submitted write is visible at once, also to readers that would have to give
@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,9 +41,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "varve/changes.h"
+#include "varve/difference.h"
 #include "varve/iterator.h"
+#include "varve/key_history.h"
 #include "varve/namespace.h"
 #include "varve/options.h"
+#include "varve/range_watch.h"
 #include "varve/read_result.h"
 #include "varve/snapshot.h"
 #include "varve/store_observation.h"
@@ -72,6 +77,12 @@ enum class DataCheck : uint8_t {
   kWithin,
   kOver,       // when they were last counted, and nothing was written since
   kMustCount,  // only StoreUpkeep::CountData() can tell
+};
+
+// The keys of a range, and the bytes that they and their values take.
+struct RangeSize {
+  uint64_t keys = 0;
+  uint64_t bytes = 0;
 };
 
 // How much the background is behind: 0 at rest, 1 when writes should wait. The server moves batches
@@ -279,12 +290,15 @@ class StoreUpkeep {
   // Returns what a monitor needs. Answered locally, also while the disk hangs and while writers
   // wait; a store that keeps no such figures returns empty ones.
   virtual StoreObservation Observe() const { return {}; }
-  // Returns about how many bytes the keys of [lower, upper) and their values take (an empty `upper`
-  // means no end): of the blocks of segments that may hold them, without a look at the disk.
-  // Answered locally.
-  virtual uint64_t EstimateBytes(NamespaceId space, std::string_view lower,
+  // Returns about how many keys [lower, upper) has (an empty `upper` means no end), and how many
+  // bytes they and their values take: of the blocks of segments that may hold them, without a look
+  // at the disk. What no segment holds yet is not counted. Answered locally.
+  virtual RangeSize EstimateSize(NamespaceId space, std::string_view lower,
                                  std::string_view upper) const {
-    return 0;
+    return {};
+  }
+  uint64_t EstimateBytes(NamespaceId space, std::string_view lower, std::string_view upper) const {
+    return EstimateSize(space, lower, upper).bytes;
   }
   // Refuses writes from now on that add to the keys and values of all namespaces together and
   // would make them more than `bytes`, as quotas count bytes (StoreIsFull). 0: no limit. A clone is
@@ -312,7 +326,26 @@ class StoreUpkeep {
   [[nodiscard]] virtual absl::Status Close() = 0;
 };
 
+// --- Watches -------------------------------------------------------------------------------------
+
+class StoreWatches {
+ public:
+  virtual ~StoreWatches() = default;
+
+  // Begins a watch over the keys of [lower, upper) (an empty `upper`: no end). It costs writers
+  // nothing, and the thread that flushes a look. Returns NoSuchNamespace if there is no such
+  // namespace, and FailedPrecondition if the store can't watch.
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<RangeWatch>> WatchRange(
+      NamespaceId space, std::string_view lower, std::string_view upper);
+};
+
 // --- History -------------------------------------------------------------------------------------
+
+// A purge found this of its key.
+struct PurgeResult {
+  bool found = false;    // there was anything of it, also only in the past
+  bool existed = false;  // a reader of the present saw it
+};
 
 class StoreHistory {
  public:
@@ -326,11 +359,91 @@ class StoreHistory {
   // commit, and as exact as VersionAt(). NotFound: the store does not know. OutOfRange: there is no
   // such version yet. FailedPrecondition as above. Answered locally.
   [[nodiscard]] virtual absl::StatusOr<uint64_t> InstantOf(SequenceNumber version) const;
+
+  // Returns the oldest version of which the namespace can be read: the newest version if the
+  // namespace keeps no history (EngineOptions::history). FailedPrecondition as above. Answered
+  // locally.
+  [[nodiscard]] virtual absl::StatusOr<SequenceNumber> FirstVersion(NamespaceId space) const;
+  // Returns a snapshot that shows the namespace, and no other, as it was once `version` had been
+  // written. Keys that had expired at `instant_ms` are gone in it; nothing: at the instant of the
+  // version. Returns Trimmed (varve/history_status.h) if the version is older than FirstVersion(),
+  // OutOfRange if there is no such version yet, and NoSuchNamespace if the namespace was not there.
+  [[nodiscard]] virtual absl::StatusOr<std::shared_ptr<const Snapshot>> SnapshotAt(
+      NamespaceId space, SequenceNumber version,
+      std::optional<uint64_t> instant_ms = std::nullopt) const;
+  // Returns the changes of the key as far as the namespace keeps them, at most the newest `most`;
+  // with a snapshot, those that it sees.
+  [[nodiscard]] virtual absl::StatusOr<KeyHistory> HistoryOf(
+      NamespaceId space, std::string_view key, size_t most = SIZE_MAX,
+      const Snapshot* snapshot = nullptr) const;
+  // Returns the keys that are missing, each with the newest value that it had, as far as the
+  // namespace keeps it. A key whose value has expired by now stays away. OutOfRange: they are more
+  // than the request allows.
+  [[nodiscard]] virtual absl::StatusOr<RemovedKeys> FindRemoved(
+      const RemovedKeysRequest& request) const;
+  // Returns the namespaces that were dropped and that the store remembers, oldest drop first: at
+  // least those that can be read at a version before the drop. Answered locally.
+  [[nodiscard]] virtual absl::StatusOr<std::vector<DroppedNamespace>> DroppedNamespaces() const;
+  // Returns an iterator over the keys of [lower, upper) (an empty `upper`: no end) in which the
+  // states differ. Returns NoSuchNamespace if a snapshot does not show its namespace.
+  // Requires: the store gave the snapshots.
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<DifferenceIterator>> NewDifferenceIterator(
+      const ComparedState& a, const ComparedState& b, std::string_view lower,
+      std::string_view upper) const;
+
+  // Deletes the key, and removes all of its versions from the store's files before it returns:
+  // values, expiries and the name of the key, in log files, too. Reads of the past find nothing of
+  // the key any more, nor do readers of changes (StoreChanges), whose positions stay. Names that
+  // begin or end a deleted range stay, and copies elsewhere (backups, COPY). It rewrites up
+  // to one segment of each run and the files with the key; one purge runs at a time. It calls
+  // `deleted`, unless that is empty, once a key that was there is deleted, long before it returns.
+  // FailedPrecondition: a clone holds the key, or this namespace is a clone and its source holds
+  // it. Other errors may come after the key is deleted durably: what is left of it goes when the
+  // caller asks again.
+  // DeadlineExceeded: readers still use an old version or file.
+  [[nodiscard]] virtual absl::StatusOr<PurgeResult> Purge(
+      NamespaceId space, std::string_view key, const std::function<void()>& deleted = {});
+};
+
+// --- Changes -------------------------------------------------------------------------------------
+
+// The change feed (varve/changes.h). A store that retains no changes answers FailedPrecondition.
+class StoreChanges {
+ public:
+  virtual ~StoreChanges() = default;
+
+  // Answered locally.
+  [[nodiscard]] virtual absl::StatusOr<ChangePositions> GetChangePositions() const;
+  // Returns an iterator behind the position `since`. It costs little to make, and holds no memory
+  // to speak of before its first Next(). Trimmed: `since` is older than ChangePositions::first.
+  // OutOfRange: there is no such version yet.
+  // Requires: the store outlives it.
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ChangeIterator>> NewChangeIterator(
+      SequenceNumber since, const ChangeFilter& filter) const;
+  // Calls `listener`, on a thread of the store, when more can be delivered than when it was called
+  // last. It must be short and must not call the store. Returns a token for RemoveChangeListener,
+  // after which it is not called any more.
+  virtual uint64_t AddChangeListener(std::function<void()> listener) { return 0; }
+  virtual void RemoveChangeListener(uint64_t token) {}
+
+  // A feed is a place with a name. Its calls are durable on return. AlreadyExists, NotFound: as
+  // usual. CreateFeed takes the name, position (kMaxSequence: now), namespace, prefix and bounds
+  // from `place`; Trimmed and OutOfRange as for NewChangeIterator. While a feed exists, changes are
+  // retained also where EngineOptions::changes retains none. AckFeed moves the place forward, never
+  // back (OutOfRange: behind the newest version; FailedPrecondition: the feed is lost).
+  // Requires: the calling thread holds no ExclusiveWrite.
+  [[nodiscard]] virtual absl::Status CreateFeed(const FeedPlace& place);
+  [[nodiscard]] virtual absl::Status AckFeed(std::string_view name, SequenceNumber version);
+  [[nodiscard]] virtual absl::Status DropFeed(std::string_view name);
+  // Returns all of them, ascending by name. Answered locally.
+  virtual std::vector<FeedPlace> Feeds() const { return {}; }
 };
 
 class Store : public StoreContents,
               public StoreDurability,
               public StoreUpkeep,
-              public StoreHistory {};
+              public StoreWatches,
+              public StoreHistory,
+              public StoreChanges {};
 
 }  // namespace varve

@@ -84,11 +84,17 @@ class Transaction {
 
   // Makes the key a condition of the commit as if it had been read.
   void Depend(std::string_view key, NamespaceId space = kDefaultNamespace);
+  // Makes all keys of [lower, upper) such a condition (an empty `upper`: no end).
+  void DependOnRange(std::string_view lower, std::string_view upper,
+                     NamespaceId space = kDefaultNamespace);
 
   // --- Writes, as those of WriteBatch ------------------------------------------------------------
   // Own writes expire for the transaction, too, by the clock of its snapshot.
   void Put(std::string_view key, std::string_view value, NamespaceId space = kDefaultNamespace,
            uint64_t expiry_ms = kNoExpiry);
+  // kUsualExpiry is kNoExpiry here.
+  void Put(std::string_view key, std::string_view value, const PutExtras& extras,
+           NamespaceId space = kDefaultNamespace);
   void Delete(std::string_view key, NamespaceId space = kDefaultNamespace);
   void DeleteRange(std::string_view begin, std::string_view end,
                    NamespaceId space = kDefaultNamespace);

@@ -22,6 +22,16 @@ inline constexpr NamespaceId kDefaultNamespace = 0;
 // In a WriteBatch: the namespace that the batch was told to use. No namespace has this id.
 inline constexpr NamespaceId kSelectedNamespace = ~NamespaceId{0};
 
+// Why a key is written, as readers of the change feed are told. A put of kExpiryChange or
+// kMetadataChange has the value that is there.
+enum class WriteCause : uint8_t {
+  kWrite,
+  kExpiryChange,
+  kMetadataChange,
+  kExpired,  // of a delete: the key's time was over
+  kEvicted,  // of a delete: room was needed
+};
+
 // Instants at which a key expires are in milliseconds since the epoch.
 inline constexpr uint64_t kNoExpiry = 0;  // never
 // In a WriteBatch: the expiry that is usual in its namespace.

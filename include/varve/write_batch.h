@@ -25,6 +25,15 @@
 namespace varve {
 
 enum class RecordKind : uint8_t;
+struct NamespaceChange;
+
+// The extras are what a put has beside its key and value.
+struct PutExtras {
+  // The instant, in milliseconds since the epoch, from which on nobody sees the key any more.
+  uint64_t expiry_ms = kUsualExpiry;
+  std::string_view metadata = {};  // at most kMaxMetadataSize bytes
+  WriteCause cause = WriteCause::kWrite;
+};
 
 class WriteBatch {
  public:
@@ -46,7 +55,10 @@ class WriteBatch {
   // kMaxBatchOperations.
   void Put(std::string_view key, std::string_view value, NamespaceId space = kSelectedNamespace,
            uint64_t expiry_ms = kUsualExpiry);
-  void Delete(std::string_view key, NamespaceId space = kSelectedNamespace);
+  void Put(std::string_view key, std::string_view value, const PutExtras& extras,
+           NamespaceId space = kSelectedNamespace);
+  void Delete(std::string_view key, NamespaceId space = kSelectedNamespace,
+              WriteCause cause = WriteCause::kWrite);
   // Deletes every key in [begin, end); an empty `end` means to the end of the namespace. The cost
   // does not depend on the number of keys (StoreCapabilities::constant_time_range_delete).
   void DeleteRange(std::string_view begin, std::string_view end,
@@ -65,6 +77,13 @@ class WriteBatch {
   // ResourceExhausted if there are too many clones of clones.
   // Requires: no other operation is in the batch.
   void CloneNamespace(NamespaceId source, const NamespaceDescription& space);
+  // Clones what `source` held once `version` had been written (StoreHistory::SnapshotAt), less
+  // the keys whose time is over now. `source` may be a namespace that was dropped since, and comes
+  // back if `space` has its id. The commit fails with Trimmed, OutOfRange and NoSuchNamespace as
+  // SnapshotAt() does, too.
+  // Requires: no other operation is in the batch.
+  void CloneNamespaceAt(NamespaceId source, SequenceNumber version,
+                        const NamespaceDescription& space);
   // Gives the namespace this name and these options, which hold for the writes that follow.
   void AlterNamespace(const NamespaceDescription& space);
   // Removes the namespace with all that it holds, in constant time.
@@ -126,14 +145,18 @@ class WriteBatch {
   class OperationVisitor {
    public:
     virtual ~OperationVisitor() = default;
+    // The extras name an instant of expiry or kNoExpiry.
     virtual absl::Status Put(NamespaceId space, std::string_view key, std::string_view value,
-                             uint64_t expiry_ms) = 0;
-    virtual absl::Status Delete(NamespaceId space, std::string_view key) = 0;
+                             const PutExtras& extras) = 0;
+    virtual absl::Status Delete(NamespaceId space, std::string_view key, WriteCause cause) = 0;
     virtual absl::Status DeleteRange(NamespaceId space, std::string_view begin,
                                      std::string_view end) = 0;
     virtual absl::Status ClearNamespace(NamespaceId space) = 0;
     virtual absl::Status CreateNamespace(const NamespaceDescription& space) = 0;
     virtual absl::Status CloneNamespace(NamespaceId source, const NamespaceDescription& space) = 0;
+    // A store without a history need not know it.
+    virtual absl::Status CloneNamespaceAt(NamespaceId source, SequenceNumber version,
+                                          const NamespaceDescription& space);
     virtual absl::Status AlterNamespace(const NamespaceDescription& space) = 0;
     virtual absl::Status DropNamespace(NamespaceId space) = 0;
     virtual absl::Status SwapNamespaces(NamespaceId one, NamespaceId other) = 0;
@@ -171,6 +194,10 @@ class WriteBatch {
   // --- The embedded engine's own -----------------------------------------------------------------
   // Adds a clock mark, by which the engine remembers that somebody has seen this instant.
   void MarkClock(uint64_t instant_ms);
+  // Adds a change of a place of the change feed (StoreChanges).
+  void ChangeFeed(std::string_view name, std::string_view change);
+  // Adds a change that the engine has completed, or one that creates or clones a namespace.
+  void ChangeNamespace(const NamespaceChange& change);
 
   // The encoded contents. Keys begin with four bytes that hold the namespace's id; the engine puts
   // the namespace's place in its tree there while it commits.
@@ -202,7 +229,7 @@ class WriteBatch {
   template <typename Change>
   void NoteLackOfMemory(Change change);
   void Append(RecordKind kind, NamespaceId space, std::string_view key, std::string_view value,
-              uint64_t expiry_ms = 0);
+              uint64_t expiry_ms = 0, std::string_view metadata = {});
 
   Encoding encoding_;
   size_t operations_ = 0;

@@ -1,8 +1,13 @@
 #include "server/access/audit_log.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <ctime>
 #include <exception>
+#include <filesystem>
+#include <system_error>
 
 #include "fmt/chrono.h"
 #include "fmt/format.h"
@@ -41,7 +46,18 @@ std::string LineOf(const AuditLog::Entry& entry) {
 
 }  // namespace
 
-class AuditLog::File : public spdlog::details::file_helper {};
+class AuditLog::File : public spdlog::details::file_helper {
+ public:
+  // Throws spdlog_ex. A new file is the server's alone: its lines name users, keys and addresses.
+  void OpenPrivate(const std::string& path) {
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    std::error_code ignored;
+    if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+    const int made = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (made >= 0) ::close(made);  // what is wrong, open() says
+    open(path);
+  }
+};
 
 AuditLog::AuditLog(std::string path) : path_(std::move(path)) {}
 AuditLog::~AuditLog() = default;
@@ -52,7 +68,7 @@ absl::Status AuditLog::Open(Executor executor) {
   executor_ = std::move(executor);
   try {
     auto file = std::make_unique<File>();
-    file->open(path_);
+    file->OpenPrivate(path_);
     file_ = std::move(file);
   } catch (const spdlog::spdlog_ex& failed) {
     return absl::InvalidArgumentError(fmt::format("acl-log-file: {}", failed.what()));
@@ -118,7 +134,7 @@ void AuditLog::Append(std::string_view lines, bool reopen) {
   try {
     if (reopen) {
       auto file = std::make_unique<File>();
-      file->open(path_);
+      file->OpenPrivate(path_);
       file_ = std::move(file);
       told_of_error_ = false;
     }

@@ -39,11 +39,15 @@ enum class ChannelUse : uint8_t { kNone, kFirst, kAll, kAllPatterns };
 // The reach says which keys a command reaches beyond those among its arguments.
 enum class KeyReach : uint8_t {
   kItsKeys,
-  kReadsPart,    // KEYS: shows what the user may read
-  kReadsRanges,  // RANGE: the same, where that is ranges of keys
-  kWritesRange,  // DELRANGE: needs the right to write every key of the range
-  kReadsAll,     // DBSIZE: needs the right to read all keys
-  kWritesAll,    // FLUSHDB: needs the right to write all keys
+  kReadsPart,     // KEYS: shows what the user may read
+  kReadsRanges,   // RANGE: the same, where that is ranges of keys
+  kReadsRange,    // WATCHRANGE: needs the right to read every key of the range
+  kReadsPrefix,   // WATCHPREFIX: needs the right to read every key with the prefix
+  kWritesRange,   // DELRANGE: needs the right to write every key of the range
+  kWritesPrefix,  // DELPREFIX: needs the right to write every key with the prefix
+  kWritesNamed,   // UNDELETE: needs it for the key or for every key of the range that it names
+  kReadsAll,      // DBSIZE: needs the right to read all keys
+  kWritesAll,     // FLUSHDB: needs the right to write all keys
 };
 
 // The places, databases and namespaces, that a request names beside the one in use.
@@ -56,6 +60,7 @@ enum class PlaceUse : uint8_t {
   kAllDatabases,    // FLUSHALL
   kPlaceName,       // NAMESPACE USE name
   kPlaceNames,      // NAMESPACE CLONE source name
+  kComparedPlaces,  // DIFF a [AT point] b [AT point]
 };
 
 struct CommandEntry {

@@ -6,6 +6,8 @@
 
 #include "fmt/format.h"
 #include "server/access/visible_keys.h"
+#include "server/requests/past_point.h"
+#include "server/requests/undelete_request.h"
 #include "util/base/assert.h"
 #include "util/base/glob.h"
 #include "util/base/letter_case.h"
@@ -25,7 +27,7 @@ struct Request {
 };
 
 Denial Deny(DenialReason reason, std::string_view object, size_t argument) {
-  return {reason, std::string(object), argument, false};
+  return {reason, std::string(object), argument};
 }
 
 bool AllowsKey(const Selector& selector, std::string_view key, KeyRights rights) {
@@ -42,6 +44,43 @@ bool AllowsChannelIn(const Selector& selector, std::string_view channel, bool is
                      });
 }
 
+std::optional<Denial> DenyRange(const Selector& selector, const KeyRange& range, std::string shown,
+                                size_t argument) {
+  if (AllowsRange(selector, range, kMayWrite)) return std::nullopt;
+  return Denial{DenialReason::kKey, std::move(shown), argument, /*is_range=*/true};
+}
+
+// The keys that UNDELETE names.
+std::optional<Denial> DenyUndelete(const Selector& selector, Arguments words) {
+  const std::optional<UndeleteRequest> undelete = ParseUndelete(words);
+  if (!undelete) return std::nullopt;  // the answer is an error
+  if (undelete->is_key) {
+    if (AllowsKey(selector, words[1], kMayWrite)) return std::nullopt;
+    return Deny(DenialReason::kKey, words[1], 1);
+  }
+  const bool is_prefix = undelete->words == 3;
+  return DenyRange(selector, undelete->range,
+                   is_prefix ? std::string(words[2]) : fmt::format("{} {}", words[2], words[3]), 2);
+}
+
+// The request reads or writes each key of a range.
+std::optional<Denial> DenyWholeRange(const Selector& selector, const Request& request,
+                                     KeyRights rights) {
+  const bool is_prefix = request.entry().reach == KeyReach::kReadsPrefix ||
+                         request.entry().reach == KeyReach::kWritesPrefix;
+  const std::string_view first = request.arguments[1];
+  const std::optional<KeyRange> range =
+      is_prefix ? PrefixRange(first) : ParseKeyRange(first, request.arguments[2]);
+  // A wrong bound is an error.
+  if (!range || AllowsRange(selector, *range, rights)) return std::nullopt;
+  Denial denial = Deny(
+      DenialReason::kKey,
+      is_prefix ? fmt::format("{}*", first) : fmt::format("{} {}", first, request.arguments[2]), 1);
+  denial.is_range = true;
+  denial.is_read = rights == kMayRead;
+  return denial;
+}
+
 // The keys beyond those among the arguments.
 std::optional<Denial> DenyReach(const Selector& selector, const Request& request) {
   const Denial all = Deny(DenialReason::kKey, "*", 0);
@@ -55,15 +94,16 @@ std::optional<Denial> DenyReach(const Selector& selector, const Request& request
       return AllowsEveryKey(selector, kMayRead) ? std::nullopt : std::optional(all);
     case KeyReach::kWritesAll:
       return AllowsEveryKey(selector, kMayBoth) ? std::nullopt : std::optional(all);
+    case KeyReach::kWritesNamed:
+      return DenyUndelete(selector, request.arguments);
+    case KeyReach::kReadsRange:
+    case KeyReach::kReadsPrefix:
+      return DenyWholeRange(selector, request, kMayRead);
     case KeyReach::kWritesRange:
+    case KeyReach::kWritesPrefix:
       break;
   }
-  const std::string_view min = request.arguments[1], max = request.arguments[2];
-  const std::optional<KeyRange> range = ParseKeyRange(min, max);
-  if (!range || WritesRange(selector, *range)) return std::nullopt;  // a wrong bound is an error
-  Denial denial = Deny(DenialReason::kKey, fmt::format("{} {}", min, max), 1);
-  denial.is_range = true;
-  return denial;
+  return DenyWholeRange(selector, request, kMayWrite);
 }
 
 std::optional<Denial> DenyKeys(const Selector& selector, const Request& request) {
@@ -137,6 +177,11 @@ std::optional<Denial> DenyNamedPlaces(const Selector& selector, const Request& r
       return check(1, 2);
     case PlaceUse::kPlaceNames:
       return check(2, 3);
+    case PlaceUse::kComparedPlaces: {
+      const size_t second = 1 + CountStateWords(words.subspan(1));
+      if (std::optional<Denial> denial = check(1, 1)) return denial;
+      return check(second, second);
+    }
     case PlaceUse::kDatabaseOption:
       for (size_t i = 3; i + 1 < words.size(); ++i) {
         if (!EqualsIgnoreCase(words[i], "db")) continue;
@@ -199,6 +244,11 @@ bool AllowsPlace(const Selector& selector, const Place& place) {
   });
 }
 
+bool MayUsePlace(const User& user, const Place& place) {
+  const auto allows = [&](const Selector& selector) { return AllowsPlace(selector, place); };
+  return allows(user.root) || std::any_of(user.selectors.begin(), user.selectors.end(), allows);
+}
+
 bool AllowsEveryKey(const Selector& selector, KeyRights rights) {
   if (selector.all_keys) return true;
   return std::any_of(selector.keys.begin(), selector.keys.end(), [&](const KeyPattern& pattern) {
@@ -210,6 +260,21 @@ bool MayReadKey(const User& user, std::string_view key, const Place& place) {
   const auto allows = [&](const Selector& selector) {
     return AllowsPlace(selector, place) &&
            (selector.all_keys || AllowsKey(selector, key, kMayRead));
+  };
+  return allows(user.root) || std::any_of(user.selectors.begin(), user.selectors.end(), allows);
+}
+
+bool MayWriteKey(const User& user, std::string_view key, const Place& place) {
+  const auto allows = [&](const Selector& selector) {
+    return AllowsPlace(selector, place) &&
+           (selector.all_keys || AllowsKey(selector, key, kMayWrite));
+  };
+  return allows(user.root) || std::any_of(user.selectors.begin(), user.selectors.end(), allows);
+}
+
+bool MayWriteRange(const User& user, const KeyRange& range, const Place& place) {
+  const auto allows = [&](const Selector& selector) {
+    return AllowsPlace(selector, place) && AllowsRange(selector, range, kMayWrite);
   };
   return allows(user.root) || std::any_of(user.selectors.begin(), user.selectors.end(), allows);
 }

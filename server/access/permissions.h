@@ -10,6 +10,7 @@
 
 #include "server/access/command_catalog.h"
 #include "server/access/user.h"
+#include "server/requests/key_range.h"
 
 namespace varve {
 
@@ -26,7 +27,8 @@ struct Denial {
   DenialReason reason = DenialReason::kCommand;
   std::string object;     // the command's full name, the key, the channel, or the place
   size_t argument = 0;    // its position among the arguments
-  bool is_range = false;  // `object` is the bounds of a range of keys
+  bool is_range = false;  // `object` is the bounds of a range of keys, or a prefix with a star
+  bool is_read = false;   // of the range, rather than written
 };
 
 // How much of a request is checked.
@@ -45,10 +47,16 @@ bool AllowsCommand(const CommandCatalog& catalog, const Selector& selector, size
 bool SelectorAllows(const CommandCatalog& catalog, const Selector& selector, const Command& command,
                     Arguments request, const Place& place);
 bool AllowsPlace(const Selector& selector, const Place& place);
+// Returns whether a selector of the user allows the place.
+bool MayUsePlace(const User& user, const Place& place);
 // Returns whether the selector allows all of `rights` on every key.
 bool AllowsEveryKey(const Selector& selector, KeyRights rights);
 // Returns whether a selector of the user allows to read the key at that place.
 bool MayReadKey(const User& user, std::string_view key, const Place& place);
+// Return whether a selector of the user allows to write the key, or every key of the range, at that
+// place.
+bool MayWriteKey(const User& user, std::string_view key, const Place& place);
+bool MayWriteRange(const User& user, const KeyRange& range, const Place& place);
 // Returns whether a selector of the user allows to listen to the channel, or, literally, to the
 // pattern.
 bool AllowsChannel(const User& user, std::string_view channel, bool is_pattern);

@@ -101,18 +101,18 @@ bool ReadsWholeRanges(const Selector& selector) {
   });
 }
 
-bool WritesRange(const Selector& selector, const KeyRange& range) {
-  if (range.empty || AllowsEveryKey(selector, kMayWrite)) return true;
-  std::vector<KeyRange> writable;
+bool AllowsRange(const Selector& selector, const KeyRange& range, KeyRights rights) {
+  if (range.empty || AllowsEveryKey(selector, rights)) return true;
+  std::vector<KeyRange> allowed;
   for (const KeyPattern& pattern : selector.keys) {
     const std::optional<KeyRange> keys = RangeOfPattern(pattern.pattern);
-    if ((pattern.rights & kMayWrite) != 0 && keys) writable.push_back(*keys);
+    if ((pattern.rights & rights) == rights && keys) allowed.push_back(*keys);
   }
-  writable = JoinRanges(std::move(writable));
-  return std::any_of(writable.begin(), writable.end(), [&](const KeyRange& allowed) {
+  allowed = JoinRanges(std::move(allowed));
+  return std::any_of(allowed.begin(), allowed.end(), [&](const KeyRange& part) {
     const bool ends_within =
-        allowed.upper.empty() || (!range.upper.empty() && range.upper <= allowed.upper);
-    return allowed.lower <= range.lower && ends_within;
+        part.upper.empty() || (!range.upper.empty() && range.upper <= part.upper);
+    return part.lower <= range.lower && ends_within;
   });
 }
 

@@ -35,8 +35,8 @@ std::vector<KeyRange> CutRanges(const KeyRange& range, absl::Span<const KeyRange
 
 // Returns whether each pattern by which the selector allows to read is a range of keys.
 bool ReadsWholeRanges(const Selector& selector);
-// Returns whether the selector allows to write every key in the range.
-bool WritesRange(const Selector& selector, const KeyRange& range);
+// Returns whether the selector gives the rights to every key in the range.
+bool AllowsRange(const Selector& selector, const KeyRange& range, KeyRights rights);
 
 // Returns the keys that the request shows to the user: those of the selectors that allow it.
 VisibleKeys FindVisibleKeys(const CommandCatalog& catalog, const User& user, const Command& command,

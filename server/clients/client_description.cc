@@ -9,14 +9,16 @@ namespace varve {
 namespace {
 
 // As in Redis: O monitors, P listens to channels, x is between MULTI and EXEC, b waits for the end
-// of CLIENT PAUSE, t tracks keys, R has lost the connection that it redirects to, B tracks
-// prefixes, c closes after its reply, e is not evicted, N is nothing of these.
+// of CLIENT PAUSE or for a commit, t tracks keys, R has lost the connection that it redirects to, B
+// tracks prefixes, c closes after its reply, e is not evicted, N is nothing of these.
 std::string Flags(const ClientState& client, bool subscribed, bool closing) {
   std::string flags;
   if (client.link.monitoring.load(std::memory_order_relaxed)) flags += 'O';
   if (subscribed) flags += 'P';
   if (client.link.queued.load(std::memory_order_relaxed) >= 0) flags += 'x';
-  if (client.link.paused.load(std::memory_order_relaxed)) flags += 'b';
+  if (client.link.paused.load(std::memory_order_relaxed) ||
+      client.link.blocked.load(std::memory_order_relaxed) != ClientLink::Blocked::kNo)
+    flags += 'b';
   const uint8_t tracking = client.link.tracking.load(std::memory_order_relaxed);
   if (tracking & ClientLink::kTracks) flags += 't';
   if (tracking & ClientLink::kRedirectionBroken) flags += 'R';

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -18,6 +19,7 @@
 #include "server/clients/client_transaction.h"
 #include "server/clients/mailbox.h"
 #include "server/clients/pubsub.h"
+#include "server/clients/pushed_stream.h"
 #include "type/tree_key.h"
 
 namespace varve {
@@ -57,7 +59,13 @@ struct ClientLink {
   std::atomic<uint64_t> redirect{0};
   std::atomic<bool> is_target{false};  // others have redirected to it
   std::atomic<bool> paused{false};     // its next request waits for the end of CLIENT PAUSE
+  // It says whether a request waits for the next commit, and how CLIENT UNBLOCK has ended that.
+  enum class Blocked : uint8_t { kNo, kWaits, kTimedOut, kRefused };
+  std::atomic<Blocked> blocked{Blocked::kNo};
+  std::atomic<bool> streams{false};  // it gets the messages of a stream
 
+  // Returns whether CLIENT UNBLOCK has ended the wait.
+  bool Unblocked() const { return blocked.load() > Blocked::kWaits; }
   bool Subscribed() const {
     return std::any_of(std::begin(subscriptions), std::end(subscriptions),
                        [](const std::atomic<size_t>& names) { return names.load() > 0; });
@@ -102,6 +110,7 @@ struct ClientModes {
   Replies replies = Replies::kOn;
   ClientTransaction transaction;
   TrackingMode tracking;
+  std::shared_ptr<PushedStream> stream;  // null: there is none
 
   bool Subscribed() const {
     return !subscriptions[0].empty() || !subscriptions[1].empty() || !subscriptions[2].empty();

@@ -39,4 +39,8 @@ void BecomeDefaultUser(ClientState* client, const UserTable& users) {
   VARVE_ASSERT(client->rights.user().name == "default");
 }
 
+bool MustLogIn(const ClientState& client, const UserTable& users) {
+  return !client.authenticated && users.login_needed();
+}
+
 }  // namespace varve

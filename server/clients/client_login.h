@@ -15,5 +15,7 @@ namespace varve {
 // The client is one that has just connected: it has the rights of "default", and has to log in
 // where that user has a password.
 void BecomeDefaultUser(ClientState* client, const UserTable& users);
+// Returns whether the client has to log in before it may do more than that.
+bool MustLogIn(const ClientState& client, const UserTable& users);
 
 }  // namespace varve

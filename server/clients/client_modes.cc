@@ -58,8 +58,15 @@ void LeaveModes(Clients* clients, ClientState* client) {
   client->link.monitoring.store(false, std::memory_order_relaxed);
   client->link.no_evict.store(false, std::memory_order_relaxed);
   StopTracking(clients, client);
+  EndStream(client);
   client->modes = ClientModes();
   ShowTransaction(client);
+}
+
+void EndStream(ClientState* client) {
+  if (client->modes.stream != nullptr) client->modes.stream->End();
+  client->modes.stream = nullptr;
+  client->link.streams.store(false, std::memory_order_relaxed);
 }
 
 void ShowTransaction(ClientState* client) {

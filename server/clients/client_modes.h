@@ -23,6 +23,9 @@ void Unsubscribe(Clients* clients, ClientState* client, PubSub::Kind kind, std::
 
 void Monitor(Clients* clients, ClientState* client);
 
+// Ends the stream that the client gets, if any.
+void EndStream(ClientState* client);
+
 // Returns whether LeaveModes() takes more than a millisecond, so that no I/O thread should call it.
 inline bool LeavesSlowly(const ClientState& client) {
   constexpr size_t kBytes = 64u << 10;

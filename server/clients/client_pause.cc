@@ -16,6 +16,10 @@ void ClientPause::Change(Kind kind) {
 ClientPause::Kind ClientPause::Now() {
   if (!Any()) return Kind::kNone;
   absl::MutexLock lock(&mutex_);
+  return NowLocked();
+}
+
+ClientPause::Kind ClientPause::NowLocked() {
   if (Any() && std::chrono::steady_clock::now() >= until_) Change(Kind::kNone);
   return static_cast<Kind>(word_.load() & kKindBits);
 }
@@ -27,19 +31,21 @@ std::chrono::milliseconds ClientPause::Left() const {
   return std::chrono::ceil<std::chrono::milliseconds>(until_ - now);
 }
 
-void ClientPause::Begin(Kind kind, std::chrono::milliseconds how_long) {
+void ClientPause::Begin(Kind kind, std::chrono::milliseconds how_long, Listener listener) {
   VARVE_ASSERT(kind != Kind::kNone && how_long.count() >= 0);
-  const Kind before = Now();
   absl::MutexLock lock(&mutex_);
-  const Time until = std::chrono::steady_clock::now() + how_long;
-  until_ = before == Kind::kNone ? until : std::max(until_, until);
+  const Kind before = NowLocked();
+  const Time now = std::chrono::steady_clock::now();
+  until_ = before == Kind::kNone ? now + how_long : std::max(until_, now + how_long);
   Change(std::max(before, kind));
+  listener(std::chrono::ceil<std::chrono::milliseconds>(until_ - now));
 }
 
-void ClientPause::End() {
+void ClientPause::End(Listener listener) {
   {
     absl::MutexLock lock(&mutex_);
     Change(Kind::kNone);
+    listener(std::chrono::milliseconds(0));
   }
   registry_.ForEach([](ClientState& client) {
     if (client.link.paused.load()) client.link.mailbox.Nudge();

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "server/clients/client_registry.h"
 
@@ -40,9 +41,12 @@ class ClientPause {
   // Returns how long the pause will last; zero when there is none.
   std::chrono::milliseconds Left() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  void Begin(Kind kind, std::chrono::milliseconds how_long) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A listener is told how long the pause lasts from now on, in the order of the changes.
+  using Listener = absl::FunctionRef<void(std::chrono::milliseconds left)>;
+  void Begin(Kind kind, std::chrono::milliseconds how_long, Listener listener)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Lets everybody go on.
-  void End() ABSL_LOCKS_EXCLUDED(mutex_);
+  void End(Listener listener) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Notes in the client's link whether its next request waits.
   void NoteWaiting(ClientState* client, bool waits);
@@ -51,6 +55,7 @@ class ClientPause {
  private:
   static constexpr uint64_t kKindBits = 3;
 
+  Kind NowLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Change(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ClientRegistry& registry_;

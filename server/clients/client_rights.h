@@ -49,15 +49,17 @@ class ClientRights {
   // Returns whether the user's limits may refuse a request.
   bool bound() const { return bound_; }
   const User& user() const { return *user_; }
+  const UserPointer& user_pointer() const { return user_; }
 
   // Looks the user up again. False: there is no such user any more, and the rights stay as they
-  // were.
+  // were and stale.
   bool LookAgain() {
     VARVE_ASSERT(table_ != nullptr && user_ != nullptr);
-    seen_epoch_ = table_->epoch().load(std::memory_order_acquire);
+    const uint64_t epoch = table_->epoch().load(std::memory_order_acquire);
     UserPointer now = table_->Find(user_->name);
-    if (now == nullptr || now->identity != user_->identity) return false;
+    if (now == nullptr || now->identity != user_->identity) return false;  // and still stale
     Take(std::move(now));
+    seen_epoch_ = epoch;
     return true;
   }
 

@@ -52,7 +52,7 @@ struct ClientState {
   }
 
   // Returns whether the client waits for messages that are no replies.
-  bool Listens() const { return modes.monitoring || modes.Subscribed(); }
+  bool Listens() const { return modes.monitoring || modes.Subscribed() || modes.stream != nullptr; }
   // Returns whether messages may stand between the replies.
   bool MayGetMessages() const {
     return Listens() || modes.tracking.on || link.is_target.load(std::memory_order_relaxed);
@@ -73,7 +73,7 @@ struct ClientState {
   bool Restricted() const {
     return modes.replies != ClientModes::Replies::kOn || modes.transaction.open ||
            modes.monitoring || modes.tracking.on || (protocol < 3 && modes.Subscribed()) ||
-           rights.NeedCheck();
+           !authenticated || rights.NeedCheck();
   }
 };
 

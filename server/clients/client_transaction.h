@@ -1,5 +1,5 @@
-// The client transaction is the transaction that a connection prepares: the keys that it watches
-// (WATCH) and the requests that it has queued (MULTI).
+// The client transaction is the transaction that a connection prepares: the keys and ranges that it
+// watches (WATCH, WATCHRANGE) and the requests that it has queued (MULTI).
 //
 // Thread-safety: a client transaction belongs to the thread that executes for the connection.
 #pragma once
@@ -14,12 +14,14 @@
 
 #include "server/requests/request_batch.h"
 #include "varve/options.h"
+#include "varve/range_watch.h"
 
 namespace varve {
 
 // The most memory for the queued requests of one connection: as much as one batch may write.
 inline constexpr size_t kMaxQueuedBytes = kMaxBatchBytes;
-// The most memory for the keys that one connection watches; each counts kBytesPerWatchedKey more.
+// The most memory for the keys and ranges that one connection watches; each key counts
+// kBytesPerWatchedKey more.
 inline constexpr size_t kMaxWatchedBytes = 16u << 20;
 inline constexpr size_t kBytesPerWatchedKey = 128;
 
@@ -61,11 +63,24 @@ struct WatchedKey {
 };
 using WatchedKeys = std::set<WatchedKey, WatchedKey::ByName>;
 
+// The most ranges that one connection watches; each counts kBytesPerWatchedRange beside its bounds.
+inline constexpr size_t kMaxWatchedRanges = 1000;
+inline constexpr size_t kBytesPerWatchedRange = 512;
+
+// A watched range is a range of keys with the store's watch over it.
+struct WatchedRange {
+  NamespaceId space = kDefaultNamespace;
+  std::string lower;
+  std::string upper;  // empty: no end
+  std::unique_ptr<RangeWatch> watch;
+};
+
 struct ClientTransaction {
   bool open = false;     // between MULTI and its end
   bool refused = false;  // a request could not be queued, so EXEC executes none
   std::vector<QueuedRequest> requests;
   WatchedKeys watched;
+  std::vector<WatchedRange> watched_ranges;
   size_t queued_bytes = 0;
   size_t watched_bytes = 0;
 

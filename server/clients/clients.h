@@ -11,6 +11,7 @@
 #include "server/access/acl_log.h"
 #include "server/access/audit_log.h"
 #include "server/access/user_table.h"
+#include "server/clients/change_waiters.h"
 #include "server/clients/client_memory.h"
 #include "server/clients/client_pause.h"
 #include "server/clients/client_registry.h"
@@ -44,6 +45,7 @@ struct Clients {
   Monitors monitors{&memory};
   ClientPause pause{&registry};
   KeyTracking tracking{&memory, &users, &registry};
+  ChangeWaiters changes;
 };
 
 }  // namespace varve

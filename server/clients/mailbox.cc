@@ -26,20 +26,32 @@ bool Mailbox::Deliver(Message message, SequenceNumber durable_after, Audience au
   {
     absl::MutexLock lock(&mutex_);
     if (overflowed()) return false;
-    const size_t before = bytes_.load(std::memory_order_relaxed);
-    const size_t after = before + message->size() + kItemBytes;
+    const size_t after = LimitedBytes() + message->size() + kItemBytes;
     wakes = items_.empty();
-    VARVE_ASSERT(wakes == (before == 0));
+    VARVE_ASSERT(wakes == empty());
     if (const OutputLimits limits = limits_->Get(); limits.hard > 0 && after > limits.hard) {
       overflowed_.store(true, std::memory_order_relaxed);
       wakes = true;
     } else {
-      items_.push_back({std::move(message), durable_after, audience});
-      bytes_.store(after, std::memory_order_release);
+      Add({std::move(message), durable_after, audience, false});
     }
   }
   if (wakes) wake_();
   return wakes;
+}
+
+void Mailbox::DeliverPulled(Message message, SequenceNumber durable_after, Audience audience) {
+  VARVE_ASSERT(limits_ != nullptr && !message->empty());
+  absl::MutexLock lock(&mutex_);
+  if (overflowed()) return;
+  pulled_bytes_ += message->size() + kItemBytes;
+  Add({std::move(message), durable_after, audience, true});
+}
+
+void Mailbox::Add(Item item) {
+  mutex_.AssertHeld();
+  bytes_.fetch_add(item.message->size() + kItemBytes, std::memory_order_release);
+  items_.push_back(std::move(item));
 }
 
 void Mailbox::RequestClose() {
@@ -50,7 +62,7 @@ void Mailbox::RequestClose() {
 bool Mailbox::OverLimit(std::chrono::steady_clock::time_point now) {
   absl::MutexLock lock(&mutex_);
   if (overflowed()) return true;
-  return gauge_.Over(bytes_.load(std::memory_order_relaxed), limits_->Get(), now);
+  return gauge_.Over(LimitedBytes(), limits_->Get(), now);
 }
 
 SequenceNumber Mailbox::TakeFirst(ByteBuffer* out, int protocol) {
@@ -60,6 +72,7 @@ SequenceNumber Mailbox::TakeFirst(ByteBuffer* out, int protocol) {
   items_.pop_front();
   VARVE_ASSERT(bytes() >= item.message->size() + kItemBytes);
   bytes_.fetch_sub(item.message->size() + kItemBytes, std::memory_order_release);
+  if (item.is_pulled) pulled_bytes_ -= item.message->size() + kItemBytes;
   if (protocol < 3 && item.audience == Audience::kThreeOnly) return kNoSequence;
   std::string_view text = *item.message;
   if (protocol < 3 && text.front() == '>') {

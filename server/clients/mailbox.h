@@ -5,8 +5,9 @@
 // Thread-safety: Deliver(), RequestClose(), Nudge(), overflowed(), bytes() and empty() may be
 // called on any thread; only the thread that executes for the connection calls the rest. Messages
 // of one thread leave in the order in which it delivered them.
-// Invariants: a mailbox holds no more bytes than the limits allow. When a message would exceed
-// them, the connection is to be closed and the mailbox takes no more messages.
+// Invariants: beside pulled messages, a mailbox holds no more bytes than the limits allow.
+// When a message would exceed them, the connection is to be closed and the mailbox takes no more
+// messages.
 #pragma once
 
 #include <atomic>
@@ -48,6 +49,10 @@ class Mailbox {
   // the connection, which will send the message.
   bool Deliver(Message message, SequenceNumber durable_after, Audience audience = Audience::kAll)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds a message that is made only once the client has taken those before it, and wakes nobody:
+  // Nudge() follows. No limit holds for it: a commit is sent whole, whatever it holds.
+  void DeliverPulled(Message message, SequenceNumber durable_after, Audience audience)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns whether a message would have exceeded the limits, so that the connection is to be
   // closed.
   bool overflowed() const { return overflowed_.load(std::memory_order_relaxed); }
@@ -73,7 +78,13 @@ class Mailbox {
     Message message;
     SequenceNumber durable_after;
     Audience audience;
+    bool is_pulled;
   };
+  void Add(Item item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns the bytes for which the limits hold.
+  size_t LimitedBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return bytes_.load(std::memory_order_relaxed) - pulled_bytes_;
+  }
   // Appends the first message, if it is for this protocol, and returns its durable-after sequence.
   SequenceNumber TakeFirst(ByteBuffer* out, int protocol) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -84,6 +95,7 @@ class Mailbox {
   std::atomic<bool> overflowed_{false};  // set under the mutex
   absl::Mutex mutex_;
   std::deque<Item> items_ ABSL_GUARDED_BY(mutex_);
+  size_t pulled_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   OutputGauge gauge_ ABSL_GUARDED_BY(mutex_);
 };
 

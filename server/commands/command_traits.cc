@@ -8,12 +8,13 @@ namespace {
 
 // In Redis' order.
 constexpr std::string_view kFlagOrder[] = {
-    "write",      "readonly",    "denyoom", "admin",   "pubsub",           "noscript",
-    "loading",    "stale",       "fast",    "no_auth", "no_async_loading", "no_multi",
-    "allow_busy", "skip_slowlog"};
+    "write",    "readonly",         "denyoom",  "admin",      "pubsub",
+    "noscript", "blocking",         "loading",  "stale",      "fast",
+    "no_auth",  "no_async_loading", "no_multi", "allow_busy", "skip_slowlog"};
 constexpr std::string_view kCategoryOrder[] = {
-    "@keyspace", "@read", "@write",     "@string",     "@bitmap",      "@pubsub",   "@admin",
-    "@fast",     "@slow", "@dangerous", "@connection", "@transaction", "@scripting"};
+    "@keyspace", "@read",      "@write",      "@string",      "@bitmap",
+    "@stream",   "@pubsub",    "@admin",      "@fast",        "@slow",
+    "@blocking", "@dangerous", "@connection", "@transaction", "@scripting"};
 
 bool Contains(const Words& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -87,11 +88,20 @@ bool OnlyReadsBits(Arguments operations) {
   return true;
 }
 
+// Returns whether the option of SET or PUT makes the reply depend on the value or on the version
+// that the key has, and not only on whether there is a key.
+bool TellsOfOldValue(std::string_view option) {
+  constexpr std::string_view kOptions[] = {"get", "ifeq", "ifne", "ifdeq", "ifdne", "ifversion"};
+  return std::any_of(std::begin(kOptions), std::end(kOptions), [option](std::string_view telling) {
+    return EqualsIgnoreCase(option, telling);
+  });
+}
+
 }  // namespace
 
 bool NamedCommand::HasKeys() const {
   if (command.keys.first == 0) return false;
-  if (subcommand != nullptr) return (subcommand->flags & kReadCommand) != 0;
+  if (subcommand != nullptr) return (subcommand->flags & (kReadCommand | kWriteCommand)) != 0;
   return (command.flags & kContainerCommand) == 0;
 }
 
@@ -124,6 +134,7 @@ Words Categories(const NamedCommand& command) {
     if (flags & kWriteCommand) names.push_back("@write");
     if (group == "string") names.push_back("@string");
     if (group == "bitmap") names.push_back("@bitmap");
+    if (group == "stream") names.push_back("@stream");
     if (flags & kPubSubCommand) names.push_back("@pubsub");
     if (flags & kAdminCommand) AppendWords("@admin @dangerous", &names);
     if (flags & kConnectionCommand) names.push_back("@connection");
@@ -157,10 +168,10 @@ std::vector<KeySpecification> KeySpecifications(const NamedCommand& command) {
 Words KeyFlagsOf(const KeySpecification& specification, const Command& command, Arguments request) {
   if (!Contains(specification.flags, "variable_flags")) return specification.flags;
   if (command.kind == CommandKind::kSet) {
-    const bool gets = std::any_of(request.begin() + 3, request.end(), [](std::string_view option) {
-      return EqualsIgnoreCase(option, "get");
-    });
-    return gets ? Words{"RW", "access", "update"} : Words{"OW", "update"};
+    // Its reply tells something about the value that the key had.
+    return std::any_of(request.begin() + 3, request.end(), TellsOfOldValue)
+               ? Words{"RW", "access", "update"}
+               : Words{"OW", "update"};
   }
   return OnlyReadsBits(request.subspan(2)) ? Words{"RO", "access"}
                                            : Words{"RW", "access", "update"};

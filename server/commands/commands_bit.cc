@@ -54,7 +54,7 @@ void HandleSetBit(CommandContext& context, Arguments arguments) {
     changed = old != wanted || *bit / 8 >= value.size();
     if (!changed) return absl::OkStatus();
     SetBitAt(&value, *bit, wanted);
-    batch->Put(key, value, kSelectedNamespace, read->expiry_ms);
+    batch->Put(key, value, ExtrasOf(*read));
     return absl::OkStatus();
   });
   if (!done) return;
@@ -328,7 +328,7 @@ void HandleBitField(CommandContext& context, Arguments arguments) {
     changed = value.size() < bytes;
     if (changed) value.resize(bytes, '\0');
     apply_all();
-    if (changed) batch->Put(key, value, kSelectedNamespace, read->expiry_ms);
+    if (changed) batch->Put(key, value, ExtrasOf(*read));
     return absl::OkStatus();
   });
   if (!done) return;

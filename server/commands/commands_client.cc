@@ -159,7 +159,7 @@ void HandleSwitch(CommandContext& context, Arguments arguments) {
   context.reply.Ok();
 }
 
-// Nobody ever waits in a blocking command, since there is none.
+// Of what blocks, only requests for changes are ended; as in Redis, CLIENT PAUSE goes on.
 void HandleUnblock(CommandContext& context, Arguments arguments) {
   int64_t id = 0;
   if (arguments.size() > 4) return ReplyWrongArity(context, "client|unblock");
@@ -170,7 +170,12 @@ void HandleUnblock(CommandContext& context, Arguments arguments) {
   if (!ParseRespInteger(arguments[2], &id)) {
     return context.reply.Error("ERR value is not an integer or out of range");
   }
-  context.reply.Integer(0);
+  const bool is_error = arguments.size() == 4 && EqualsIgnoreCase(arguments[3], "error");
+  bool unblocked = false;
+  context.server.clients.registry.Visit(static_cast<uint64_t>(id), [&](ClientState& client) {
+    unblocked = context.server.clients.changes.Unblock(&client.link, is_error);
+  });
+  context.reply.Integer(unblocked ? 1 : 0);
 }
 
 void HandlePause(CommandContext& context, Arguments arguments) {
@@ -186,9 +191,15 @@ void HandlePause(CommandContext& context, Arguments arguments) {
     return context.reply.Error("ERR timeout is not an integer or out of range");
   }
   if (milliseconds < 0) return context.reply.Error("ERR timeout is negative");
-  ClientPause& pause = context.server.clients.pause;
-  pause.Begin(kind, std::chrono::milliseconds(milliseconds));
-  context.server.store->PauseExpiry(pause.Left());
+  context.server.clients.pause.Begin(
+      kind, std::chrono::milliseconds(milliseconds),
+      [&](std::chrono::milliseconds left) { context.server.store->PauseExpiry(left); });
+  context.reply.Ok();
+}
+
+void HandleUnpause(CommandContext& context) {
+  context.server.clients.pause.End(
+      [&](std::chrono::milliseconds left) { context.server.store->PauseExpiry(left); });
   context.reply.Ok();
 }
 
@@ -224,9 +235,7 @@ void HandleClient(CommandContext& context, Arguments arguments) {
   } else if (what == "pause") {
     HandlePause(context, arguments);
   } else if (what == "unpause") {
-    context.server.clients.pause.End();
-    context.server.store->PauseExpiry(std::chrono::milliseconds(0));
-    context.reply.Ok();
+    HandleUnpause(context);
   } else if (what == "tracking") {
     HandleTracking(context, arguments);
   } else if (what == "trackinginfo") {

@@ -75,7 +75,7 @@ void Expire(CommandContext& context, Arguments arguments, std::string_view name,
     if (deleted) {
       batch->Delete(key);
     } else {
-      batch->Put(key, value, kSelectedNamespace, expiry_ms);
+      batch->Put(key, value, ExtrasWithExpiry(*read, expiry_ms));
     }
     return absl::OkStatus();
   });
@@ -128,7 +128,7 @@ void HandlePersist(CommandContext& context, Arguments arguments) {
     const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
     if (!read.ok()) return read.status();
     changed = read->found && read->expiry_ms != 0;
-    if (changed) batch->Put(key, value, kSelectedNamespace, kNoExpiry);
+    if (changed) batch->Put(key, value, ExtrasWithExpiry(*read, kNoExpiry));
     return absl::OkStatus();
   });
   if (!done) return;
@@ -226,10 +226,10 @@ void HandleGetEx(CommandContext& context, Arguments arguments) {
       batch->Delete(key);
       event = "del";
     } else if (instant) {
-      batch->Put(key, value, kSelectedNamespace, ExpiryMillis(*instant));
+      batch->Put(key, value, ExtrasWithExpiry(*read, ExpiryMillis(*instant)));
       event = "expire";
     } else if (read->expiry_ms != 0) {
-      batch->Put(key, value, kSelectedNamespace, kNoExpiry);
+      batch->Put(key, value, ExtrasWithExpiry(*read, kNoExpiry));
       event = "persist";
     }
     return absl::OkStatus();

@@ -12,6 +12,7 @@
 #include "server/execution/database_index.h"
 #include "server/execution/key_read.h"
 #include "server/execution/key_update.h"
+#include "server/past/past_read.h"
 #include "server/scans/key_scan.h"
 #include "server/scans/random_key.h"
 #include "server/scans/range_stream.h"
@@ -44,19 +45,19 @@ std::optional<Transferred> Move(CommandContext& context, std::string_view source
   std::string old;
   const std::string_view keys[] = {source, target};
   const bool done = Update(context, keys, [&](WriteBatch* batch) -> absl::Status {
-    absl::StatusOr<ReadResult> read = ReadForUpdate(context, source, &value, batch);
+    const absl::StatusOr<ReadResult> read = ReadForUpdate(context, source, &value, batch);
     if (!read.ok()) return read.status();
     outcome = read->found ? Transferred::kDone : Transferred::kNoSource;
     if (!read->found) return absl::OkStatus();
-    const uint64_t expiry_ms = read->expiry_ms;
     if (transfer.keeps_target) {
-      read = ReadForUpdateIn(transfer.space, context, target, &old, batch);
-      if (!read.ok()) return read.status();
-      outcome = read->found ? Transferred::kTargetExists : Transferred::kDone;
-      if (read->found) return absl::OkStatus();
+      const absl::StatusOr<ReadResult> there =
+          ReadForUpdateIn(transfer.space, context, target, &old, batch);
+      if (!there.ok()) return there.status();
+      outcome = there->found ? Transferred::kTargetExists : Transferred::kDone;
+      if (there->found) return absl::OkStatus();
     }
     if (!transfer.keeps_source) batch->Delete(source);
-    batch->Put(target, value, transfer.space, expiry_ms);
+    batch->Put(target, value, ExtrasOf(*read), transfer.space);
     return absl::OkStatus();
   });
   if (!done) return std::nullopt;
@@ -196,7 +197,8 @@ void HandleScan(CommandContext& context, Arguments arguments) {
     return context.reply.Array(0);
   }
   if (request.cursor != 0) {
-    std::optional<std::string> begin = context.server.scan_cursors.Find(request.cursor);
+    std::optional<std::string> begin =
+        context.server.scan_cursors.Find(request.cursor, context.client.rights.user().identity);
     if (!begin) {
       return context.reply.Error(
           "ERR invalid cursor: the server has restarted since, or the scan was left for too long; "
@@ -258,11 +260,11 @@ constexpr Command kRows[] = {
      .redis = {.flags = "denyoom"}},
     {.name = "keys",
      .arity = 2,
-     .flags = kReadCommand | kSlowCommand,
-     .handler = HandleKeys,
+     .flags = kReadCommand | kSlowCommand | kPastCommand,
+     .handler = NowOrAt<HandleKeys, 2>,
      .group = "generic",
      .summary = "Lists the keys that match a pattern, in order.",
-     .syntax = "pattern",
+     .syntax = "pattern [AT version|AT TIME ms|AT AGO seconds]",
      .complexity =
          "O(log(S) + N) for S keys in the database and N keys that begin as the pattern does",
      .redis = {.tips = "request_policy:all_shards nondeterministic_output_order",
@@ -312,11 +314,12 @@ constexpr Command kRows[] = {
      .complexity = "O(M) for M bytes of the value"},
     {.name = "scan",
      .arity = -2,
-     .flags = kReadCommand | kSlowCommand,
-     .handler = HandleScan,
+     .flags = kReadCommand | kSlowCommand | kPastCommand,
+     .handler = NowOrAt<HandleScan, 2>,
      .group = "generic",
      .summary = "Lists some keys, in order, and a cursor for the next ones.",
-     .syntax = "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+     .syntax =
+         "cursor [MATCH pattern] [COUNT count] [TYPE type] [AT version|AT TIME ms|AT AGO seconds]",
      .complexity = "O(log(S) + N) a call for S keys in the database and N keys looked at; as many "
                    "as there are keys for all calls",
      .redis = {.tips = "nondeterministic_output request_policy:special"}},

@@ -9,6 +9,7 @@
 #include "server/commands/command_groups.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
+#include "server/past/past_read.h"
 #include "server/statistics/server_log.h"
 #include "server/status/status_document.h"
 #include "util/resp/resp_parser.h"
@@ -73,8 +74,8 @@ void HandleServerLog(CommandContext& context, Arguments arguments) {
 
 // --- LATENCY -------------------------------------------------------------------------------------
 
-// Counts by microseconds: what took at most 1.024 µs times a power of two, cumulated; where nothing
-// is added, nothing is said.
+// Counts by microseconds: what took at most 1.024 µs times a power of two, cumulated; where
+// nothing is added, nothing is said.
 void ReplyHistogram(CommandContext& context, const Command& command,
                     const CommandFigures& figures) {
   std::vector<std::pair<int64_t, int64_t>> lines;
@@ -138,6 +139,22 @@ void HandleLatency(CommandContext& context, Arguments arguments) {
 
 // --- EXPLAIN -------------------------------------------------------------------------------------
 
+std::string_view NameOf(KeyState state) {
+  switch (state) {
+    case KeyState::kFound:
+      return "found";
+    case KeyState::kDeleted:
+      return "deleted";
+    case KeyState::kExpired:
+      return "expired";
+    case KeyState::kNeverThere:
+      return "never_there";
+    case KeyState::kBelowHorizon:
+      return "below_horizon";
+  }
+  return "found";
+}
+
 void HandleExplain(CommandContext& context, Arguments arguments) {
   if (!EqualsIgnoreCase(arguments[1], "get"))
     return context.reply.Error("ERR EXPLAIN knows GET alone: EXPLAIN GET key");
@@ -155,11 +172,13 @@ void HandleExplain(CommandContext& context, Arguments arguments) {
       {"cache_hits", read->cache_hits},
       {"nanoseconds", read->nanos},
   }};
-  reply.Map(figures.size() + 1);
+  reply.Map(figures.size() + 2);
   for (const auto& [name, value] : figures) {
     reply.Bulk(name);
     reply.Integer(static_cast<int64_t>(value));
   }
+  reply.Bulk("state");
+  reply.Bulk(NameOf(read->state));
   reply.Bulk("steps");
   reply.Array(read->steps.size());
   for (const ExplainedStep& step : read->steps) {
@@ -199,14 +218,14 @@ void HandleStatus(CommandContext& context, Arguments) {
 constexpr Command kRows[] = {
     {.name = "explain",
      .arity = 3,
-     .flags = kReadCommand | kSlowCommand,
+     .flags = kReadCommand | kSlowCommand | kPastCommand,
      .keys = {.first = 2, .last = 2, .step = 1},
-     .handler = HandleExplain,
+     .handler = NowOrAt<HandleExplain, 3>,
      .group = "server",
      .summary =
-         "Reads a key and tells where it was looked for, what that cost, and which disk reads it "
-         "took.",
-     .syntax = "GET key",
+         "Reads a key and tells what became of it, where it was looked for, what that cost, and "
+         "which disk reads it took.",
+     .syntax = "GET key [AT version|AT TIME ms|AT AGO seconds]",
      .complexity = "O(1)",
      .redis = {.categories = "@keyspace"}},
     {.name = "latency",

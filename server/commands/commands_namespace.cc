@@ -1,5 +1,6 @@
 // NAMESPACE: named namespaces, and what databases may be asked beyond what Redis knows.
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -7,11 +8,13 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "server/access/permissions.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
 #include "server/execution/database_index.h"
 #include "server/execution/store_capability.h"
+#include "server/past/past_read.h"
 #include "util/base/size_text.h"
 #include "util/resp/resp_parser.h"
 
@@ -20,31 +23,6 @@ namespace {
 
 constexpr std::string_view kModes[] = {"always", "everysec", "no"};  // Durability
 constexpr std::string_view kStoresMode = "default";
-
-bool IsNumber(std::string_view name) {
-  return !name.empty() &&
-         std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// Nothing: there is none of this name, and the error was answered. A number is that of a database.
-std::optional<NamespaceDescription> FindNamespace(CommandContext& context, std::string_view name) {
-  const bool is_number = IsNumber(name);
-  std::optional<NamespaceId> database;
-  if (is_number) {
-    database = ParseDatabase(context, name);
-    if (!database || !OpenDatabase(context, *database)) return std::nullopt;
-  }
-  const absl::StatusOr<NamespaceList> list = context.store.Namespaces();
-  if (!list.ok()) {
-    context.Fail(list.status());
-    return std::nullopt;
-  }
-  context.DependOn(list->durable_after);
-  const NamespaceDescription* const space = is_number ? list->Find(*database) : list->Find(name);
-  if (space != nullptr) return *space;
-  context.reply.Error(fmt::format("ERR there is no namespace '{}'", ShownInError(name)));
-  return std::nullopt;
-}
 
 bool ParseSync(std::string_view text, std::optional<Durability>* sync) {
   sync->reset();
@@ -72,6 +50,27 @@ bool ParseBytes(std::string_view text, uint64_t* bytes) {
   return true;
 }
 
+bool ParseKeep(std::string_view text, std::optional<HistoryLimits>* history) {
+  if (EqualsIgnoreCase(text, kStoresMode)) {
+    history->reset();
+    return true;
+  }
+  const absl::StatusOr<std::chrono::nanoseconds> time = ParseDuration(text);
+  if (!time.ok()) return false;
+  if (!history->has_value()) history->emplace();
+  (*history)->time_ms =
+      static_cast<uint64_t>(std::chrono::ceil<std::chrono::milliseconds>(*time).count());
+  return true;
+}
+
+bool ParseKeepBytes(std::string_view text, std::optional<HistoryLimits>* history) {
+  uint64_t bytes = 0;
+  if (!ParseBytes(text, &bytes)) return false;
+  if (!history->has_value()) history->emplace();
+  (*history)->bytes = bytes;
+  return true;
+}
+
 // False: they make no sense, and the error was answered.
 bool ParseNamespaceOptions(CommandContext& context, Arguments arguments,
                            NamespaceOptions* options) {
@@ -93,6 +92,10 @@ bool ParseNamespaceOptions(CommandContext& context, Arguments arguments,
       fine = ParseSync(value, &options->sync);
     } else if (EqualsIgnoreCase(name, "valuesize")) {
       fine = ParseBytes(value, &options->value_separation_size);
+    } else if (EqualsIgnoreCase(name, "keep")) {
+      fine = ParseKeep(value, &options->history);
+    } else if (EqualsIgnoreCase(name, "keepbytes")) {
+      fine = ParseKeepBytes(value, &options->history);
     } else {
       known = false;
     }
@@ -115,25 +118,38 @@ bool CheckNewName(CommandContext& context, std::string_view name) {
     context.reply.Error(fmt::format("ERR a namespace's name has 1 to {} bytes", kMaxNamespaceName));
     return false;
   }
-  if (IsNumber(name)) {
+  if (IsDatabaseNumber(name)) {
     context.reply.Error("ERR a number names a database, which is there when it is used");
     return false;
   }
   return true;
 }
 
-// Of its own, or holding what `source` holds.
+// What a namespace is cloned from.
+struct CloneSource {
+  NamespaceId space = kDefaultNamespace;
+  std::optional<SequenceNumber> version;  // nothing: as it is
+};
+
+// Makes an empty namespace, or one that holds what `source` holds. A description with the id of its
+// source brings that one back; else the namespace gets the next id.
 void MakeNamespace(CommandContext& context, NamespaceDescription space,
-                   std::optional<NamespaceId> source) {
+                   std::optional<CloneSource> source) {
+  const bool comes_back = source && source->space == space.id && space.id >= kFirstNamedNamespace;
   for (;;) {
     const absl::StatusOr<NamespaceList> list = context.store.Namespaces();
     if (!list.ok()) return context.Fail(list.status());
-    space.id = list->next_id;
+    if (!comes_back) space.id = list->next_id;
     WriteBatch batch;
-    source ? batch.CloneNamespace(*source, space) : batch.CreateNamespace(space);
+    if (source && source->version) {
+      batch.CloneNamespaceAt(source->space, *source->version, space);
+    } else {
+      source ? batch.CloneNamespace(source->space, space) : batch.CreateNamespace(space);
+    }
     const absl::StatusOr<CommitResult> created = context.Commit(&batch);
     // Somebody may have taken the id since; only the name is refused for good.
-    if (absl::IsAlreadyExists(created.status()) && list->Find(space.name) == nullptr) continue;
+    if (absl::IsAlreadyExists(created.status()) && !comes_back && list->Find(space.name) == nullptr)
+      continue;
     if (!created.ok()) return context.Fail(created.status());
     context.Submitted();
     context.DependOn(created->durable_after);
@@ -152,9 +168,44 @@ void CloneNamespace(CommandContext& context, Arguments arguments) {
   if (!StoreMeets(context, StoreNeed::kConstantTimeClone)) return;
   const std::optional<NamespaceDescription> source = FindNamespace(context, arguments[2]);
   if (!source || !CheckNewName(context, arguments[3])) return;
+  CloneSource from{.space = source->id, .version = {}};
+  Arguments options = arguments.subspan(4);
+  if (const std::optional<size_t> before = FindPastSuffix(arguments); before && *before >= 4) {
+    const absl::StatusOr<PastPoint> point = ParsePastPoint(arguments.subspan(*before + 1));
+    if (!point.ok()) return context.Fail(point.status());
+    const absl::StatusOr<PastVersion> past =
+        FindPastVersion(*context.server.store, source->id, *point);
+    if (!past.ok()) return context.Fail(past.status());
+    from.version = past->version;
+    options = options.first(*before - 4);
+  }
   NamespaceDescription space{.name = std::string(arguments[3]), .options = source->options};
-  if (!ParseNamespaceOptions(context, arguments.subspan(4), &space.options)) return;
-  MakeNamespace(context, std::move(space), source->id);
+  if (!ParseNamespaceOptions(context, options, &space.options)) return;
+  MakeNamespace(context, std::move(space), from);
+}
+
+// Brings back what a namespace held when it was dropped, with its options and its history.
+void UndropNamespace(CommandContext& context, Arguments arguments) {
+  const std::string_view name = arguments[2];
+  if (!CheckNewName(context, name)) return;
+  const absl::StatusOr<NamespaceList> list = context.store.Namespaces();
+  if (!list.ok()) return context.Fail(list.status());
+  context.DependOn(list->durable_after);
+  if (list->Find(name) != nullptr) {
+    return context.reply.Error(
+        fmt::format("ERR namespace '{}' exists already", ShownInError(name)));
+  }
+  const auto all = context.server.store->DroppedNamespaces();
+  if (!all.ok()) return context.Fail(all.status());
+  const auto dropped = std::find_if(all->rbegin(), all->rend(), [&](const DroppedNamespace& each) {
+    return each.space.name == name;
+  });
+  if (dropped == all->rend()) {
+    return context.reply.Error(
+        fmt::format("ERR no namespace '{}' was dropped that is still kept", ShownInError(name)));
+  }
+  MakeNamespace(context, dropped->space,
+                CloneSource{.space = dropped->space.id, .version = dropped->dropped_at - 1});
 }
 
 void AlterNamespace(CommandContext& context, Arguments arguments) {
@@ -166,7 +217,7 @@ void AlterNamespace(CommandContext& context, Arguments arguments) {
 }
 
 void DropNamespace(CommandContext& context, Arguments arguments) {
-  if (IsNumber(arguments[2]))
+  if (IsDatabaseNumber(arguments[2]))
     return context.reply.Error("ERR a database can't be dropped: FLUSHDB empties it");
   const std::optional<NamespaceDescription> space = FindNamespace(context, arguments[2]);
   if (!space) return;
@@ -187,8 +238,10 @@ void ListNamespaces(CommandContext& context) {
   if (!list.ok()) return context.Fail(list.status());
   context.DependOn(list->durable_after);
   std::vector<std::string_view> names;
+  const User& user = context.client.rights.user();
   for (const NamespaceDescription& space : list->namespaces) {
-    if (!space.name.empty()) names.push_back(space.name);
+    const Place place{.database = space.id, .name = space.name};
+    if (!space.name.empty() && MayUsePlace(user, place)) names.push_back(space.name);
   }
   std::sort(names.begin(), names.end());
   context.reply.Array(names.size());
@@ -212,8 +265,10 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
       {"default_expiry_ms", options.default_expiry_ms},
       {"value_separation_size", options.value_separation_size},
   };
+  const std::optional<HistoryLimits>& keeps = options.history;
+  const absl::StatusOr<SequenceNumber> first = context.server.store->FirstVersion(space->id);
   RespWriter& reply = context.reply;
-  reply.Map(std::size(figures) + 2);
+  reply.Map(std::size(figures) + 4 + (first.ok() ? 1 : 0));
   reply.Bulk("name");
   reply.Bulk(arguments[2]);
   for (const auto& [name, figure] : figures) {
@@ -222,6 +277,14 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
   }
   reply.Bulk("sync");
   reply.Bulk(options.sync ? kModes[static_cast<size_t>(*options.sync)] : kStoresMode);
+  reply.Bulk("keep");
+  reply.Bulk(keeps ? FormatDuration(std::chrono::milliseconds(keeps->time_ms))
+                   : std::string(kStoresMode));
+  reply.Bulk("keep_bytes");
+  reply.Integer(keeps ? static_cast<int64_t>(keeps->bytes) : 0);
+  if (!first.ok()) return;
+  reply.Bulk("first_version");
+  reply.Integer(static_cast<int64_t>(*first));
 }
 
 void HandleNamespace(CommandContext& context, Arguments arguments) {
@@ -234,6 +297,7 @@ void HandleNamespace(CommandContext& context, Arguments arguments) {
   if (what == "drop") return DropNamespace(context, arguments);
   if (what == "use") return UseNamespace(context, arguments);
   if (what == "list") return ListNamespaces(context);
+  if (what == "undrop") return UndropNamespace(context, arguments);
   ShowNamespace(context, arguments);  // info
 }
 
@@ -243,8 +307,8 @@ constexpr Command kRows[] = {
      .flags = kContainerCommand | kSlowCommand | kNotInTransactionCommand,
      .handler = HandleNamespace,
      .group = "server",
-     .summary = "Creates, clones, alters, shows, drops and uses named namespaces.",
-     .syntax = "CREATE | CLONE | ALTER | DROP | INFO | LIST | USE | HELP"},
+     .summary = "Creates, clones, alters, shows, drops, brings back and uses named namespaces.",
+     .syntax = "CREATE | CLONE | ALTER | DROP | UNDROP | INFO | LIST | USE | HELP"},
 };
 
 }  // namespace

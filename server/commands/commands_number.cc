@@ -33,7 +33,7 @@ void Add(CommandContext& context, std::string_view key, int64_t increment) {
       refused = "ERR increment or decrement would overflow";
     } else {
       const fmt::format_int text(number);
-      batch->Put(key, {text.data(), text.size()}, kSelectedNamespace, read->expiry_ms);
+      batch->Put(key, {text.data(), text.size()}, ExtrasOf(*read));
     }
     return absl::OkStatus();
   });
@@ -79,7 +79,7 @@ void HandleIncrByFloat(CommandContext& context, Arguments arguments) {
       refused = "ERR increment would produce NaN or Infinity";
     } else {
       value = FloatText(*number + *increment);
-      batch->Put(key, value, kSelectedNamespace, read->expiry_ms);
+      batch->Put(key, value, ExtrasOf(*read));
     }
     return absl::OkStatus();
   });

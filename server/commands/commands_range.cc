@@ -6,17 +6,21 @@
 #include "server/commands/command_table.h"
 #include "server/execution/key_update.h"
 #include "server/execution/store_capability.h"
+#include "server/past/past_read.h"
 #include "server/requests/key_range.h"
+#include "server/requests/past_point.h"
+#include "server/scans/children_stream.h"
 #include "server/scans/range_stream.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {
 
+constexpr std::string_view kBadVersion = "ERR SINCE takes a version, which is an integer";
 constexpr std::string_view kBadBound = "ERR min or max not valid string range item";
 
-// Reads [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY] in any order; answers an error and returns
-// false when it is something else.
+// Reads [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY] [WITHVERSION] [WITHMETA] [SINCE version] in
+// any order; answers an error and returns false when it is something else.
 bool ParseRangeOptions(CommandContext& context, Arguments arguments, RangeOptions* options) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (EqualsIgnoreCase(arguments[i], "rev")) {
@@ -25,6 +29,17 @@ bool ParseRangeOptions(CommandContext& context, Arguments arguments, RangeOption
       options->keys_only = true;
     } else if (EqualsIgnoreCase(arguments[i], "withexpiry")) {
       options->with_expiry = true;
+    } else if (EqualsIgnoreCase(arguments[i], "withversion")) {
+      options->with_version = true;
+    } else if (EqualsIgnoreCase(arguments[i], "withmeta")) {
+      options->with_metadata = true;
+    } else if (EqualsIgnoreCase(arguments[i], "since") && i + 1 < arguments.size()) {
+      const std::optional<uint64_t> version = ParseCount(arguments[++i]);
+      if (!version) {
+        context.reply.Error(kBadVersion);
+        return false;
+      }
+      options->newer_than = *version;
     } else if (EqualsIgnoreCase(arguments[i], "limit") && i + 2 < arguments.size()) {
       if (!ParseRespInteger(arguments[i + 1], &options->offset) ||
           !ParseRespInteger(arguments[i + 2], &options->limit)) {
@@ -65,6 +80,53 @@ void HandleCount(CommandContext& context, Arguments arguments) {
       std::make_unique<CountStream>(SelectVisible(context, arguments, *std::move(range))));
 }
 
+// Reads [DELIM d] [AFTER name] [LIMIT n] [REV] [WITHCOUNTS|WITHSIZES] in any order; answers an
+// error and returns false when it is something else.
+bool ParseChildren(CommandContext& context, Arguments options, ChildrenRequest* request) {
+  using Figures = ChildrenRequest::Figures;
+  for (size_t i = 0; i < options.size(); ++i) {
+    const std::string_view option = options[i];
+    const bool counts = EqualsIgnoreCase(option, "withcounts");
+    if (EqualsIgnoreCase(option, "rev")) {
+      request->reverse = true;
+    } else if (counts || EqualsIgnoreCase(option, "withsizes")) {
+      const Figures figures = counts ? Figures::kCounts : Figures::kSizes;
+      if (request->figures != Figures::kNone && request->figures != figures) {
+        ReplySyntaxError(context);
+        return false;
+      }
+      request->figures = figures;
+    } else if (i + 1 == options.size()) {
+      ReplySyntaxError(context);
+      return false;
+    } else if (EqualsIgnoreCase(option, "delim")) {
+      request->delimiter = options[++i];
+      if (request->delimiter.empty() || request->delimiter.size() > kLongestDelimiter) {
+        context.reply.Error("ERR a delimiter has 1 to 16 bytes");
+        return false;
+      }
+    } else if (EqualsIgnoreCase(option, "after")) {
+      request->after = options[++i];
+    } else if (EqualsIgnoreCase(option, "limit")) {
+      if (!ParseRespInteger(options[++i], &request->limit)) {
+        context.reply.Error("ERR value is not an integer or out of range");
+        return false;
+      }
+    } else {
+      ReplySyntaxError(context);
+      return false;
+    }
+  }
+  return true;
+}
+
+void HandleChildren(CommandContext& context, Arguments arguments) {
+  ChildrenRequest request{.prefix = arguments[1]};
+  if (!ParseChildren(context, arguments.subspan(2), &request)) return;
+  context.Stream(std::make_unique<ChildrenStream>(
+      SelectVisible(context, arguments, request.Range()), request));
+}
+
 void HandleDbSize(CommandContext& context, Arguments arguments) {
   if (!StoreMeets(context, StoreNeed::kExactCounts)) return;
   const absl::StatusOr<CountResult> count =
@@ -87,13 +149,24 @@ void HandleDelRange(CommandContext& context, Arguments arguments) {
 }
 
 constexpr Command kRows[] = {
+    {.name = "children",
+     .arity = -2,
+     .flags = kReadCommand | kSlowCommand | kPastCommand,
+     .handler = NowOrAt<HandleChildren, 2>,
+     .group = "range",
+     .summary = "Lists the names directly below a prefix, in order; one that ends in the delimiter "
+                "is a directory.",
+     .syntax = "prefix [DELIM d] [AFTER name] [LIMIT n] [REV] [WITHCOUNTS|WITHSIZES] [AT "
+               "version|AT TIME ms|AT AGO seconds]",
+     .complexity = "O(C * log(S)) for S keys in the database and C names, whatever lies below "
+                   "them; WITHCOUNTS reads what lies below"},
     {.name = "count",
      .arity = 3,
-     .flags = kReadCommand | kSlowCommand,
-     .handler = HandleCount,
+     .flags = kReadCommand | kSlowCommand | kPastCommand,
+     .handler = NowOrAt<HandleCount, 3>,
      .group = "range",
      .summary = "Counts the keys between two bounds.",
-     .syntax = "min max",
+     .syntax = "min max [AT version|AT TIME ms|AT AGO seconds]",
      .complexity = "O(log(S) + N) for S keys in the database and N keys in the range"},
     {.name = "dbsize",
      .arity = 1,
@@ -114,20 +187,24 @@ constexpr Command kRows[] = {
      .complexity = "O(1), whatever the range holds"},
     {.name = "prefix",
      .arity = -2,
-     .flags = kReadCommand | kSlowCommand,
-     .handler = HandlePrefix,
+     .flags = kReadCommand | kSlowCommand | kPastCommand,
+     .handler = NowOrAt<HandlePrefix, 2>,
      .group = "range",
      .summary = "Lists the keys that begin with a prefix, in order, with their values.",
-     .syntax = "prefix [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY]",
-     .complexity = "O(log(S) + N) for S keys in the database and N keys listed or skipped"},
+     .syntax = "prefix [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY] [WITHVERSION] [WITHMETA] "
+               "[SINCE version] [AT version|AT TIME ms|AT AGO seconds]",
+     .complexity = "O(log(S) + N) for S keys in the database and N keys listed or skipped; SINCE "
+                   "skips segments that hold nothing newer"},
     {.name = "range",
      .arity = -3,
-     .flags = kReadCommand | kSlowCommand,
-     .handler = HandleRange,
+     .flags = kReadCommand | kSlowCommand | kPastCommand,
+     .handler = NowOrAt<HandleRange, 3>,
      .group = "range",
      .summary = "Lists the keys between two bounds, in order, with their values.",
-     .syntax = "min max [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY]",
-     .complexity = "O(log(S) + N) for S keys in the database and N keys listed or skipped"},
+     .syntax = "min max [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY] [WITHVERSION] [WITHMETA] "
+               "[SINCE version] [AT version|AT TIME ms|AT AGO seconds]",
+     .complexity = "O(log(S) + N) for S keys in the database and N keys listed or skipped; SINCE "
+                   "skips segments that hold nothing newer"},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "server/commands/server_info.h"
 #include "server/execution/value_condition.h"
 #include "server/requests/key_range.h"
+#include "server/requests/past_point.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {
@@ -82,12 +83,6 @@ void ReplyKnown(CommandContext& context, const absl::StatusOr<uint64_t>& number)
   if (absl::IsNotFound(number.status())) return context.reply.Null();
   if (!number.ok()) return context.Fail(number.status());
   context.reply.Integer(static_cast<int64_t>(*number));
-}
-
-std::optional<uint64_t> ParseCount(std::string_view text) {
-  int64_t number = 0;
-  if (!ParseRespInteger(text, &number) || number < 0) return std::nullopt;
-  return static_cast<uint64_t>(number);
 }
 
 void HandleVersionAtTime(CommandContext& context, Arguments arguments) {

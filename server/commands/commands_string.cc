@@ -9,6 +9,7 @@
 #include "server/execution/key_read.h"
 #include "server/execution/key_update.h"
 #include "server/execution/value_condition.h"
+#include "server/past/past_read.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {
@@ -27,6 +28,8 @@ struct SetOptions {
   bool keeps_expiry = false;
   std::optional<ExpiryUnit> unit;  // of `time`
   std::string_view time;
+  bool keeps_metadata = false;
+  std::optional<std::string_view> metadata;
 };
 
 // Nothing on a syntax error.
@@ -44,6 +47,10 @@ std::optional<SetOptions> ParseSetOptions(Arguments options) {
                parsed.unit.value_or(*unit) == *unit) {
       parsed.unit = unit;
       parsed.time = options[++i];
+    } else if (EqualsIgnoreCase(option, "keepmeta") && !parsed.metadata) {
+      parsed.keeps_metadata = true;
+    } else if (EqualsIgnoreCase(option, "meta") && argument_follows && !parsed.keeps_metadata) {
+      parsed.metadata = options[++i];
     } else if (parsed.condition.SetPresence(option)) {
       continue;
     } else if (argument_follows && parsed.condition.SetComparison(option, options[i + 1])) {
@@ -61,33 +68,31 @@ void ReplyValue(CommandContext& context, bool found, std::string_view value) {
   found ? context.reply.Bulk(value) : context.reply.Null();
 }
 
-// What EXEC has written itself has none yet.
-void ReplyVersion(CommandContext& context, SequenceNumber version) {
-  version == kNoSequence ? context.reply.Null()
-                         : context.reply.Integer(static_cast<int64_t>(version));
-}
-
 // Only inside EXEC and of clients with modes: other GETs are answered by a RequestRun, unless they
-// ask for the version.
+// ask for the version or the metadata.
 void HandleGet(CommandContext& context, Arguments arguments) {
   thread_local std::string value;  // keeps its memory from one request to the next
-  const std::optional<ReadResult> read = ReadKey(context, arguments[1], &value);
+  const bool with_metadata = arguments.size() == 3 && EqualsIgnoreCase(arguments[2], "withmeta");
+  const std::optional<ReadResult> read = ReadKey(context, arguments[1], &value, with_metadata);
   if (!read) return;
-  if (arguments.size() == 3 && read->found) {  // WITHVERSION
-    context.reply.Array(2);
+  if (arguments.size() == 3 && read->found) {
+    context.reply.Array(with_metadata ? 3 : 2);
     context.reply.Bulk(value);
     ReplyVersion(context, read->version);
+    if (with_metadata) ReplyMetadata(context, read->MetadataView());
   } else {
     ReplyValue(context, read->found, value);
   }
   if (value.capacity() > kKeptValue) std::string().swap(value);
 }
 
-// The new value, and how long it is to stay.
+// The new value with what belongs to it.
 struct Replacement {
   std::string_view value;
   uint64_t expiry_ms = kUsualExpiry;
   bool keeps_expiry = false;
+  std::string_view metadata = {};
+  bool keeps_metadata = false;
 };
 struct Replaced {
   bool existed = false;
@@ -103,8 +108,11 @@ bool Replace(CommandContext& context, std::string_view key, const Replacement& r
     if (!read.ok()) return read.status();
     replaced->existed = read->found;
     replaced->written = condition.Holds(*read, replaced->old);
-    const uint64_t expiry_ms = replacement.keeps_expiry ? read->expiry_ms : replacement.expiry_ms;
-    if (replaced->written) batch->Put(key, replacement.value, kSelectedNamespace, expiry_ms);
+    if (!replaced->written) return absl::OkStatus();
+    batch->Put(
+        key, replacement.value,
+        {.expiry_ms = replacement.keeps_expiry ? read->expiry_ms : replacement.expiry_ms,
+         .metadata = replacement.keeps_metadata ? read->MetadataView() : replacement.metadata});
     return absl::OkStatus();
   };
   return Update(context, {&key, 1}, decide, &replaced->version);
@@ -116,7 +124,11 @@ void HandleSet(CommandContext& context, Arguments arguments) {
   const bool looks = context.server.clients.events.Tells(kNewEvent);  // whether the key is new
   const std::optional<SetOptions> options = ParseSetOptions(arguments.subspan(3));
   if (!options) return ReplySyntaxError(context);
-  Replacement replacement{.value = arguments[2], .keeps_expiry = options->keeps_expiry};
+  Replacement replacement{.value = arguments[2],
+                          .keeps_expiry = options->keeps_expiry,
+                          .metadata = options->metadata.value_or(std::string_view()),
+                          .keeps_metadata = options->keeps_metadata};
+  if (replacement.metadata.size() > kMaxMetadataSize) return context.reply.Error(kMetadataTooLong);
   if (options->unit) {
     const std::optional<int64_t> instant =
         ParseExpiry(context, "set", options->time, *options->unit);
@@ -125,9 +137,11 @@ void HandleSet(CommandContext& context, Arguments arguments) {
   }
   if (const std::string_view defect = options->condition.Defect(); !defect.empty())
     return context.reply.Error(defect);
-  if (options->condition.Always() && !options->get && !options->keeps_expiry && !looks) {
+  const bool keeps = options->keeps_expiry || options->keeps_metadata;
+  if (options->condition.Always() && !options->get && !keeps && !looks) {
     WriteBatch& batch = ClearedBatch(context);
-    batch.Put(arguments[1], arguments[2], kSelectedNamespace, replacement.expiry_ms);
+    batch.Put(arguments[1], arguments[2],
+              {.expiry_ms = replacement.expiry_ms, .metadata = replacement.metadata});
     if (!context.Submit(&batch)) return;
     context.Notify(kStringEvent, "set", arguments[1]);
     if (options->unit) context.Notify(kGenericEvent, "expire", arguments[1]);
@@ -197,8 +211,7 @@ void ChangeValue(CommandContext& context, std::string_view key, std::string_view
     if (!read.ok()) return read.status();
     existed = read->found;
     made = change(existed, &value);
-    if (made.refused.empty() && made.write)
-      batch->Put(key, value, kSelectedNamespace, read->expiry_ms);
+    if (made.refused.empty() && made.write) batch->Put(key, value, ExtrasOf(*read));
     return absl::OkStatus();
   });
   if (!done) return;
@@ -300,7 +313,8 @@ constexpr std::string_view kSetSyntax =
     "key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest | IFVERSION "
     "version] [GET] [EX seconds "
     "| "
-    "PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]";
+    "PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] [META bytes "
+    "| KEEPMETA]";
 
 constexpr Command kRows[] = {
     {.name = "append",
@@ -335,13 +349,13 @@ constexpr Command kRows[] = {
      .complexity = "O(M) for M bytes of the value"},
     {.name = "get",
      .arity = 2,
-     .flags = kReadCommand | kFastCommand,
+     .flags = kReadCommand | kFastCommand | kPastCommand,
      .keys = kOneKey,
      .kind = CommandKind::kGet,
-     .handler = HandleGet,
+     .handler = NowOrAt<HandleGet, 2>,
      .group = "string",
-     .summary = "Reads the value of a key, and its version if asked.",
-     .syntax = "key [WITHVERSION]",
+     .summary = "Reads the value of a key, and its version and metadata if asked.",
+     .syntax = "key [WITHVERSION | WITHMETA] [AT version|AT TIME ms|AT AGO seconds]",
      .complexity = "O(M) for M bytes of the value"},
     {.name = "getdel",
      .arity = 2,
@@ -392,7 +406,7 @@ constexpr Command kRows[] = {
      .kind = CommandKind::kSet,
      .handler = HandleSet,
      .group = "string",
-     .summary = "Writes the value of a key.",
+     .summary = "Writes the value of a key, with metadata if given.",
      .syntax = kSetSyntax,
      .complexity = "O(M) for M bytes of the value",
      .redis = {.flags = "denyoom"}},
@@ -418,12 +432,12 @@ constexpr Command kRows[] = {
      .redis = {.flags = "denyoom", .key_flags = "RW update"}},
     {.name = "strlen",
      .arity = 2,
-     .flags = kReadCommand | kFastCommand,
+     .flags = kReadCommand | kFastCommand | kPastCommand,
      .keys = kOneKey,
-     .handler = HandleStrLen,
+     .handler = NowOrAt<HandleStrLen, 2>,
      .group = "string",
      .summary = "Answers the length of a value, 0 for a missing key.",
-     .syntax = "key",
+     .syntax = "key [AT version|AT TIME ms|AT AGO seconds]",
      .complexity = "O(1)",
      .redis = {.key_flags = "RO"}},
     {.name = "substr",

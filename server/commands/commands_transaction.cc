@@ -103,6 +103,7 @@ void HandleWatch(CommandContext& context, Arguments arguments) {
 void HandleUnwatch(CommandContext& context, Arguments) {
   ClientTransaction& transaction = context.client.modes.transaction;
   transaction.watched.clear();
+  transaction.watched_ranges.clear();
   transaction.watched_bytes = 0;
   ShowTransaction(&context.client);
   context.reply.Ok();
@@ -115,7 +116,7 @@ constexpr Command kRows[] = {
      .flags = kQuick | kInTransactionCommand,
      .handler = HandleDiscard,
      .group = "transactions",
-     .summary = "Forgets the requests since MULTI, and the keys watched.",
+     .summary = "Forgets the requests since MULTI, and the keys and ranges watched.",
      .complexity = "O(N) for N queued requests and watched keys",
      .redis = {.flags = "noscript loading stale allow_busy"}},
     {.name = "exec",
@@ -123,7 +124,8 @@ constexpr Command kRows[] = {
      .flags = kTransactionCommand | kInTransactionCommand | kSlowCommand,
      .handler = HandleExec,
      .group = "transactions",
-     .summary = "Executes the requests since MULTI as one step, unless a key watched was written.",
+     .summary = "Executes the requests since MULTI as one step, unless a key or range watched was "
+                "written.",
      .complexity = "what the queued requests take together",
      .redis = {.flags = "noscript loading stale skip_slowlog"}},
     {.name = "multi",
@@ -139,7 +141,7 @@ constexpr Command kRows[] = {
      .flags = kQuick,
      .handler = HandleUnwatch,
      .group = "transactions",
-     .summary = "Forgets the keys watched.",
+     .summary = "Forgets the keys and ranges watched.",
      .complexity = "O(N) for N watched keys",
      .redis = {.flags = "noscript loading stale allow_busy"}},
     {.name = "watch",

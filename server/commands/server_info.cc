@@ -115,7 +115,7 @@ void WriteClients(const ServerState& server, InfoText* info) {
   info->Line("maxclients", server.live.max_clients.load());
   info->Line("client_recent_max_input_buffer", most_input);
   info->Line("client_recent_max_output_buffer", most_output);
-  info->Line("blocked_clients", server.clients.pause.waiting());
+  info->Line("blocked_clients", server.clients.pause.waiting() + server.clients.changes.blocked());
   info->Line("tracking_clients", server.clients.tracking.count());
   info->Line("pubsub_clients", listening);
 }

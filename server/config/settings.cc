@@ -93,6 +93,22 @@ constexpr Setting Duration(std::string_view name, std::chrono::nanoseconds max, 
   return setting;
 }
 
+// As Duration(), for a number of milliseconds.
+template <typename Field>
+constexpr Setting Milliseconds(std::string_view name, std::chrono::nanoseconds max, Field,
+                               std::string_view help) {
+  constexpr int64_t kNanos = 1'000'000;
+  Setting setting{.name = name, .kind = SettingKind::kDuration, .help = help};
+  setting.get = [](const ServerConfig& config) {
+    return static_cast<int64_t>(Field()(const_cast<ServerConfig&>(config))) * kNanos;
+  };
+  setting.set = [](ServerConfig& config, int64_t value) {
+    Field()(config) = static_cast<uint64_t>(value / kNanos);
+  };
+  setting.max = max.count();
+  return setting;
+}
+
 constexpr Setting Limits(std::string_view name, std::string_view help) {
   return {.name = name, .kind = SettingKind::kLimits, .help = help};
 }
@@ -301,6 +317,18 @@ constexpr Setting kSettings[] = {
     Switch("finalize-upgrade", VARVE_KEPT_IN(engine.finalize_upgrade),
            "have a store that an earlier version made go over to the present format, which that "
            "version cannot read any more; without it the store keeps no times and no history"),
+    Milliseconds("keep", kYear * 100, VARVE_KEPT_IN(engine.history.time_ms),
+                 "how long replaced and deleted versions stay readable, e.g. 1d; 0: no limit by "
+                 "time, and none are kept where keep-bytes is 0, too"),
+    Size("keep-bytes", 0, 16 * kTi, VARVE_KEPT_IN(engine.history.bytes),
+         "bytes of keys and values that may have been written since the oldest readable version; "
+         "0: no limit by size"),
+    Size("change-retention-bytes", 0, 16 * kTi, VARVE_KEPT_IN(engine.changes.bytes),
+         "bytes of changes that the store retains for readers of the change feed, e.g. 256MiB; 0: "
+         "no limit by size, and none are retained where change-retention-time is 0, too"),
+    Milliseconds("change-retention-time", kYear * 100, VARVE_KEPT_IN(engine.changes.time_ms),
+                 "how long changes are retained for readers of the change feed, e.g. 1d; 0: no "
+                 "limit by time"),
     Word("sync", kSyncWords, VARVE_KEPT_IN(engine.sync),
          "when a write is acknowledged: always (it is on disk), everysec (the kernel has it, "
          "synced each second) or no "

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "server/clients/client_login.h"
 #include "server/clients/client_tracking.h"
 #include "server/execution/request_account.h"
 #include "server/execution/request_checks.h"
@@ -34,6 +35,7 @@ void BatchExecutor::Begin(const RequestBatch* batch) {
   cursor_.next = 0;
   stream_.reset();
   paused_at_ = 0;
+  change_wait_.reset();
   broken_ = continued_ = needs_pool_ = maintenance_refused_ = sets_apart_ = false;
 }
 
@@ -97,6 +99,7 @@ BatchExecutor::Progress BatchExecutor::RunSlice(size_t max_value_bytes) {
   CommandContext context(server_, client_, &replies.bytes());
   const size_t full = replies.size() + server_->options.reply_slice_bytes;
   lap_begin_ = std::chrono::steady_clock::now();
+  change_wait_.reset();
   while (progress() == Progress::kMore) {
     if (replies.size() >= full || context.slice_spent()) {
       if (stream_ != nullptr) replies.Mark(kNoSequence, 0);  // the header it began with
@@ -126,6 +129,20 @@ BatchExecutor::Progress BatchExecutor::RunSlice(size_t max_value_bytes) {
   return progress();
 }
 
+bool BatchExecutor::WaitIsOver() const {
+  if (paused()) return paused_at_ != server_->clients.pause.word();
+  return change_wait_ &&
+         (change_wait_->word != server_->clients.changes.word() || client_->link.Unblocked());
+}
+
+std::optional<std::chrono::milliseconds> BatchExecutor::WaitLeft() const {
+  VARVE_ASSERT(waits());
+  if (paused()) return server_->clients.pause.Left();
+  if (!change_wait_->until) return std::nullopt;
+  const auto left = *change_wait_->until - std::chrono::steady_clock::now();
+  return std::max(std::chrono::ceil<std::chrono::milliseconds>(left), std::chrono::milliseconds(0));
+}
+
 bool BatchExecutor::WaitsForPause() {
   ClientPause& pause = server_->clients.pause;
   paused_at_ = 0;
@@ -150,6 +167,8 @@ bool BatchExecutor::ContinueStream(CommandContext* context, size_t full) {
     AccountRequests(server_, *client_, batch(), cursor_.next - 1, 1, stream_nanos_);
   } else {
     continued_ = true;
+    change_wait_ = context->TakeChangeWait();
+    VARVE_ASSERT(!change_wait_ || !stream_began_);
   }
   return ended;
 }
@@ -208,7 +227,7 @@ bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request&
     server_->statistics.commands.Rejected(request.command->index);
     context->reply.Error("NOAUTH Authentication required.");
   } else if (maintenance_refused_ && (request.command->flags & kMaintenanceCommand) != 0) {
-    context->reply.Error("ERR too many COMPACTs are waiting");
+    context->reply.Error("ERR too many requests for COMPACT or PURGE are waiting");
   } else {
     if (client_->Restricted() && RefuseRestricted(context, *request.command, arguments))
       return true;
@@ -220,6 +239,13 @@ bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request&
 
 bool BatchExecutor::RefuseRestricted(CommandContext* context, const Command& command,
                                      Arguments arguments) {
+  // The session refuses what a client sends before its login. This is for the requests behind a
+  // RESET in the same batch.
+  if (MustLogIn(*client_, server_->clients.users) && (command.flags & kBeforeLoginCommand) == 0) {
+    server_->statistics.commands.Rejected(command.index);
+    context->reply.Error("NOAUTH Authentication required.");
+    return true;
+  }
   const RightsCheck checked = CheckRights(*context, command, arguments);
   if (checked == RightsCheck::kAllowed) return RefusedByModes(*context, command, arguments);
   broken_ = checked == RightsCheck::kUserGone;

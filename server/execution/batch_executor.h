@@ -59,8 +59,8 @@ class BatchExecutor {
   // for the thread. Requires: BeginReplies() was called on this thread.
   [[nodiscard]] Progress Run(Where where);
   Progress progress() const {
-    const bool ended = broken_ || client_->close_after_reply ||
-                       (stream_ == nullptr && cursor_.next == batch().requests.size());
+    const bool nothing_left = client_->close_after_reply || cursor_.next == batch().requests.size();
+    const bool ended = broken_ || (stream_ == nullptr && nothing_left);
     return ended ? Progress::kDone : Progress::kMore;
   }
 
@@ -81,13 +81,18 @@ class BatchExecutor {
   bool broken() const { return broken_; }
   // Returns whether a reply is under way that takes several steps. It may show what was read before
   // messages came, so these stand behind it.
-  bool replying() const { return stream_ != nullptr; }
+  bool replying() const { return stream_ != nullptr && !change_wait_; }
   // Returns whether part of a reply was handed out and the rest is still to come.
   bool inside_reply() const { return stream_ != nullptr && stream_began_; }
   // Returns whether Run() has returned kMore because the next request waits for the end of a pause.
   bool paused() const { return paused_at_ != 0; }
-  // Returns whether that pause has ended or changed meanwhile.
-  bool PauseChanged() const { return paused_at_ != server_->clients.pause.word(); }
+  // Returns whether Run() has returned kMore because the request waits: for the end of a pause, or
+  // for the next commit.
+  bool waits() const { return paused() || change_wait_.has_value(); }
+  // Returns whether what it waits for has happened meanwhile.
+  bool WaitIsOver() const;
+  // Returns how long it waits at most; nothing: there is no end. Requires: waits().
+  std::optional<std::chrono::milliseconds> WaitLeft() const;
   // Returns whether Run() has returned kMore because its time was spent.
   bool slice_spent() const { return slice_spent_; }
   // Returns since when a reply is being produced that holds a snapshot; nothing when there is none.
@@ -131,8 +136,9 @@ class BatchExecutor {
   std::chrono::steady_clock::time_point lap_begin_;
   uint64_t stream_nanos_ = 0;  // spent on the request whose reply it is
   uint64_t paused_at_ = 0;     // ClientPause::word() that holds the next request up; 0: none
-  uint32_t executions_ = 0;    // of whole batches on the loop, to measure some of them
-  bool stream_began_ = false;  // it has written something
+  std::optional<ChangeWait> change_wait_;  // of stream_
+  uint32_t executions_ = 0;                // of whole batches on the loop, to measure some of them
+  bool stream_began_ = false;              // it has written something
   bool slice_spent_ = false;
   bool broken_ = false;
   bool needs_pool_ = false;  // the next request has to do with too large a value for a loop

@@ -1,17 +1,24 @@
 #include "server/execution/command_context.h"
 
+#include <optional>
+
+#include "fmt/format.h"
 #include "server/execution/request_checks.h"
+#include "varve/history_status.h"
 #include "varve/namespace_status.h"
 
 namespace varve {
 absl::StatusOr<ReadResult> CommandContext::GetIn(NamespaceId of, std::string_view key,
-                                                 std::string* value) {
-  return Read(NoWaitReadOptions(of), key, value);
+                                                 std::string* value, bool with_metadata) {
+  ReadOptions options = NoWaitReadOptions(of);
+  options.with_metadata = with_metadata;
+  return Read(options, key, value);
 }
 
-absl::StatusOr<ReadResult> CommandContext::LookUp(std::string_view key) {
+absl::StatusOr<ReadResult> CommandContext::LookUp(std::string_view key, bool with_metadata) {
   ReadOptions options = NoWaitReadOptions(space());
   options.without_value = true;
+  options.with_metadata = with_metadata;
   std::string none;
   return Read(options, key, &none);
 }
@@ -61,6 +68,8 @@ std::string CommandContext::ErrorText(const absl::Status& status) {
     return "ERR the namespace in use was dropped: SELECT a database, or NAMESPACE USE another one";
   }
   if (IsStoreFull(status)) return std::string(kOutOfMemory);
+  if (const std::optional<SequenceNumber> first = FirstOfTrimmed(status))
+    return fmt::format("TRIMMED first={}", *first);
   // MISCONF is what clients of Redis know as "writes are refused"; DATALOSS is damage that leaves
   // other keys readable.
   const char* code = "ERR";

@@ -71,9 +71,9 @@ class CommandContext : public SliceClock, public ReplyOutcome {
     return GetIn(space(), key, value);
   }
   [[nodiscard]] absl::StatusOr<ReadResult> GetIn(NamespaceId of, std::string_view key,
-                                                 std::string* value);
+                                                 std::string* value, bool with_metadata = false);
   // Reads all of a key but its value.
-  [[nodiscard]] absl::StatusOr<ReadResult> LookUp(std::string_view key);
+  [[nodiscard]] absl::StatusOr<ReadResult> LookUp(std::string_view key, bool with_metadata = false);
 
   // Counts that a key was asked for.
   void CountLookup(std::string_view key, bool found) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "fmt/format.h"
+#include "server/execution/request_checks.h"
 #include "util/base/status.h"
 #include "util/resp/resp_parser.h"
 
@@ -41,6 +42,30 @@ bool OpenDatabase(CommandContext& context, NamespaceId database) {
   context.Submitted();
   context.DependOn(created->durable_after);
   return true;
+}
+
+bool IsDatabaseNumber(std::string_view name) {
+  return !name.empty() &&
+         std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::optional<NamespaceDescription> FindNamespace(CommandContext& context, std::string_view name) {
+  const bool is_number = IsDatabaseNumber(name);
+  std::optional<NamespaceId> database;
+  if (is_number) {
+    database = ParseDatabase(context, name);
+    if (!database || !OpenDatabase(context, *database)) return std::nullopt;
+  }
+  const absl::StatusOr<NamespaceList> list = context.store.Namespaces();
+  if (!list.ok()) {
+    context.Fail(list.status());
+    return std::nullopt;
+  }
+  context.DependOn(list->durable_after);
+  const NamespaceDescription* const space = is_number ? list->Find(*database) : list->Find(name);
+  if (space != nullptr) return *space;
+  context.reply.Error(fmt::format("ERR there is no namespace '{}'", ShownInError(name)));
+  return std::nullopt;
 }
 
 absl::StatusOr<std::vector<NamespaceId>> Databases(const StoreContents& store) {

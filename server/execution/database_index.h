@@ -22,6 +22,13 @@ namespace varve {
 // Creates the database if it is not there. False: it can't be made, and the error was answered.
 [[nodiscard]] bool OpenDatabase(CommandContext& context, NamespaceId database);
 
+// Returns whether a namespace of this name is a database.
+[[nodiscard]] bool IsDatabaseNumber(std::string_view name);
+// Returns the namespace of that name; a number is that of a database, which is created if it is not
+// there. Nothing: there is none, and the error was answered.
+[[nodiscard]] std::optional<NamespaceDescription> FindNamespace(CommandContext& context,
+                                                                std::string_view name);
+
 // Returns the databases that were used once, ascending, also those that --databases does not reach
 // any more.
 [[nodiscard]] absl::StatusOr<std::vector<NamespaceId>> Databases(const StoreContents& store);

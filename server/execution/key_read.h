@@ -17,10 +17,17 @@ void NoteRead(CommandContext& context, std::string_view key, const ReadResult& r
 
 // Reads the value of `key`; a missing key empties `*value`. Nothing: an error was answered.
 [[nodiscard]] std::optional<ReadResult> ReadKey(CommandContext& context, std::string_view key,
-                                                std::string* value);
+                                                std::string* value, bool with_metadata = false);
 
 // Looks `key` up without its value: ReadResult says whether the key is there, and the size of its
 // value. Cheap for a large value in memory. Nothing: an error was answered.
-[[nodiscard]] std::optional<ReadResult> LookUpKey(CommandContext& context, std::string_view key);
+[[nodiscard]] std::optional<ReadResult> LookUpKey(CommandContext& context, std::string_view key,
+                                                  bool with_metadata = false);
+
+// Writes the metadata of what was read as part of the reply: null where there is none.
+void ReplyMetadata(CommandContext& context, std::string_view metadata);
+// Writes the version of what was read as part of the reply. What EXEC has written itself has none
+// yet: null.
+void ReplyVersion(CommandContext& context, SequenceNumber version);
 
 }  // namespace varve

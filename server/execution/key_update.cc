@@ -40,7 +40,7 @@ absl::StatusOr<ReadResult> ReadForUpdate(CommandContext& context, std::string_vi
 absl::StatusOr<ReadResult> ReadForUpdateIn(NamespaceId space, CommandContext& context,
                                            std::string_view key, std::string* value,
                                            WriteBatch* batch) {
-  absl::StatusOr<ReadResult> read = context.GetIn(space, key, value);
+  absl::StatusOr<ReadResult> read = context.GetIn(space, key, value, /*with_metadata=*/true);
   if (read.ok()) {
     if (!read->found) {
       value->clear();

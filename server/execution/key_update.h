@@ -24,8 +24,8 @@ WriteBatch& ClearedBatch(const CommandContext& context);
                           absl::FunctionRef<absl::Status(WriteBatch*)> decide,
                           SequenceNumber* last = nullptr);
 
-// Reads `key` inside an Update and makes the write depend on what was read. A missing key empties
-// `*value`, and its expiry is what is usual for a new one.
+// Reads `key` inside an Update, with its metadata, and makes the write depend on what was read. A
+// missing key empties `*value`, and its expiry is what is usual for a new one.
 [[nodiscard]] absl::StatusOr<ReadResult> ReadForUpdate(CommandContext& context,
                                                        std::string_view key, std::string* value,
                                                        WriteBatch* batch);
@@ -33,5 +33,19 @@ WriteBatch& ClearedBatch(const CommandContext& context);
 [[nodiscard]] absl::StatusOr<ReadResult> ReadForUpdateIn(NamespaceId space, CommandContext& context,
                                                          std::string_view key, std::string* value,
                                                          WriteBatch* batch);
+
+// Returns what a write keeps that changes the value which ReadForUpdate() read: its expiry and its
+// metadata. They point into `read`.
+inline PutExtras ExtrasOf(const ReadResult& read) {
+  return {.expiry_ms = read.expiry_ms, .metadata = read.MetadataView()};
+}
+// Returns what a write has that changes nothing but when the key expires.
+inline PutExtras ExtrasWithExpiry(const ReadResult& read, uint64_t expiry_ms) {
+  return {
+      .expiry_ms = expiry_ms, .metadata = read.MetadataView(), .cause = WriteCause::kExpiryChange};
+}
+
+// The error for metadata of more than kMaxMetadataSize bytes.
+inline constexpr std::string_view kMetadataTooLong = "ERR metadata of a value has at most 64 KiB";
 
 }  // namespace varve

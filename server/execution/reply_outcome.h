@@ -5,8 +5,11 @@
 // Thread-safety: one thread at a time uses an outcome.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "varve/types.h"
@@ -30,6 +33,13 @@ class ReplyStream {
   // Gives back what would keep files and memory of the store in use. Called when the client takes
   // nothing at present.
   virtual void Rest() {}
+};
+
+// The wait of a reply for the next commit: until ChangeWaiters::word() is another one, or until an
+// instant (nothing: there is none) has come.
+struct ChangeWait {
+  uint64_t word = 0;
+  std::optional<std::chrono::steady_clock::time_point> until;
 };
 
 class ReplyOutcome {
@@ -61,6 +71,11 @@ class ReplyOutcome {
   void Stream(std::unique_ptr<ReplyStream> stream) { stream_ = std::move(stream); }
   std::unique_ptr<ReplyStream> TakeStream() { return std::move(stream_); }
 
+  // The stream that is being produced has written nothing yet and goes on after the wait, for which
+  // no thread waits. Requires: EXEC does not execute the command.
+  void AwaitChanges(ChangeWait wait) { change_wait_ = wait; }
+  std::optional<ChangeWait> TakeChangeWait() { return std::exchange(change_wait_, std::nullopt); }
+
   // There is no reply: the connection closes once those before it have left.
   void CloseWithoutReply() { closes_ = true; }
   bool closes() const { return closes_; }
@@ -68,6 +83,7 @@ class ReplyOutcome {
  private:
   SequenceNumber durable_after_ = kNoSequence;
   std::unique_ptr<ReplyStream> stream_;
+  std::optional<ChangeWait> change_wait_;
   bool needs_pool_ = false;
   bool executed_ = true;
   bool silent_ = false;

@@ -44,19 +44,23 @@ std::string_view Head(std::string_view text, size_t limit) {
   return text.substr(0, std::min(limit, text.find('\0')));
 }
 
+bool RequestAddsData(const Command& command, Arguments arguments) {
+  if ((command.flags & kContainerCommand) == 0) return (command.flags & kAddsDataCommand) != 0;
+  const Subcommand* const subcommand = FindSubcommand(command, arguments);
+  return subcommand != nullptr && (subcommand->flags & kAddsDataCommand) != 0;
+}
+
 bool AddsData(const ClientTransaction& transaction, const Command& command, Arguments arguments) {
   if (transaction.open) {
     if (command.name == "exec") {
       return std::any_of(transaction.requests.begin(), transaction.requests.end(),
                          [](const QueuedRequest& request) {
-                           return (request.command().flags & kAddsDataCommand) != 0;
+                           return RequestAddsData(request.command(), request.arguments());
                          });
     }
     return command.name != "discard" && command.name != "reset" && command.name != "quit";
   }
-  if ((command.flags & kContainerCommand) == 0) return (command.flags & kAddsDataCommand) != 0;
-  const Subcommand* const subcommand = FindSubcommand(command, arguments);
-  return subcommand != nullptr && (subcommand->flags & kAddsDataCommand) != 0;
+  return RequestAddsData(command, arguments);
 }
 
 // What a replica would have to know of, in Redis.

@@ -1,7 +1,6 @@
 #include "server/execution/rights_check.h"
 
 #include <algorithm>
-#include <chrono>
 #include <ctime>
 #include <optional>
 #include <string>
@@ -9,40 +8,42 @@
 
 #include "fmt/format.h"
 #include "server/clients/client_description.h"
+#include "server/execution/denied_access.h"
 #include "server/execution/request_checks.h"
 #include "util/base/assert.h"
 
 namespace varve {
 namespace {
 
-constexpr std::string_view kReasons[] = {"command", "key", "database", "channel", "auth"};
-constexpr size_t kAuthReason = 4;
-constexpr size_t kShownObject = 1024;  // bytes of a key or a channel that the log keeps
+using Reason = DeniedAccess::Reason;
 
-void NoteDenial(CommandContext& context, size_t reason, std::string_view command,
+Reason ReasonOf(DenialReason reason) {
+  switch (reason) {
+    case DenialReason::kCommand:
+      return Reason::kCommand;
+    case DenialReason::kKey:
+      return Reason::kKey;
+    case DenialReason::kDatabase:
+      return Reason::kDatabase;
+    case DenialReason::kChannel:
+      break;
+  }
+  return Reason::kChannel;
+}
+
+void NoteDenial(CommandContext& context, Reason reason, std::string_view command,
                 std::string_view object, std::string_view user) {
-  VARVE_ASSERT(reason < std::size(kReasons));
-  context.server.statistics.access_denied[reason].fetch_add(1, std::memory_order_relaxed);
-  AclLog::Entry entry;
-  entry.reason = kReasons[reason];
   const bool queued = context.in_transaction() || context.client.modes.transaction.open;
-  entry.context = queued ? "multi" : "toplevel";
-  entry.object.assign(object.substr(0, kShownObject));
-  entry.username.assign(user.substr(0, kShownObject));
-  entry.client = DescribeClient(context.client, /*self=*/true);
-  if (entry.client.ends_with('\n')) entry.client.pop_back();
-  entry.created_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-                         std::chrono::system_clock::now().time_since_epoch())
-                         .count();
-  context.server.clients.audit.Add({.event = "denied",
-                                    .reason = entry.reason,
-                                    .command = command,
-                                    .object = entry.object,
-                                    .context = entry.context,
-                                    .user = entry.username,
-                                    .client = context.client.address,
-                                    .client_id = context.client.id});
-  context.server.clients.denials.Add(std::move(entry));
+  std::string client = DescribeClient(context.client, /*self=*/true);
+  if (client.ends_with('\n')) client.pop_back();
+  NoteDenied(context.server, {.reason = reason,
+                              .command = command,
+                              .object = object,
+                              .user = user,
+                              .context = queued ? "multi" : "toplevel",
+                              .client = std::move(client),
+                              .address = context.client.address,
+                              .client_id = context.client.id});
 }
 
 // Answers that the limits of the user forbid the request, and closes the connection after that.
@@ -51,7 +52,7 @@ bool RefusedByLimits(CommandContext& context, const Command& command, Arguments 
   const std::string refusal =
       RefusalByLimits(user.limits, user.name, context.client.address, std::time(nullptr));
   if (refusal.empty()) return false;
-  NoteDenial(context, kAuthReason, FullCommandName(command, arguments), command.name, user.name);
+  NoteDenial(context, Reason::kAuth, FullCommandName(command, arguments), command.name, user.name);
   context.reply.Error(refusal);
   context.client.close_after_reply = true;
   return true;
@@ -67,8 +68,8 @@ std::string DenialText(const Denial& denial) {
         return "NOPERM this user has no permissions to access all keys, which the command needs";
       }
       if (denial.is_range) {
-        return fmt::format("NOPERM this user has no permissions to write every key in the range {}",
-                           ShownInError(denial.object));
+        return fmt::format("NOPERM this user has no permissions to {} every key in the range {}",
+                           denial.is_read ? "read" : "write", ShownInError(denial.object));
       }
       return "NOPERM this user has no permissions to access one of the keys used as arguments";
     case DenialReason::kChannel:
@@ -148,7 +149,7 @@ void ReplyDenied(CommandContext& context, const Denial& denial) {
   VARVE_ASSERT(context.client.rights.limited());
   const std::string text = DenialText(denial);
   VARVE_ASSERT(text.starts_with("NOPERM "));
-  NoteDenial(context, static_cast<size_t>(denial.reason),
+  NoteDenial(context, ReasonOf(denial.reason),
              context.client.link.last_command.load(std::memory_order_relaxed), denial.object,
              context.client.rights.user().name);
   context.reply.Error(text);
@@ -165,8 +166,8 @@ bool RefusedAtExec(CommandContext& context, const Command& command, Arguments ar
                         PlaceOfClient(context.client));
   }
   if (!denial) return false;
-  NoteDenial(context, static_cast<size_t>(denial->reason), FullCommandName(command, arguments),
-             denial->object, rights.user().name);
+  NoteDenial(context, ReasonOf(denial->reason), FullCommandName(command, arguments), denial->object,
+             rights.user().name);
   context.reply.Error(fmt::format(
       "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC "
       "call. This command is no longer allowed for the following reason: {}",
@@ -175,7 +176,7 @@ bool RefusedAtExec(CommandContext& context, const Command& command, Arguments ar
 }
 
 void NoteFailedLogin(CommandContext& context, std::string_view verb, std::string_view user) {
-  NoteDenial(context, kAuthReason, verb, verb, user);
+  NoteDenial(context, Reason::kAuth, verb, verb, user);
 }
 
 }  // namespace varve

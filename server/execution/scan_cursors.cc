@@ -18,14 +18,14 @@ ScanCursors::ScanCursors() : ScanCursors(Limits()) {}
 ScanCursors::ScanCursors(const Limits& limits)
     : limits_(limits), next_((uint64_t{std::random_device()()} << kCounterBits) & kCursorMask) {}
 
-uint64_t ScanCursors::Add(uint64_t client, std::string key, uint64_t previous) {
+uint64_t ScanCursors::Add(uint64_t client, uint64_t user, std::string key, uint64_t previous) {
   const absl::MutexLock lock(&mutex_);
   do {
     next_ = (next_ + 1) & kCursorMask;
   } while (next_ == 0 || by_cursor_.contains(next_));
   Client& owner = clients_[client];
   owner.cursors.push_front(next_);
-  entries_.push_front({next_, client, previous, std::move(key), owner.cursors.begin()});
+  entries_.push_front({next_, client, user, previous, std::move(key), owner.cursors.begin()});
   by_cursor_[next_] = entries_.begin();
   const size_t bytes = entries_.front().bytes();
   owner.bytes += bytes;
@@ -38,10 +38,10 @@ uint64_t ScanCursors::Add(uint64_t client, std::string key, uint64_t previous) {
   return next_;
 }
 
-std::optional<std::string> ScanCursors::Find(uint64_t cursor) {
+std::optional<std::string> ScanCursors::Find(uint64_t cursor, uint64_t user) {
   const absl::MutexLock lock(&mutex_);
   const auto found = by_cursor_.find(cursor);
-  if (found == by_cursor_.end()) return std::nullopt;
+  if (found == by_cursor_.end() || found->second->user != user) return std::nullopt;
   Entry& entry = *found->second;
   entries_.splice(entries_.begin(), entries_, found->second);
   std::list<uint64_t>& of_client = clients_[entry.client].cursors;

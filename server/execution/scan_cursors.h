@@ -35,11 +35,13 @@ class ScanCursors {
   explicit ScanCursors(const Limits& limits);
 
   // Returns a cursor, never 0, for a scan by connection `client` that goes on with the keys from
-  // `key` on. `previous`: the cursor that it went on from, 0 if it began.
-  uint64_t Add(uint64_t client, std::string key, uint64_t previous);
+  // `key` on. `user`: User::identity of who scans; `previous`: the cursor that it went on from, 0
+  // if it began.
+  uint64_t Add(uint64_t client, uint64_t user, std::string key, uint64_t previous);
 
-  // Returns the key from which the scan goes on; nothing for a cursor that is unknown or forgotten.
-  std::optional<std::string> Find(uint64_t cursor);
+  // Returns the key from which the scan goes on; nothing for a cursor that is unknown, forgotten or
+  // another user's, whose replies depend on keys that this one may not read.
+  std::optional<std::string> Find(uint64_t cursor, uint64_t user);
 
   size_t bytes() const;
 
@@ -47,6 +49,7 @@ class ScanCursors {
   struct Entry {
     uint64_t cursor;
     uint64_t client;
+    uint64_t user;
     uint64_t previous;
     std::string key;
     std::list<uint64_t>::iterator of_client;  // its place in Client::cursors

@@ -22,6 +22,7 @@
 #include "server/config/live_settings.h"
 #include "server/execution/execution_policy.h"
 #include "server/execution/scan_cursors.h"
+#include "server/ingests/ingest_table.h"
 #include "server/statistics/server_statistics.h"
 #include "type/server_options.h"
 #include "varve/store.h"
@@ -81,6 +82,8 @@ struct ServerState final : public LiveSettings {
   LiveOptions live;
   Configuration configuration;
   const std::function<void()> shut_down;
+  // Has a thread of the pool call the task. False: its queue is full, or the server stops.
+  std::function<bool(std::function<void()> task)> run_on_pool = [](const auto&) { return false; };
   const std::shared_ptr<TlsContexts> tls;  // never null
   const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   LastSave last_save;
@@ -88,6 +91,7 @@ struct ServerState final : public LiveSettings {
   Clients clients;
   ServerStatistics statistics;
   ScanCursors scan_cursors;
+  IngestTable ingests{store};
   KeyCost read_cost{400};
   KeyCost write_cost{600};
 };

@@ -156,10 +156,25 @@ absl::StatusOr<bool> TransactionRun::WatchedAreSame(CommandContext& context,
         watched.key, WriteBatch::ReadPoint(watched.read_sequence, watched.version), watched.space);
     conditional = true;
   }
-  if (!conditional) return true;
-  const absl::Status not_put = context.store.Submit(options, &conditions).status();
-  if (absl::IsAborted(not_put)) return false;
-  VARVE_RETURN_IF_ERROR(not_put);
+  if (conditional) {
+    const absl::Status not_put = context.store.Submit(options, &conditions).status();
+    if (absl::IsAborted(not_put)) return false;
+    VARVE_RETURN_IF_ERROR(not_put);
+  }
+  return WatchedRangesAreSame(transaction, options);
+}
+
+// The watches tell of changes up to the transaction's snapshot, and of some behind it; the commit
+// finds the others.
+absl::StatusOr<bool> TransactionRun::WatchedRangesAreSame(Transaction* transaction,
+                                                          const WriteOptions& options) {
+  for (const WatchedRange& watched : transaction_.watched_ranges) {
+    if (!transaction->HasNamespace(watched.space)) return false;
+    VARVE_ASSIGN_OR_RETURN(const bool changed,
+                           watched.watch->Changed(options, transaction->snapshot()->instant_ms()));
+    if (changed) return false;
+    transaction->DependOnRange(watched.lower, watched.upper, watched.space);
+  }
   return true;
 }
 

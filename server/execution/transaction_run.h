@@ -44,9 +44,11 @@ class TransactionRun final : public ReplyStream {
   // The next request, or what was left of it. False: of its reply there is more to come.
   bool ExecuteOne();
   Step Commit(CommandContext& context);
-  // Returns whether the keys watched are what they were; they become conditions of the transaction.
+  // Returns whether the keys and ranges watched are what they were; they become conditions of the
+  // transaction.
   absl::StatusOr<bool> WatchedAreSame(CommandContext& context, Transaction* transaction,
                                       const WriteOptions& options);
+  absl::StatusOr<bool> WatchedRangesAreSame(Transaction* transaction, const WriteOptions& options);
   bool Repeatable() const;
   void Account(CommandContext& context) const;
   // Notes, before the snapshot is taken, what a client that tracks is about to read.

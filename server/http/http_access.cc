@@ -9,8 +9,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "fmt/format.h"
 #include "server/access/permissions.h"
 #include "server/commands/command_table.h"
+#include "server/execution/denied_access.h"
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
 
@@ -32,18 +34,37 @@ bool IsIpAddress(std::string_view host) {
          inet_pton(AF_INET6, text.c_str(), bytes) == 1;
 }
 
-// Returns the user that the header names with the right password; null: it names none.
-UserPointer NamedUser(const UserTable& users, std::string_view authorization) {
+// What a header of basic authentication says; both are empty where it says nothing.
+struct Credentials {
+  std::string name;
+  std::string password;
+};
+
+Credentials CredentialsOf(std::string_view authorization) {
   if (authorization.size() <= kBasic.size() ||
       !IsSameName(authorization.substr(0, kBasic.size()), kBasic))
-    return nullptr;
+    return {};
   std::string decoded;
-  if (!DecodeBase64(authorization.substr(kBasic.size()), &decoded)) return nullptr;
+  if (!DecodeBase64(authorization.substr(kBasic.size()), &decoded)) return {};
   const size_t colon = decoded.find(':');
-  if (colon == std::string::npos) return nullptr;
-  const std::string_view name = std::string_view(decoded).substr(0, colon);
-  const std::string_view password = std::string_view(decoded).substr(colon + 1);
-  return users.LogIn(name.empty() ? "default" : name, password);
+  if (colon == std::string::npos) return {};
+  std::string name = colon == 0 ? "default" : decoded.substr(0, colon);
+  return {.name = std::move(name), .password = decoded.substr(colon + 1)};
+}
+
+// Counts the failed login, and logs it.
+void NoteFailedLogin(ServerState& server, const std::string& name, const HttpPeer& peer) {
+  server.statistics.failed_logins.fetch_add(1, std::memory_order_relaxed);
+  NoteDenied(server, {.reason = DeniedAccess::Reason::kAuth,
+                      .command = "http",
+                      .object = "http",
+                      .user = name,
+                      .context = "http",
+                      .client = fmt::format("addr={} user={}", peer.address, name),
+                      .address = peer.address});
+  const auto now = std::chrono::steady_clock::now();
+  if (server.clients.login_guard.Failed(peer.address, now) != LoginGuard::Report::kNothing)
+    spdlog::warn("A client at {} gave a wrong password over HTTP", peer.address);
 }
 
 // Returns whether the user's limits let it work from the peer's address.
@@ -91,30 +112,35 @@ HttpReader ReaderOf(ServerState& server, const HttpRequest& request, const HttpP
   };
   const std::string_view status[] = {"status"};
   const auto may_read = [&](const User& user) {
-    return peer.is_loopback || (MayCome(user, peer) && MayExecute(users, &user, status));
+    return MayCome(user, peer) && (peer.is_loopback || MayExecute(users, &user, status));
   };
   if (request.authorization.empty()) {
     UserPointer certified = CertifiedUser(users, peer);
     if (certified != nullptr && may_read(*certified)) return {.user = std::move(certified)};
-    if (peer.is_loopback) return {.user = users.login_needed() ? nullptr : users.Default()};
+    if (peer.is_loopback) {
+      UserPointer nobody_in_particular = users.Default();
+      const bool is_user = !users.login_needed() && MayCome(*nobody_in_particular, peer);
+      return {.user = is_user ? std::move(nobody_in_particular) : nullptr};
+    }
     if (users.login_needed()) return refuse(401, "This page takes a password.\n", kAskForUser);
     return refuse(403,
                   "This page takes a password where it is asked for from another machine, and the "
                   "server has none: set one (requirepass).\n");
   }
-  const auto now = std::chrono::steady_clock::now();
-  if (server.clients.login_guard.Delay(peer.address, now).count() > 0) {
-    return refuse(429, "Too many wrong passwords came from this address.\n", "Retry-After: 1\r\n");
-  }
-  UserPointer user = NamedUser(users, request.authorization);
+  const Credentials given = CredentialsOf(request.authorization);
+  UserPointer user = given.name.empty() ? nullptr : users.LogIn(given.name, given.password);
   // A user who takes any password is nobody in particular to another machine.
   if (user != nullptr && (peer.is_loopback || !user->nopass) && may_read(*user))
     return {.user = std::move(user)};
-  server.statistics.failed_logins.fetch_add(1, std::memory_order_relaxed);
-  if (server.clients.login_guard.Failed(peer.address, now) != LoginGuard::Report::kNothing)
-    spdlog::warn("A client at {} gave a wrong password over HTTP", peer.address);
+  NoteFailedLogin(server, given.name, peer);
   return refuse(401, "The user or the password is wrong, or the user may not execute STATUS.\n",
                 kAskForUser);
+}
+
+std::chrono::milliseconds PasswordDelay(ServerState& server, const HttpRequest& request,
+                                        const HttpPeer& peer) {
+  if (request.authorization.empty()) return std::chrono::milliseconds(0);
+  return server.clients.login_guard.Delay(peer.address, std::chrono::steady_clock::now());
 }
 
 }  // namespace varve

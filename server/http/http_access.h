@@ -5,6 +5,7 @@
 // Thread-safety: all threads may call the functions.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,11 @@ struct HttpReader {
 // needs no password. A wrong password counts for the login guard as one over the server's protocol
 // does.
 HttpReader ReaderOf(ServerState& server, const HttpRequest& request, const HttpPeer& peer);
+
+// Returns how long the request has to wait before its password is looked at, as the login guard
+// says of the peer's address; 0: it has none.
+std::chrono::milliseconds PasswordDelay(ServerState& server, const HttpRequest& request,
+                                        const HttpPeer& peer);
 
 // Return whether the user may execute the request, wherever it works, and may read all keys in all
 // places. Null may do neither.

@@ -26,6 +26,10 @@ namespace {
 constexpr std::chrono::seconds kBetweenTicks{1};
 constexpr int kEventsPerRound = 64;
 constexpr size_t kReceiveBytes = 4096;
+// What a connection is watched for. While a request waits to be answered nothing more is read.
+constexpr uint32_t kForInput = EPOLLIN | EPOLLRDHUP;
+constexpr uint32_t kForOutput = EPOLLOUT;
+constexpr uint32_t kForNothing = 0;
 
 std::string_view ReasonOf(int status) {
   switch (status) {
@@ -43,6 +47,8 @@ std::string_view ReasonOf(int status) {
       return "Not Found";
     case 405:
       return "Method Not Allowed";
+    case 410:
+      return "Gone";
     case 421:
       return "Misdirected Request";
     case 429:
@@ -110,13 +116,17 @@ HttpPeer PeerOf(const SocketAddress& address) {
 
 std::string HttpReplyText(const HttpReply& reply, bool head_only, bool keep_alive) {
   VARVE_ASSERT(reply.status >= 200 && reply.status < 600);
+  // A stream ends with its connection.
+  const std::string length = reply.stream != nullptr
+                                 ? std::string()
+                                 : fmt::format("Content-Length: {}\r\n", reply.body.size());
   std::string text = fmt::format(
       "HTTP/1.1 {} {}\r\nDate: {:%a, %d %b %Y %H:%M:%S} GMT\r\nContent-Type: {}\r\n"
-      "Content-Length: {}\r\nConnection: {}\r\nCache-Control: no-store\r\n"
+      "{}Connection: {}\r\nCache-Control: no-store\r\n"
       "Content-Security-Policy: {}\r\nX-Content-Type-Options: nosniff\r\n"
       "Referrer-Policy: no-referrer\r\n{}\r\n",
       reply.status, ReasonOf(reply.status), fmt::gmtime(std::time(nullptr)), reply.content_type,
-      reply.body.size(), keep_alive ? "keep-alive" : "close", reply.policy, reply.more_headers);
+      length, keep_alive ? "keep-alive" : "close", reply.policy, reply.more_headers);
   if (!head_only) text += reply.body;
   return text;
 }
@@ -196,11 +206,16 @@ void HttpListener::CloseDescriptors() {
 
 void HttpListener::Stop() {
   if (!thread_.joinable()) return;
+  stop_requested_.store(true);
+  Wake();
+  thread_.join();
+  CloseDescriptors();
+}
+
+void HttpListener::Wake() const {
   VARVE_ASSERT(wake_ >= 0);
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof(one));
-  thread_.join();
-  CloseDescriptors();
 }
 
 void HttpListener::Run() {
@@ -223,8 +238,8 @@ void HttpListener::Run() {
 
 void HttpListener::Round(Time until) {
   epoll_event events[kEventsPerRound];
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(NextDeadline(until) -
+                                                                 std::chrono::steady_clock::now());
   const int timeout = static_cast<int>(std::max<int64_t>(left.count(), 0));
   const int count = ::epoll_wait(epoll_, events, kEventsPerRound, timeout);
   const Time now = std::chrono::steady_clock::now();
@@ -233,7 +248,9 @@ void HttpListener::Round(Time until) {
     if (events[i].data.ptr == &socket_) {
       has_new = true;  // behind the others, which may be closed for it
     } else if (events[i].data.ptr == &wake_) {
-      stopping_ = true;
+      uint64_t wakes = 0;
+      [[maybe_unused]] const ssize_t got = ::read(wake_, &wakes, sizeof(wakes));
+      stopping_ = stop_requested_.load();
     } else {
       auto* const connection = static_cast<Connection*>(events[i].data.ptr);
       if (Serve(connection, events[i].events, now)) continue;
@@ -241,6 +258,8 @@ void HttpListener::Round(Time until) {
                          [&](const Connection& other) { return &other == connection; }));
     }
   }
+  AnswerWaiting(now);
+  if (!stopping_) SendPieces(now);
   if (has_new && !stopping_) Accept(now);
   VARVE_ASSERT(connections_.size() <= kMaxConnections);
 }
@@ -279,7 +298,7 @@ void HttpListener::Welcome(int descriptor, HttpPeer peer, Time now) {
        .deadline = now + kHeadTime,
        .stage = tls_ != nullptr && tls_->Get() != nullptr ? Stage::kArriving : Stage::kOpen});
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLRDHUP;
+  event.events = connections_.back().watched = kForInput;
   event.data.ptr = &connections_.back();
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0)
     Close(std::prev(connections_.end()));
@@ -288,8 +307,11 @@ void HttpListener::Welcome(int descriptor, HttpPeer peer, Time now) {
 void HttpListener::CloseStalest() {
   VARVE_ASSERT(!connections_.empty());
   Close(std::min_element(
-      connections_.begin(), connections_.end(),
-      [](const Connection& a, const Connection& b) { return a.last_head < b.last_head; }));
+      connections_.begin(), connections_.end(), [](const Connection& a, const Connection& b) {
+        // Streams are fewer than connections may be, so there is another one.
+        const bool a_streams = a.stream != nullptr, b_streams = b.stream != nullptr;
+        return a_streams != b_streams ? b_streams : a.last_head < b.last_head;
+      }));
 }
 
 void HttpListener::CloseLate(Time now) {
@@ -313,8 +335,10 @@ bool HttpListener::Serve(Connection* connection, uint32_t events, Time now) {
   if ((events & (EPOLLERR | EPOLLHUP)) != 0) return false;
   if (connection->stage == Stage::kArriving) return Arrive(connection, now);
   if (connection->stage == Stage::kHandshake) return ShakeHands(connection, now);
+  if (connection->stream != nullptr)
+    return (events & EPOLLOUT) != 0 ? Send(connection, now) : Drain(connection);
   // While a reply waits, nothing more is read.
-  if (!connection->output.empty()) return Send(connection, now) && AnswerRequests(connection, now);
+  if (!connection->output.empty()) return Send(connection, now) && AnswerRequest(connection, now);
   return Receive(connection, now);
 }
 
@@ -327,6 +351,8 @@ bool HttpListener::Arrive(Connection* connection, Time now) {
         TlsConnection::Accept(context, connection->descriptor);
     if (!tls.ok()) return false;
     connection->tls = *std::move(tls);
+    // Probes have no certificate, and a page takes a password instead of one.
+    connection->tls->MakeCertificateOptional();
     connection->stage = Stage::kHandshake;
     return ShakeHands(connection, now);
   }
@@ -341,9 +367,9 @@ bool HttpListener::ShakeHands(Connection* connection, Time now) {
   VARVE_ASSERT(connection->tls != nullptr);
   switch (connection->tls->ShakeHands()) {
     case TlsConnection::Handshake::kWantsInput:
-      return Watch(connection, /*output=*/false);
+      return Watch(connection, kForInput);
     case TlsConnection::Handshake::kWantsOutput:
-      return Watch(connection, /*output=*/true);
+      return Watch(connection, kForOutput);
     case TlsConnection::Handshake::kFailed:
       tls_->NoteFailure(connection->peer.address, connection->tls->error());
       return false;
@@ -353,7 +379,7 @@ bool HttpListener::ShakeHands(Connection* connection, Time now) {
   connection->stage = Stage::kOpen;
   connection->peer.user_names = connection->tls->UserNames();
   tls_->NoteSuccess();
-  return Watch(connection, /*output=*/false) && Receive(connection, now);
+  return Watch(connection, kForInput) && Receive(connection, now);
 }
 
 bool HttpListener::ReceiveBytes(Connection* connection, std::string* bytes) {
@@ -379,26 +405,52 @@ bool HttpListener::Receive(Connection* connection, Time now) {
   connection->input += bytes;
   // The first head has its time from the connection's beginning.
   if (is_first) connection->deadline = std::min(connection->deadline, now + kHeadTime);
-  return AnswerRequests(connection, now);
+  return AnswerRequest(connection, now);
 }
 
-bool HttpListener::AnswerRequests(Connection* connection, Time now) {
-  while (connection->output.empty() && !connection->input.empty()) {
-    HttpRequest request;
-    const HttpParse parsed = ParseHttpHead(connection->input, &request);
-    if (parsed.result == HttpParse::Result::kIncomplete) return true;
-    connection->last_head = now;
-    if (parsed.result == HttpParse::Result::kRefused) {
-      Refuse(connection, parsed.status, parsed.why);
-    } else {
-      VARVE_ASSERT(parsed.size <= connection->input.size());
-      connection->input.erase(0, parsed.size);
-      Answer(request, connection);
-    }
-    connection->deadline = now + kReplyTime;
-    if (!Send(connection, now)) return false;
+bool HttpListener::AnswerRequest(Connection* connection, Time now) {
+  if (!connection->output.empty() || connection->input.empty() || connection->answer_at > now)
+    return true;
+  connection->answer_at = {};
+  HttpRequest request;
+  const HttpParse parsed = ParseHttpHead(connection->input, &request);
+  if (parsed.result == HttpParse::Result::kIncomplete) return Watch(connection, kForInput);
+  connection->last_head = now;
+  connection->deadline = now + kReplyTime;
+  if (parsed.result == HttpParse::Result::kRefused) {
+    Refuse(connection, parsed.status, parsed.why);
+    return Send(connection, now);
   }
-  return true;
+  VARVE_ASSERT(parsed.size <= connection->input.size());
+  if (handlers_.delay != nullptr && !std::exchange(connection->has_waited, true)) {
+    const std::chrono::milliseconds delay = handlers_.delay(request, connection->peer);
+    VARVE_ASSERT(delay < kReplyTime);
+    connection->answer_at = now + delay;
+    if (delay.count() > 0) return Watch(connection, kForNothing);
+  }
+  connection->has_waited = false;
+  connection->input.erase(0, parsed.size);
+  Answer(request, connection);
+  if (!Send(connection, now)) return false;
+  if (connection->input.empty()) return true;
+  connection->answer_at = now;
+  return !connection->output.empty() || Watch(connection, kForNothing);
+}
+
+void HttpListener::AnswerWaiting(Time now) {
+  for (auto connection = connections_.begin(); connection != connections_.end();) {
+    const auto here = connection++;
+    const bool waits = here->answer_at != Time() && here->answer_at <= now;
+    if (waits && !AnswerRequest(&*here, now)) Close(here);
+  }
+}
+
+HttpListener::Time HttpListener::NextDeadline(Time until) const {
+  for (const Connection& connection : connections_) {
+    if (connection.answer_at != Time() && connection.output.empty())
+      until = std::min(until, connection.answer_at);
+  }
+  return until;
 }
 
 void HttpListener::Refuse(Connection* connection, int status, std::string_view why) {
@@ -412,9 +464,40 @@ void HttpListener::Refuse(Connection* connection, int status, std::string_view w
 
 void HttpListener::Answer(const HttpRequest& request, Connection* connection) {
   VARVE_ASSERT(connection->output.empty() && connection->sent == 0);
-  connection->closes = !request.keep_alive;
-  connection->output = HttpReplyText(handlers_.answer(request, connection->peer), request.head_only,
-                                     request.keep_alive);
+  HttpReply reply = handlers_.answer(request, connection->peer);
+  if (reply.stream != nullptr && CountStreams() >= kMaxStreams)
+    reply = {.status = 503, .body = "There are too many streams already.\n"};
+  const bool has_end = reply.stream == nullptr || request.head_only;
+  connection->closes = !request.keep_alive || reply.stream != nullptr;
+  connection->output = HttpReplyText(reply, request.head_only, !connection->closes);
+  if (!has_end) connection->stream = std::move(reply.stream);
+}
+
+size_t HttpListener::CountStreams() const {
+  return static_cast<size_t>(
+      std::count_if(connections_.begin(), connections_.end(),
+                    [](const Connection& connection) { return connection.stream != nullptr; }));
+}
+
+void HttpListener::SendPieces(Time now) {
+  for (auto connection = connections_.begin(); connection != connections_.end();) {
+    const auto here = connection++;
+    const bool waits = here->stream != nullptr && here->output.empty();
+    if (waits && !SendPiece(&*here, now)) Close(here);
+  }
+}
+
+bool HttpListener::SendPiece(Connection* connection, Time now) {
+  connection->output = connection->stream->TakePiece(now);
+  if (connection->stream->ended()) connection->stream = nullptr;
+  if (connection->output.empty()) return connection->stream != nullptr;
+  connection->deadline = now + kIdleTime;
+  return Send(connection, now);
+}
+
+bool HttpListener::Drain(Connection* connection) {
+  std::string bytes;
+  return ReceiveBytes(connection, &bytes);
 }
 
 bool HttpListener::SendBytes(Connection* connection) {
@@ -434,24 +517,24 @@ bool HttpListener::SendBytes(Connection* connection) {
   return true;
 }
 
-bool HttpListener::Watch(Connection* connection, bool output) {
-  if (output == connection->watches_output) return true;
+bool HttpListener::Watch(Connection* connection, uint32_t events) {
+  if (events == connection->watched) return true;
   epoll_event event{};
-  event.events = output ? EPOLLOUT : EPOLLIN | EPOLLRDHUP;
+  event.events = connection->watched = events;
   event.data.ptr = connection;
-  connection->watches_output = output;
   return ::epoll_ctl(epoll_, EPOLL_CTL_MOD, connection->descriptor, &event) == 0;
 }
 
 bool HttpListener::Send(Connection* connection, Time now) {
   if (!SendBytes(connection)) return false;
   const bool waits = connection->sent < connection->output.size();
-  if (!Watch(connection, waits)) return false;
+  if (!Watch(connection, waits ? kForOutput : kForInput)) return false;
   if (waits) return true;
   connection->output.clear();
   connection->sent = 0;
   connection->deadline = now + (connection->input.empty() ? kIdleTime : kHeadTime);
-  if (!connection->closes) return true;
+  if (connection->stream != nullptr) connection->deadline = Time::max();  // it may have nothing
+  if (!connection->closes || connection->stream != nullptr) return true;
   if (connection->tls != nullptr) connection->tls->Close();
   ::shutdown(connection->descriptor, SHUT_WR);
   connection->deadline = now + kFarewellTime;

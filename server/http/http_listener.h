@@ -5,12 +5,13 @@
 //
 // A connection has 10 s for each head of a request, 10 s for taking a reply, and 60 s between
 // requests. There are at most 64 connections; one more takes the place of the one that has gone
-// longest without a complete head.
+// longest without a complete head. At most 32 of them are streams (server/http/http_stream.h).
 //
 // Thread-safety: one thread calls Start() and Stop(); the handlers run on the listener's thread.
 // Invariants: connections_ has at most kMaxConnections elements between two rounds.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -23,6 +24,7 @@
 
 #include "absl/status/status.h"
 #include "server/http/http_parser.h"
+#include "server/http/http_stream.h"
 #include "server/tls/tls_connection.h"
 #include "server/tls/tls_contexts.h"
 
@@ -38,6 +40,8 @@ struct HttpReply {
   std::string body;
   std::string_view more_headers;            // whole lines, each with its end
   std::string_view policy = kClosedPolicy;  // Content-Security-Policy
+  // It follows the head, in the place of the body. Null: there is a body.
+  std::shared_ptr<HttpStream> stream = nullptr;
 };
 
 struct HttpPeer {
@@ -53,11 +57,15 @@ class HttpListener {
   static constexpr std::chrono::seconds kHeadTime{10};
   static constexpr std::chrono::seconds kReplyTime{10};
   static constexpr std::chrono::seconds kIdleTime{60};
+  static constexpr size_t kMaxStreams = 32;                // of the connections
   static constexpr std::chrono::seconds kFarewellTime{2};  // of a refused request
 
   struct Handlers {
     std::function<HttpReply(const HttpRequest& request, const HttpPeer& peer)> answer;
     std::function<void()> tick;  // about once a second
+    // Returns how long the request has to wait before it is answered; null: none waits.
+    std::function<std::chrono::milliseconds(const HttpRequest& request, const HttpPeer& peer)>
+        delay;
   };
 
   // `tls`: null where TLS is not spoken. It outlives the listener.
@@ -72,6 +80,8 @@ class HttpListener {
   // ResourceExhausted: the system gives no descriptors or no thread.
   [[nodiscard]] absl::Status Start(const std::string& address, uint16_t port, Handlers handlers,
                                    int passed = -1);
+  // Has the thread look at its streams soon. Any thread may call it until Stop() is called.
+  void Wake() const;
   // Closes all connections and returns when the thread has ended. Does nothing without a thread.
   void Stop();
 
@@ -91,11 +101,14 @@ class HttpListener {
     size_t sent = 0;           // of the output
     Time last_head;            // when the last head was complete; before the first, when it came
     Time deadline;             // for what the connection waits for
+    Time answer_at{};          // when the request at the front of the input is to be answered
+    bool has_waited = false;   // that request has
     bool closes = false;       // once the output is sent
     bool was_refused = false;  // what still comes is read and dropped, so that the reply arrives
-    bool watches_output = false;
+    uint32_t watched = 0;      // the events that epoll tells of
     Stage stage = Stage::kOpen;
     std::unique_ptr<TlsConnection> tls;  // null: plain text
+    std::shared_ptr<HttpStream> stream;  // null: each reply has an end
   };
   using Connections = std::list<Connection>;
 
@@ -119,11 +132,23 @@ class HttpListener {
   bool Receive(Connection* connection, Time now);
   // Receives once; `*bytes` is empty where nothing came.
   static bool ReceiveBytes(Connection* connection, std::string* bytes);
-  bool AnswerRequests(Connection* connection, Time now);
+  // Answers the request at the front of the input if it is complete; one that follows takes its
+  // turn in a later round, so that no connection keeps the others waiting.
+  bool AnswerRequest(Connection* connection, Time now);
+  // Answers requests whose time has come.
+  void AnswerWaiting(Time now);
+  // Returns when the thread has something to do at the latest, and at `until` anyway.
+  Time NextDeadline(Time until) const;
   bool Send(Connection* connection, Time now);
+  // Sends the pieces of streams whose clients have taken what came before.
+  void SendPieces(Time now);
+  bool SendPiece(Connection* connection, Time now);
+  // Reads and drops what the client of a stream sends.
+  static bool Drain(Connection* connection);
+  size_t CountStreams() const;
   // Sends what the socket takes of the output.
   static bool SendBytes(Connection* connection);
-  bool Watch(Connection* connection, bool output);
+  bool Watch(Connection* connection, uint32_t events);
   // Makes a reply the output, behind which the connection closes.
   static void Refuse(Connection* connection, int status, std::string_view why);
   void Answer(const HttpRequest& request, Connection* connection);
@@ -137,6 +162,7 @@ class HttpListener {
   int socket_ = -1;
   int epoll_ = -1;
   int wake_ = -1;  // readable when the thread is to end
+  std::atomic<bool> stop_requested_{false};
   bool stopping_ = false;
   bool accepts_ = true;  // false: the process is out of descriptors
   Connections connections_;

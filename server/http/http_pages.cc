@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "fmt/format.h"
 #include "server/http/front_page.h"
+#include "server/http/http_changes.h"
 #include "server/http/metrics_text.h"
 #include "server/http/redis_metrics.h"
 #include "server/http/varve_metrics.h"
@@ -100,8 +101,10 @@ bool IsReadyz(const std::string& path) {
 
 }  // namespace
 
-HttpPages::HttpPages(const ServerOptions& options)
-    : hosts_(PiecesOf(options.http_hosts)), prefixes_(PiecesOf(options.metrics_prefixes)) {}
+HttpPages::HttpPages(const ServerOptions& options, std::function<void()> wake)
+    : hosts_(PiecesOf(options.http_hosts)),
+      prefixes_(PiecesOf(options.metrics_prefixes)),
+      wake_(std::move(wake)) {}
 
 void HttpPages::ServeFor(ServerState* server) {
   VARVE_ASSERT(server != nullptr);
@@ -114,6 +117,11 @@ void HttpPages::Tick() {
   if (server == nullptr) return;
   const StoreObservation seen = server->store->Observe();
   history_.Add(*server, seen, LookAtLoad(*server, seen));
+}
+
+std::chrono::milliseconds HttpPages::Delay(const HttpRequest& request, const HttpPeer& peer) const {
+  ServerState* const server = server_.load(std::memory_order_acquire);
+  return server == nullptr ? std::chrono::milliseconds(0) : PasswordDelay(*server, request, peer);
 }
 
 HttpReply HttpPages::Answer(const HttpRequest& request, const HttpPeer& peer) {
@@ -135,10 +143,11 @@ HttpReply HttpPages::Answer(const HttpRequest& request, const HttpPeer& peer) {
   if (server == nullptr) return {.status = 503, .body = std::string(kOpening)};
   HttpReader reader = ReaderOf(*server, request, peer);
   if (reader.refusal.has_value()) return *std::move(reader.refusal);
-  return Page(*server, request, reader.user.get());
+  return Page(*server, request, std::move(reader.user));
 }
 
-HttpReply HttpPages::Page(ServerState& server, const HttpRequest& request, const User* user) {
+HttpReply HttpPages::Page(ServerState& server, const HttpRequest& request, UserPointer reader) {
+  const User* const user = reader.get();
   const auto json = [](const StatusValue& document) {
     return HttpReply{.content_type = kJson, .body = StatusJson(document) + "\n"};
   };
@@ -159,6 +168,7 @@ HttpReply HttpPages::Page(ServerState& server, const HttpRequest& request, const
         TreeDocument(survey == nullptr ? TreeSurvey() : survey->SurveyTree(kMostShownSegments),
                      MayReadAllKeys(user)));
   }
+  if (path == "/changes") return ChangesReply(&server, std::move(reader), request, wake_);
   if (path == "/keys.json") return json(KeysDocument(Keys(server), MayReadAllKeys(user)));
   if (path == "/clients.json") {
     return json(may_execute({"client", "list"}) ? ClientsDocument(server) : Hidden("CLIENT LIST"));

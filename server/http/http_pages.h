@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,20 +26,24 @@ namespace varve {
 
 class HttpPages {
  public:
-  explicit HttpPages(const ServerOptions& options);
+  // `wake` has the listener look at its streams.
+  explicit HttpPages(
+      const ServerOptions& options, std::function<void()> wake = [] {});
 
   // From now on the pages tell of this server.
   // Requires: it outlives the listener's thread.
   void ServeFor(ServerState* server);
 
   HttpReply Answer(const HttpRequest& request, const HttpPeer& peer);
+  // Returns how long the request waits before Answer() is called.
+  std::chrono::milliseconds Delay(const HttpRequest& request, const HttpPeer& peer) const;
   // Notes the server's load, once a second.
   void Tick();
 
  private:
   using Time = std::chrono::steady_clock::time_point;
 
-  HttpReply Page(ServerState& server, const HttpRequest& request, const User* user);
+  HttpReply Page(ServerState& server, const HttpRequest& request, UserPointer reader);
   HttpReply Metrics(ServerState& server, const HttpRequest& request) const;
   HttpReply Status(ServerState& server, const HttpRequest& request) const;
   // Returns the map of the keys, which is made at most once a second.
@@ -46,6 +51,7 @@ class HttpPages {
 
   const std::vector<std::string> hosts_;
   const std::vector<std::string> prefixes_;
+  const std::function<void()> wake_;
   std::atomic<ServerState*> server_{nullptr};
   History history_;
   KeyMap keys_;

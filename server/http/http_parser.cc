@@ -154,6 +154,8 @@ HttpParse ParseHeader(std::string_view line, HttpRequest* request) {
   } else if (Is(name, "Authorization")) {
     if (!request->authorization.empty()) return Refused(400, "A request is authorized once.");
     request->authorization = value;
+  } else if (Is(name, "Last-Event-ID")) {
+    request->last_event_id = value;
   } else if (Is(name, "Transfer-Encoding") || (Is(name, "Content-Length") && value != "0")) {
     return Refused(400, "Requests with a body are not served.");
   } else if (Is(name, "Expect")) {
@@ -175,6 +177,7 @@ bool HasCleanLines(std::string_view head) {
 
 HttpParse ParseLines(std::string_view head, HttpRequest* request) {
   size_t begin = 0;
+  bool needs_host = false;  // version 1.1 does
   for (bool first = true;; first = false) {
     const size_t end = head.find("\r\n", begin);
     VARVE_ASSERT(end != std::string_view::npos);
@@ -183,8 +186,10 @@ HttpParse ParseLines(std::string_view head, HttpRequest* request) {
     if (!first && line.empty()) break;
     const HttpParse parsed = first ? ParseRequestLine(line, request) : ParseHeader(line, request);
     if (parsed.result == HttpParse::Result::kRefused) return parsed;
+    if (first) needs_host = request->keep_alive;
   }
   VARVE_ASSERT(begin == head.size());
+  if (needs_host && !request->has_host) return Refused(400, "A request names one host.");
   return {.result = HttpParse::Result::kComplete, .size = begin};
 }
 

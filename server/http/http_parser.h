@@ -24,6 +24,7 @@ struct HttpRequest {
   std::string host;           // of the header Host, without the port: "localhost", "[::1]"
   std::string accept;         // of the header Accept, all of them joined by commas
   std::string authorization;  // of the header Authorization
+  std::string last_event_id;  // of the header Last-Event-ID
 
   // Returns whether the query has such a name, whatever its value.
   bool Asks(std::string_view name) const;

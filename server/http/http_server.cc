@@ -9,14 +9,16 @@ absl::Status HttpServer::Start(const ServerConfig& config, int passed) {
   const ServerOptions& options = config.server;
   VARVE_ASSERT(pages_ == nullptr && options.http_port <= 65535);
   if (options.http_port == 0 && passed < 0) return absl::OkStatus();
-  pages_ = std::make_unique<HttpPages>(options);
+  pages_ = std::make_unique<HttpPages>(options, [this] { listener_.Wake(); });
   HttpPages* const pages = pages_.get();
   const auto port = static_cast<uint16_t>(options.http_port < 0 ? 0 : options.http_port);
   const absl::Status status = listener_.Start(
       options.http_bind, port,
       {.answer = [pages](const HttpRequest& request,
                          const HttpPeer& peer) { return pages->Answer(request, peer); },
-       .tick = [pages] { pages->Tick(); }},
+       .tick = [pages] { pages->Tick(); },
+       .delay = [pages](const HttpRequest& request,
+                        const HttpPeer& peer) { return pages->Delay(request, peer); }},
       passed);
   if (status.ok()) {
     spdlog::info("HTTP is served at {}", listener_.place());

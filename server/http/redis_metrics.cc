@@ -45,8 +45,9 @@ void WriteClients(const ServerState& server, MetricsText* text) {
   const ServerStatistics& statistics = server.statistics;
   text->Only("redis_connected_clients", Type::kGauge, "", "Open connections.",
              server.clients.connected.load());
-  text->Only("redis_blocked_clients", Type::kGauge, "", "Clients that CLIENT PAUSE lets wait.",
-             uint64_t{server.clients.pause.waiting()});
+  text->Only("redis_blocked_clients", Type::kGauge, "",
+             "Clients that wait for the end of CLIENT PAUSE, or for a change.",
+             uint64_t{server.clients.pause.waiting() + server.clients.changes.blocked()});
   text->Only("redis_max_clients", Type::kGauge, "", "The most connections that are served.",
              uint64_t{server.live.max_clients.load()});
   text->Only("redis_connections_received", Type::kCounter, "", "Connections that came.",

@@ -7,24 +7,18 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <utility>
 
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
+#include "util/os/disk_wait.h"
 
 namespace varve {
 namespace {
 
 constexpr std::chrono::seconds kBetweenVisits{1};
-
-// The steady clock as of the last tick, at most 4 ms ago: about 5 ns a look.
-std::chrono::steady_clock::time_point CoarseNow() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return std::chrono::steady_clock::time_point(std::chrono::seconds(now.tv_sec) +
-                                               std::chrono::nanoseconds(now.tv_nsec));
-}
+// After which a handshake that found the pool full is tried again.
+constexpr std::chrono::milliseconds kBetweenTries{5};
 
 }  // namespace
 
@@ -45,6 +39,7 @@ IoLoop::~IoLoop() {
 
 void IoLoop::Run() {
   VARVE_ASSERT(valid());
+  DiskWaits::NoteIn(&times_.disk());
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
   event.data.ptr = nullptr;  // the inbox
@@ -60,6 +55,7 @@ void IoLoop::Run() {
   }
   PushKept();
   CloseAll();
+  DiskWaits::NoteIn(nullptr);
 }
 
 void IoLoop::Round() {
@@ -73,7 +69,7 @@ void IoLoop::Round() {
     for (auto& [session, owner] : sessions_) Schedule(session);
   }
   if (inbox_.TakeDurabilityChange()) ReleaseParked();
-  if (const Time now = CoarseNow(); now >= next_visit_ || !held_.empty()) {
+  if (const Time now = CoarseNow(); now >= next_visit_ || now >= held_.first) {
     ReleaseHeld(now);
     if (now >= next_visit_) {
       next_visit_ = now + kBetweenVisits;
@@ -92,7 +88,7 @@ void IoLoop::CollectEvents(int timeout) {
   for (int i = 0; i < count; ++i) {
     Session* const session = static_cast<Session*>(events[i].data.ptr);
     if (session == nullptr) continue;  // the inbox, which is looked at anyway
-    session->NoteEvents(events[i].events);
+    session->socket().NoteEvents(events[i].events);
     Schedule(session);
   }
 }
@@ -100,7 +96,11 @@ void IoLoop::CollectEvents(int timeout) {
 void IoLoop::CollectInbox() {
   if (!inbox_.Take(&left_)) return;
   for (LoopInbox::Connection& connection : left_.connections) Welcome(std::move(connection));
-  for (const std::shared_ptr<Session>& session : left_.completed) session->OnCompleted();
+  for (const std::shared_ptr<Session>& session : left_.completed) {
+    const bool was_handshake = session->lent_for_handshake();
+    session->OnCompleted();
+    if (was_handshake) DispatchHandshake(NextHandshake());
+  }
   for (const std::shared_ptr<Session>& session : left_.mailed) session->OnMail();
   left_.connections.clear();
   left_.completed.clear();
@@ -120,7 +120,7 @@ void IoLoop::Welcome(LoopInbox::Connection connection) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
   event.data.ptr = session.get();
-  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, session->descriptor(), &event) != 0) {
+  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, session->socket().descriptor(), &event) != 0) {
     spdlog::warn("A connection could not be watched: {}", std::strerror(errno));
     return;
   }
@@ -147,13 +147,13 @@ void IoLoop::Park(std::shared_ptr<Session> session, SequenceNumber durable_after
 void IoLoop::ReleaseParked() {
   const absl::Status log = server_->store->log_status();
   const SequenceNumber durable = server_->store->durable_sequence();
-  if (!log.ok() && !log_failed_) {
-    log_failed_ = true;
+  if (!log.ok() && !log_failed()) {
     log_error_ = CommandContext::ErrorText(log);
     spdlog::error("The log failed, writes are refused from now on: {}", log.ToString());
   }
   auto first_waiting = parked_.begin();
-  for (; first_waiting != parked_.end() && (first_waiting->durable_after <= durable || log_failed_);
+  for (;
+       first_waiting != parked_.end() && (first_waiting->durable_after <= durable || log_failed());
        ++first_waiting) {
     Session* const session = first_waiting->session.get();
     VARVE_ASSERT(session->parked);
@@ -161,7 +161,7 @@ void IoLoop::ReleaseParked() {
     Schedule(session);
   }
   parked_.erase(parked_.begin(), first_waiting);
-  if (log_failed_) return;  // then replies above what is durable become errors first
+  if (log_failed()) return;  // then replies above what is durable become errors first
   // At once, not behind what else this round serves: the clients can go on meanwhile.
   round_ = scheduled_;  // sessions that turn out to be closed leave scheduled_
   for (Session* session : round_) session->Flush(durable);
@@ -170,18 +170,25 @@ void IoLoop::ReleaseParked() {
 
 void IoLoop::Hold(std::shared_ptr<Session> session, Session::Wait wait,
                   std::chrono::milliseconds delay) {
-  held_.push_back({std::chrono::steady_clock::now() + delay, wait, session});
+  held_.sessions.push_back({std::chrono::steady_clock::now() + delay, wait, session});
+  held_.first = std::min(held_.first, held_.sessions.back().until);
 }
 
 void IoLoop::ReleaseHeld(Time now) {
-  std::erase_if(held_, [this, now](const Held& held) {
-    if (held.until > now) return false;
+  if (now < held_.first) return;
+  Time next = Time::max();
+  std::erase_if(held_.sessions, [this, now, &next](const Held& held) {
+    if (held.until > now) {
+      next = std::min(next, held.until);
+      return false;
+    }
     const std::shared_ptr<Session> session = held.session.lock();
     if (session == nullptr || session->closed()) return true;
     session->Release(held.wait);
     Schedule(session.get());
     return true;
   });
+  held_.first = next;
 }
 
 // --- The execution of a round --------------------------------------------------------------------
@@ -196,7 +203,7 @@ void IoLoop::ExecuteRound() {
   if (!executed_.empty() || unpushed_) PushRound();
   const SequenceNumber durable = server_->store->durable_sequence();
   for (Session* session : round_) {
-    if (log_failed_) session->FailWaiting(durable, log_error_);
+    if (log_failed()) session->FailWaiting(durable, log_error_);
     session->Flush(durable);
     session->EndRound(drain_seen_);
   }
@@ -217,10 +224,9 @@ void IoLoop::ExecuteBatches() {
 }
 
 bool IoLoop::IsPlacedHere(Session* session, bool writers_wait) {
-  // The arithmetic of a handshake takes longer than a round. Where the pool is full it waits for
-  // the next one.
+  // The arithmetic of a handshake takes longer than a round.
   if (session->ShakesHands()) {
-    (void)Dispatch(session, Placement::kPool);
+    DispatchHandshake(session->shared_from_this());
     return false;
   }
   if (!session->ready()) return false;
@@ -231,6 +237,22 @@ bool IoLoop::IsPlacedHere(Session* session, bool writers_wait) {
     placement = session->executor().Place(writers_wait);
   }
   return placement == Placement::kInline || !Dispatch(session, placement);
+}
+
+void IoLoop::DispatchHandshake(std::shared_ptr<Session> session) {
+  while (session != nullptr) {
+    if (!handshakes_.Take(session)) return session->AwaitTurn();
+    if (Dispatch(session.get(), Placement::kPool)) return;
+    session->AwaitTurn();
+    Hold(std::move(session), Session::Wait::kHandshake, kBetweenTries);
+    session = NextHandshake();
+  }
+}
+
+std::shared_ptr<Session> IoLoop::NextHandshake() {
+  std::shared_ptr<Session> next = handshakes_.GiveBack();
+  if (next != nullptr) next->Release(Session::Wait::kHandshake);
+  return next;
 }
 
 bool IoLoop::Dispatch(Session* session, Placement placement) {
@@ -258,7 +280,7 @@ void IoLoop::Execute(absl::Span<Session* const> sessions) {
 void IoLoop::PushRound() {
   // Once for all batches of the round, and before any of their replies leaves: what they wrote, and
   // what they may have read of others' writes.
-  const absl::Status pushed = log_failed_ ? absl::OkStatus() : server_->store->PushUnsynced();
+  const absl::Status pushed = log_failed() ? absl::OkStatus() : server_->store->PushUnsynced();
   if (!pushed.ok()) {
     const std::string error = CommandContext::ErrorText(pushed);
     for (Session* session : executed_) session->FailRound(error);
@@ -295,9 +317,7 @@ bool IoLoop::SyncHere() {
   }
   inbox_.SuppressWakes();  // what the sync changes is looked at anyway
   const auto begin = std::chrono::steady_clock::now();
-  times_.Syncs(true);
   const bool synced = server_->store->TrySync();
-  times_.Syncs(false);
   if (synced) idle_policy_.Synced(std::chrono::steady_clock::now() - begin);
   PushKept();  // what is left is for the log's threads
   return true;
@@ -313,8 +333,7 @@ bool IoLoop::PollSockets() {
 }
 
 int IoLoop::SleepTime() const {
-  Time until = next_visit_;
-  for (const Held& held : held_) until = std::min(until, held.until);
+  const Time until = std::min(next_visit_, held_.first);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - CoarseNow());
   return static_cast<int>(std::max<int64_t>(left.count(), 0));
 }
@@ -323,7 +342,7 @@ int IoLoop::SleepTime() const {
 
 void IoLoop::Remove(Session* session) {
   VARVE_ASSERT(session->closed());
-  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, session->descriptor(), nullptr);
+  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, session->socket().descriptor(), nullptr);
   if (std::exchange(session->scheduled, false)) std::erase(scheduled_, session);
   const auto found = sessions_.find(session);
   VARVE_ASSERT(found != sessions_.end());
@@ -344,6 +363,9 @@ void IoLoop::VisitSessions() {
   seconds_.fetch_add(1, std::memory_order_relaxed);
   times_.CameRound(CoarseNow());
   server_->clients.tracking.Tidy();
+  // Where the pool is busy, the next second will do.
+  if (server_->ingests.any())
+    (void)pool_->TrySubmit([server = server_] { server->ingests.EndIdle(CoarseNow()); });
   VARVE_ASSERT(round_.empty());
   for (auto& [session, owner] : sessions_) round_.push_back(session);
   for (Session* session : round_) session->Visit();  // may close, and so remove, the session

@@ -21,6 +21,7 @@
 #include "absl/types/span.h"
 #include "server/execution/execution_policy.h"
 #include "server/execution/server_state.h"
+#include "server/net/handshake_turns.h"
 #include "server/net/idle_policy.h"
 #include "server/net/loop_inbox.h"
 #include "server/net/round_helpers.h"
@@ -58,8 +59,6 @@ class IoLoop {
   // Closes all connections at once.
   void Abort() { inbox_.RequestAbort(); }
   bool aborted() const { return inbox_.aborted(); }
-  // Returns whether the loop waits for the disk.
-  bool syncing() const { return times_.syncing(); }
   // Returns the seconds that the loop has counted, about.
   uint32_t seconds() const { return seconds_.load(std::memory_order_relaxed); }
 
@@ -71,9 +70,11 @@ class IoLoop {
   void Remove(Session* session);
   // Calls Release() of the session after `delay` and lets it take part in a round.
   void Hold(std::shared_ptr<Session> session, Session::Wait wait, std::chrono::milliseconds delay);
+  // Has a thread of the pool call `task`. False: the pool's queue is full.
+  [[nodiscard]] bool RunOnPool(ThreadPool::Task task) { return pool_->TrySubmit(std::move(task)); }
   // Returns whether the log had failed before this round began: what is read shows only what is
   // durable.
-  bool log_failed() const { return log_failed_; }
+  bool log_failed() const { return !log_error_.empty(); }
   // Returns the memory in which sessions receive what is too little for memory of their own.
   absl::Span<char> scratch() { return absl::MakeSpan(scratch_); }
 
@@ -93,6 +94,10 @@ class IoLoop {
     Session::Wait wait;
     std::weak_ptr<Session> session;
   };
+  struct HeldSessions {
+    std::vector<Held> sessions;
+    Time first = Time::max();  // none of them is to be released before
+  };
 
   void Round();
   // Waits for events for at most so many milliseconds, and schedules the sessions they are for.
@@ -105,6 +110,12 @@ class IoLoop {
   void ExecuteBatches();
   // Returns whether the session's batch is executed here; if not it went to a pool, or it waits.
   [[nodiscard]] bool IsPlacedHere(Session* session, bool writers_wait);
+  // Hands the session to the pool for the next step of its handshake; where that can't be now, the
+  // session waits for its turn or for a little while. Null: nothing is to be done.
+  void DispatchHandshake(std::shared_ptr<Session> session);
+  // A handshake is back from the pool, or did not get there: returns the one whose turn it is, if
+  // any waits.
+  std::shared_ptr<Session> NextHandshake();
   // Hands the batch to the pool of `placement`; false when its queue is full.
   [[nodiscard]] bool Dispatch(Session* session, Placement placement);
   void Execute(absl::Span<Session* const> sessions);
@@ -141,15 +152,15 @@ class IoLoop {
   std::vector<BatchExecutor*> batches_;            // of some of them
   std::vector<std::shared_ptr<Session>> removed_;  // are freed once no worker has them
   std::vector<Parked> parked_;                     // what they wait for ascends
-  std::vector<Held> held_;
+  HeldSessions held_;
+  HandshakeTurns<Session> handshakes_;
 
   RoundExecutor executor_;
   RoundHelpers helpers_;
   IdlePolicy idle_policy_;
   bool unpushed_ = false;  // something that was written here is not pushed
   bool drain_seen_ = false;
-  bool log_failed_ = false;
-  std::string log_error_;
+  std::string log_error_;  // empty: the log has not failed
   Time next_visit_{};
   std::atomic<uint32_t> seconds_{0};
 };

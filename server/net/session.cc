@@ -7,9 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "server/clients/client_description.h"
 #include "server/clients/client_login.h"
 #include "server/clients/client_modes.h"
 #include "server/commands/command_table.h"
+#include "server/execution/denied_access.h"
 #include "server/net/io_loop.h"
 #include "server/tls/tls_contexts.h"
 #include "spdlog/spdlog.h"
@@ -22,6 +24,7 @@ namespace {
 // Seconds for which a client that has closed its side is worked for.
 constexpr uint32_t kPatience = 10;
 constexpr std::chrono::seconds kHandshakeTime{10};
+constexpr std::chrono::milliseconds kBetweenTries{5};  // to have the pool make a step of a stream
 constexpr uint32_t kIdle = 1;        // seconds after which a connection's buffers are given back
 constexpr int kSlicesOnWorker = 16;  // of one reply, before other clients get their slice
 
@@ -66,19 +69,54 @@ void TurnAway(std::string_view reply, PendingReplies* output, ClientState* clien
   client->close_after_reply = true;
 }
 
-// Returns whether the client has to give the password first.
-bool MustLogIn(const ClientState& client, const UserTable& users) {
-  return !client.authenticated && users.login_needed();
+// Makes the client the first of these users that is there and on and whose limits allow it, if any.
+// That one of them is there and may not come is logged, as the client goes on as another user.
+void LogInByCertificate(const std::vector<std::string>& names, ServerState* server,
+                        ClientState* client) {
+  std::string_view refused;
+  for (const std::string& name : names) {
+    UserPointer user = server->clients.users.Find(name);
+    if (user == nullptr) continue;
+    if (user->on && BecomeUser(client, std::move(user)).ok()) return;
+    if (refused.empty()) refused = name;
+  }
+  if (refused.empty()) return;
+  // The name is for those who may read ACL LOG.
+  spdlog::warn("The certificate of the client at {} names a user who may not log in",
+               client->address);
+  std::string description = DescribeClient(*client, /*self=*/true);
+  if (description.ends_with('\n')) description.pop_back();
+  NoteDenied(*server, {.reason = DeniedAccess::Reason::kCertificate,
+                       .command = "auth",
+                       .object = refused,
+                       .user = refused,
+                       .context = "toplevel",
+                       .client = std::move(description),
+                       .address = client->address,
+                       .client_id = client->id});
 }
 
-// Makes the client the first of these users that is there and on and whose limits allow it, if any.
-void LogInByCertificate(const std::vector<std::string>& names, const UserTable& users,
-                        ClientState* client) {
-  for (const std::string& name : names) {
-    UserPointer user = users.Find(name);
-    if (user == nullptr || !user->on) continue;
-    if (BecomeUser(client, std::move(user)).ok()) return;
+// Has the pool make the next step of the client's stream once the client has taken the last one.
+void PumpStream(IoLoop* loop, Session* session, ClientState* client, bool is_taken) {
+  PushedStream& stream = *client->modes.stream;
+  if (stream.ended()) return EndStream(client);
+  if (!is_taken) return stream.Rest();
+  if (!client->link.mailbox.empty() || !stream.TryBegin(client)) return;
+  const bool begins = loop->RunOnPool(
+      [self = session->shared_from_this(), made = client->modes.stream] { made->Step(); });
+  if (begins) return;
+  stream.Abandon();
+  loop->Hold(session->shared_from_this(), Session::Wait::kPause, kBetweenTries);
+}
+
+// Returns since when a reply or a stream has held a snapshot.
+std::optional<std::chrono::steady_clock::time_point> SnapshotSince(const ClientState& client,
+                                                                   const BatchExecutor& executor) {
+  if (const PushedStream* const stream = client.modes.stream.get(); stream != nullptr) {
+    const auto since = stream->snapshot_since();
+    if (since.time_since_epoch().count() != 0) return since;
   }
+  return executor.streaming_since();
 }
 
 }  // namespace
@@ -116,6 +154,8 @@ Session::~Session() {
   server_->clients.registry.Remove(client_.id);
   LeaveModes(&server_->clients, &client_);
   server_->clients.pause.NoteWaiting(&client_, false);
+  server_->clients.changes.EndBlock(&client_.link);
+  server_->clients.changes.Leave(&client_.link.mailbox);
   if (client_.link.is_target) server_->clients.tracking.EndTarget(client_);
   server_->clients.memory.Change(client_.link.memory, 0);
   if (counted_as_tls_)
@@ -133,7 +173,13 @@ void Session::HoldBack(std::chrono::milliseconds delay) {
 
 void Session::Release(Wait wait) {
   if (wait == Wait::kPause) {
-    paused_ = awaits_release_ = false;
+    waits_ = awaits_release_ = false;
+    return;
+  }
+  if (wait == Wait::kHandshake) {
+    VARVE_ASSERT(state_ == State::kHandshake && awaits_release_);
+    awaits_release_ = false;
+    socket_.NoteUnknown();  // the events until now are used
     return;
   }
   VARVE_ASSERT(state_ == State::kHeld);
@@ -163,8 +209,13 @@ void Session::Arrive() {
   MoveTo(State::kFinishing);
 }
 
+void Session::AwaitTurn() {
+  VARVE_ASSERT(state_ == State::kHandshake && !awaits_release_);
+  awaits_release_ = true;
+}
+
 bool Session::ShakesHands() const {
-  if (state_ != State::kHandshake) return false;
+  if (state_ != State::kHandshake || awaits_release_) return false;
   return worker_.handshake == TlsConnection::Handshake::kWantsOutput ? socket_.writable()
                                                                      : socket_.readable();
 }
@@ -187,7 +238,7 @@ void Session::OnHandshake() {
     TurnAway(kProtectedReply, &output_, &client_);
     MoveTo(State::kFinishing);
   } else {
-    LogInByCertificate(tls.UserNames(), server_->clients.users, &client_);
+    LogInByCertificate(tls.UserNames(), server_, &client_);
   }
   loop_->Schedule(this);
 }
@@ -247,7 +298,7 @@ void Session::Parse() {
   if (batch_.empty()) return FinishBatch();
   MoveTo(State::kReady);
   executor_.Begin(&batch_);
-  if (offset > ClientMemory::kNothing) CountMemory();
+  if (offset > ClientMemory::kNothing) ShowFigures();
   if (batch_.tries_password) {
     HoldBack(server_->clients.login_guard.Delay(client_.address, std::chrono::steady_clock::now()));
   }
@@ -269,9 +320,15 @@ void Session::AddRequest(size_t first) {
   const uint32_t keys = KeyCount(*command, count);
   if (command->kind == CommandKind::kGet && count == 2) ++batch_.gets;
   if (command->kind == CommandKind::kSet && count == 3) ++batch_.plain_sets;
+  uint32_t flags = command->flags;
+  if ((flags & kContainerCommand) != 0 && keys > 0) [[unlikely]] {
+    const Subcommand* const subcommand =
+        FindSubcommand(*command, Arguments(batch_.arguments).subspan(first));
+    if (subcommand != nullptr) flags |= subcommand->flags;
+  }
   // WATCH reads, too.
-  if (command->flags & (kReadCommand | kTransactionCommand)) batch_.reads += keys;
-  if (command->flags & kWriteCommand) batch_.writes += std::max(keys, 1u);
+  if (flags & (kReadCommand | kTransactionCommand)) batch_.reads += keys;
+  if (flags & kWriteCommand) batch_.writes += std::max(keys, 1u);
   batch_.slow = batch_.slow || (command->flags & kSlowCommand) != 0 ||
                 ((command->flags & kSubscriberCommand) != 0 && LeavesSlowly());
   batch_.maintenance = batch_.maintenance || (command->flags & kMaintenanceCommand) != 0;
@@ -289,17 +346,29 @@ void Session::OnExecuted() {
   VARVE_ASSERT(state_ == State::kReady);
   if (executor_.broken()) client_.close_after_reply = true;
   if (executor_.progress() == BatchExecutor::Progress::kDone) FinishBatch();
-  ShowPause();
+  ShowWait();
 }
 
-void Session::ShowPause() {
-  paused_ = state_ == State::kReady && executor_.paused();
-  server_->clients.pause.NoteWaiting(&client_, paused_);
-  if (!paused_) return;
-  // A thread that changes the pause from here on sees that the session waits, and nudges it.
-  if (executor_.PauseChanged()) paused_ = false;
-  if (std::exchange(awaits_release_, true)) return;
-  loop_->Hold(shared_from_this(), Wait::kPause, server_->clients.pause.Left());
+void Session::ShowWait() {
+  waits_ = state_ == State::kReady && executor_.waits();
+  server_->clients.pause.NoteWaiting(&client_, waits_ && executor_.paused());
+  if (!waits_) return;
+  if (!executor_.paused()) {
+    server_->clients.changes.BeginBlock(&client_.link);
+    server_->clients.changes.Wait(&client_.link.mailbox);
+  }
+  const std::optional<std::chrono::milliseconds> left = executor_.WaitLeft();
+  // A thread that ends the wait from here on sees that the session waits, and nudges it.
+  if (executor_.WaitIsOver()) {
+    waits_ = false;
+    return;
+  }
+  if (!left) return;
+  const auto until = std::chrono::steady_clock::now() + *left;
+  if (awaits_release_ && release_at_ <= until) return;
+  awaits_release_ = true;
+  release_at_ = until;
+  loop_->Hold(shared_from_this(), Wait::kPause, *left);
 }
 
 void Session::FinishBatch() {
@@ -365,7 +434,7 @@ void Session::Flush(SequenceNumber durable) {
     const bool full = sent == ClientSocket::Sent::kWouldBlock;
     if (full) socket_.NoteFull();
     const ClientLink& link = client_.link;
-    if (full || link.memory > 0 || link.subscription_bytes > 0) CountMemory();
+    if (full || link.memory > 0 || link.subscription_bytes > 0) ShowFigures();
   }
   if (output_.empty()) return output_.ShrinkAbove(server_->options.keep_buffer_bytes);
   if (parked) return;
@@ -385,7 +454,9 @@ bool Session::Abandoned() const {
 void Session::EndRound(bool draining) {
   if (closed() || in_flight()) return;
   if (socket_.reset()) return Close();
-  if (state_ == State::kHeld) return;
+  if (client_.modes.stream != nullptr && !draining) [[unlikely]]
+    PumpStream(loop_, this, &client_, output_.empty());
+  if (closed() || state_ == State::kHeld) return;
   const bool at_end = (socket_.at_end() || draining) && needs_input_;
   const bool is_new = state_ == State::kArriving || state_ == State::kHandshake;
   const bool finished =
@@ -394,7 +465,7 @@ void Session::EndRound(bool draining) {
   // Goes on when the client has taken its replies.
   if (OutputFull() || state_ == State::kFinishing) return executor_.Rest();
   // A client that has gone does not wait for the end of the pause.
-  if (paused_ && !draining) return socket_.peer_closing() ? Close() : void();
+  if (waits_ && !draining) return socket_.peer_closing() ? Close() : void();
   const bool has_mail = !client_.link.mailbox.empty() && output_.empty();
   if (is_new) {
     if (ShakesHands()) loop_->Schedule(this);
@@ -443,7 +514,7 @@ bool Session::ExecuteSlice(bool is_first) {
   const SequenceNumber durable = server_->store->durable_sequence();
   worker_.broken = Send(&worker_.replies, durable) == ClientSocket::Sent::kBroken;
   return worker_.progress == BatchExecutor::Progress::kMore && worker_.replies.empty() &&
-         !worker_.broken && !executor_.slice_spent() && !executor_.paused();
+         !worker_.broken && !executor_.slice_spent() && !executor_.waits();
 }
 
 void Session::ExecuteOnWorker() {
@@ -472,9 +543,9 @@ void Session::OnCompleted() {
   worker_.replies.ShrinkAbove(server_->options.keep_buffer_bytes);
   if (worker_.broken) client_.close_after_reply = true;
   if (worker_.progress == BatchExecutor::Progress::kDone || worker_.broken) FinishBatch();
-  ShowPause();
+  ShowWait();
   if (Abandoned()) return Close();
-  CountMemory();
+  ShowFigures();
   loop_->Schedule(this);
 }
 
@@ -493,7 +564,7 @@ void Session::OnMail() {
         client_.id, client_.address, client_.link.mailbox.bytes());
     return Close();
   }
-  paused_ = false;
+  waits_ = false;
   loop_->Schedule(this);
 }
 
@@ -502,15 +573,13 @@ void Session::ShowFigures() {
   client_.link.output_bytes.store(output_.size(), std::memory_order_relaxed);
   client_.link.input_bytes.store(input_.size(), std::memory_order_relaxed);
   client_.link.input_room.store(input_.room(), std::memory_order_relaxed);
-  CountMemory();
-}
-
-void Session::CountMemory() {
   const size_t names = client_.link.subscription_bytes.load(std::memory_order_relaxed);
   // A request of many tiny arguments takes more for them than for its bytes.
   const size_t arguments = parser_.memory() + batch_.arguments.size() * sizeof(std::string_view);
   const size_t transaction = client_.link.transaction_bytes.load(std::memory_order_relaxed);
-  const size_t held = input_.size() + output_.size() + names + arguments + transaction;
+  // What waits for the peer inside TLS, encrypted, is left to a worker that may have it.
+  const size_t encrypted = socket_.tls() == nullptr || in_flight() ? 0 : socket_.tls()->held();
+  const size_t held = input_.size() + output_.size() + names + arguments + transaction + encrypted;
   const size_t counted = held > ClientMemory::kNothing ? held : 0;
   if (const size_t before = client_.link.memory.load(std::memory_order_relaxed);
       counted != before) {
@@ -550,9 +619,9 @@ bool Session::CloseOverdue() {
     return true;
   }
   const std::chrono::nanoseconds snapshot_max_age = server_->live.snapshot_max_age;
-  if (const auto since = executor_.streaming_since(); since && snapshot_max_age.count() > 0 &&
-                                                      !output_.empty() &&
-                                                      now - *since > snapshot_max_age) {
+  if (const auto since = SnapshotSince(client_, executor_); since && snapshot_max_age.count() > 0 &&
+                                                            !output_.empty() &&
+                                                            now - *since > snapshot_max_age) {
     spdlog::warn(
         "Client {} at {} has not taken its reply within --snapshot-max-age, its connection is "
         "closed",
@@ -574,6 +643,7 @@ void Session::Visit() {
   if (!client_.link.mailbox.empty()) OnMail();
   if (closed()) return;
   if (CloseOverdue()) return;
+  if (client_.modes.stream != nullptr) loop_->Schedule(this);  // a sign of life may be due
   if (loop_->seconds() - active_at_ <= kIdle || !batch_.empty()) return;
   input_.ShrinkAbove(input_.size());
   output_.ShrinkAbove(output_.size());

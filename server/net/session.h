@@ -29,6 +29,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -62,9 +63,10 @@ class Session : public std::enable_shared_from_this<Session> {
     kClosed,
   };
 
-  // The reasons why a session is in IoLoop::Hold(): the delay of a login, in kHeld, or the end of a
-  // pause of clients, in kReady.
-  enum class Wait : uint8_t { kLogin, kPause };
+  // The reasons why a session is in IoLoop::Hold(): the delay of a login, in kHeld; the end of a
+  // pause of clients or of the time for a commit, in kReady; room in the pool for its handshake, in
+  // kHandshake.
+  enum class Wait : uint8_t { kLogin, kPause, kHandshake };
 
   // Takes over the connection, which Clients::connected counts already.
   Session(IoLoop* loop, ServerState* server, LoopInbox::Connection connection);
@@ -72,20 +74,20 @@ class Session : public std::enable_shared_from_this<Session> {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  int descriptor() const { return socket_.descriptor(); }
+  ClientSocket& socket() { return socket_; }
   bool closed() const { return state_ == State::kClosed || state_ == State::kClosedInFlight; }
   bool in_flight() const { return state_ == State::kInFlight || state_ == State::kClosedInFlight; }
   // Returns whether a worker can go on with the handshake now.
   bool ShakesHands() const;
   // Returns whether the batch may be executed now.
   bool ready() const {
-    return state_ == State::kReady && !OutputFull() && (!paused_ || server_->draining);
+    return state_ == State::kReady && !OutputFull() && (!waits_ || server_->draining);
   }
   // Returns whether LeaveOnWorker() should be called before the session is destroyed.
   bool LeavesSlowly() const;
 
-  // --- The steps of a round, in this order; each does nothing when there is nothing to do --------
-  void NoteEvents(uint32_t epoll_events) { socket_.NoteEvents(epoll_events); }
+  // --- The steps of a round behind socket().NoteEvents(), in this order; each does nothing when
+  // there is nothing to do ------------------------------------------------------------------------
   void ReadAndParse(bool draining);
   BatchExecutor& executor() { return executor_; }
   // The batch is executed on the loop's thread: returns the executor, whose replies go to the
@@ -108,6 +110,10 @@ class Session : public std::enable_shared_from_this<Session> {
   // ExecuteOnWorker(), until TakeBack() or OnCompleted().
   void Lend();
   void TakeBack();
+  // Returns whether a worker has the handshake, or had it until OnCompleted() is called.
+  bool lent_for_handshake() const { return in_flight() && batch_.empty(); }
+  // The handshake waits until Release(), as other sessions' handshakes are before it.
+  void AwaitTurn();
   // The batch, or the handshake, came back from a worker.
   void OnCompleted();
   // Something lies in the mailbox.
@@ -155,8 +161,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void HoldBack(std::chrono::milliseconds delay);
   // The batch is answered: forgets it.
   void FinishBatch();
-  // The next request waits for the end of CLIENT PAUSE, or not any more.
-  void ShowPause();
+  // The next request waits, or not any more: for the end of CLIENT PAUSE, or for a commit.
+  void ShowWait();
   // Returns whether nobody is there to take the reply that is being worked on.
   bool Abandoned() const;
   bool OutputFull() const { return output_.size() >= server_->live.unsent_max_bytes; }
@@ -170,11 +176,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Closes the connection, and returns true, if its client is idle for too long, does not finish
   // its handshake, or does not take its replies.
   bool CloseOverdue();
-  // Shows other connections the figures of this one.
+  // Shows other connections the figures of this one. Counts what it holds among that of all
+  // connections, and has the largest closed when it is too much.
   void ShowFigures();
-  // Counts what the connection holds among that of all connections, and has the largest closed when
-  // it is too much.
-  void CountMemory();
 
   IoLoop* const loop_;
   ServerState* const server_;
@@ -190,9 +194,10 @@ class Session : public std::enable_shared_from_this<Session> {
   OutputGauge output_gauge_;
   WorkerPart worker_;
   std::string protocol_error_;   // to be answered after the batch
-  bool paused_ = false;          // the batch waits for a nudge, or for the end of a pause
-  bool awaits_release_ = false;  // in the loop's list of those that wait for a time
-  bool needs_input_ = true;      // what was received holds no further complete request
+  bool waits_ = false;           // the batch waits for a nudge, or for an instant
+  bool awaits_release_ = false;  // in one of the loop's lists of those that wait for a time or turn
+  std::chrono::steady_clock::time_point release_at_;  // of those for a time; the earliest
+  bool needs_input_ = true;  // what was received holds no further complete request
   bool counted_as_tls_ = false;
   uint32_t active_at_ = 0;  // IoLoop::seconds() when bytes came or went last
 };

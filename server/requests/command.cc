@@ -1,14 +1,30 @@
 #include "server/requests/command.h"
 
+#include <optional>
+
+#include "server/requests/past_point.h"
 #include "util/base/assert.h"
 #include "util/base/letter_case.h"
 
 namespace varve {
 
-bool TakesArguments(const Command& command, Arguments arguments) {
+namespace {
+
+bool FitsWithoutPast(const Command& command, Arguments arguments) {
   return ArityMatches(command.arity, arguments.size()) ||
          (command.kind == CommandKind::kGet && arguments.size() == 3 &&
-          EqualsIgnoreCase(arguments[2], "withversion"));
+          (EqualsIgnoreCase(arguments[2], "withversion") ||
+           EqualsIgnoreCase(arguments[2], "withmeta")));
+}
+
+}  // namespace
+
+bool TakesArguments(const Command& command, Arguments arguments) {
+  if (FitsWithoutPast(command, arguments)) [[likely]]
+    return true;
+  if ((command.flags & kPastCommand) == 0) return false;
+  const std::optional<size_t> before = FindPastSuffix(arguments);
+  return before.has_value() && FitsWithoutPast(command, arguments.first(*before));
 }
 
 uint32_t KeyCount(const Command& command, size_t arguments) {

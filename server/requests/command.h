@@ -37,6 +37,10 @@ enum CommandFlags : uint32_t {
   // Refused when the store holds more than maxmemory. The command table sets it where Redis says
   // "denyoom"; a subcommand has it in its row.
   kAddsDataCommand = 65536,
+  // The request may end with AT and a past point (server/requests/past_point.h).
+  kPastCommand = 131072,
+  // The command reads what is no part of a past state: AT does not stand in front of it.
+  kPresentCommand = 262144,
 };
 
 // How the executor may treat a request without calling its handler.
@@ -75,7 +79,7 @@ inline constexpr std::string_view kFirstVersion = "0.1.0";
 struct Subcommand {
   const char* name = "";  // full and in lower case: "client|list"
   int arity = 0;          // as in Command
-  // kReadCommand marks the subcommands that read the container's key.
+  // kReadCommand or kWriteCommand marks the subcommands that use the container's key.
   uint32_t flags = kNoCommandFlags;
   std::string_view summary = {};
   std::string_view syntax = {};  // of what follows the subcommand
@@ -117,7 +121,8 @@ inline bool ArityMatches(int arity, size_t arguments) {
 }
 
 // Returns whether the number of arguments fits the command. GET has the arity that libraries know
-// from Redis, and takes WITHVERSION as well.
+// from Redis, and takes WITHVERSION or WITHMETA as well; a command of the past takes AT and a point
+// behind its arguments.
 bool TakesArguments(const Command& command, Arguments arguments);
 
 // Returns the number of keys among `arguments` arguments, the name included.

@@ -4,6 +4,7 @@
 // Thread-safety: plain values and pure functions.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,9 @@ struct KeyRange {
   std::string upper;
   bool empty = false;
 };
+
+// The most bytes of a delimiter that divides keys into paths.
+inline constexpr size_t kLongestDelimiter = 16;
 
 // Returns nothing if a bound has none of the four forms.
 std::optional<KeyRange> ParseKeyRange(std::string_view min, std::string_view max);

@@ -42,20 +42,24 @@ ReplyStream::Progress ScanStream::Produce(CommandContext& context, size_t) {
     const RangeCursor::Slice slice(&cursor_, context);
     const auto room = [&] {
       return cursor_.Valid() && seen_keys_ < std::min(request_.count, kMaxKeys) &&
-             found_.size() < kMaxBytes;
+             looked_at_ < kMaxKeys && found_.size() < kMaxBytes;
     };
     RespWriter writer(&found_, context.reply.protocol());
     for (; room() && !context.SliceSpent(cursor_.cost()); cursor_.Step()) {
-      ++seen_keys_;
+      ++looked_at_;
       last_.assign(cursor_.key());
-      if (!GlobMatches(request_.pattern, last_) || !cursor_.keys().Shows(last_)) continue;
+      if (!cursor_.keys().Shows(last_)) continue;
+      ++seen_keys_;
+      if (!GlobMatches(request_.pattern, last_)) continue;
       writer.Bulk(last_);
       ++found_keys_;
     }
     if (room()) return Progress::kMore;
     if (cursor_.Valid()) {
       std::string begin(ShortestBetween(last_, cursor_.key()));
-      next = context.server.scan_cursors.Add(context.client.id, std::move(begin), request_.cursor);
+      next =
+          context.server.scan_cursors.Add(context.client.id, context.client.rights.user().identity,
+                                          std::move(begin), request_.cursor);
     } else if (const absl::Status status = cursor_.status(); !status.ok()) {
       context.Fail(status);
       return Progress::kDone;

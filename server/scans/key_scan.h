@@ -39,7 +39,8 @@ class ScanStream : public ReplyStream {
   RangeCursor cursor_;
   ByteBuffer found_;
   size_t found_keys_ = 0;
-  uint64_t seen_keys_ = 0;
+  uint64_t seen_keys_ = 0;  // of those that the user may read: the others don't show in a reply
+  uint64_t looked_at_ = 0;
   std::string last_;  // key looked at
 };
 

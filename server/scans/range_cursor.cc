@@ -25,6 +25,7 @@ void RangeCursor::Resume(CommandContext& context) {
   options.snapshot = snapshot_.get();
   options.fill_cache = false;
   options.without_value = options_.keys_only;
+  options.newer_than = options_.newer_than;
   iterator_ = context.store.NewIterator(options, keys_.ranges.front().lower,
                                         keys_.ranges.back().upper, &durable_after_);
   opened_ = std::chrono::steady_clock::now();
@@ -36,6 +37,16 @@ void RangeCursor::Resume(CommandContext& context) {
     iterator_->SeekToFirst();
   }
   resume_.reset();
+  if (keys_.ranges.size() > 1) SkipGap();
+}
+
+void RangeCursor::SkipTo(std::string_view target) {
+  if (options_.reverse) {
+    iterator_->SeekForPrev(target);
+    if (iterator_->Valid() && iterator_->key() == target) iterator_->Prev();
+  } else {
+    iterator_->Seek(target);
+  }
   if (keys_.ranges.size() > 1) SkipGap();
 }
 

@@ -21,7 +21,8 @@ class RangeCursor {
  public:
   struct Options {
     bool reverse = false;
-    bool keys_only = false;  // value() is not asked for
+    bool keys_only = false;                   // value() is not asked for
+    SequenceNumber newer_than = kNoSequence;  // keys that were written later
   };
   RangeCursor(SelectedKeys keys, Options options) : keys_(std::move(keys)), options_(options) {}
 
@@ -48,15 +49,22 @@ class RangeCursor {
   bool Valid() const { return iterator_->Valid(); }
   std::string_view key() const { return iterator_->key(); }
   std::string_view value() const { return iterator_->value(); }
+  uint64_t value_size() const { return iterator_->value_size(); }
+  std::string_view metadata() const { return iterator_->metadata(); }
+  SequenceNumber version() const { return iterator_->version(); }
   uint64_t expiry_ms() const { return iterator_->expiry_ms(); }
   absl::Status status() const { return iterator_->status(); }
   // Returns the cost of this step, as CommandContext::SliceSpent() counts: a key mostly stands with
   // its value under one checksum, and then both are read.
-  size_t cost() const { return 1 + (Valid() ? value().size() / kBytesPerKey : 0); }
+  size_t cost() const {
+    return 1 + (Valid() ? (value().size() + metadata().size()) / kBytesPerKey : 0);
+  }
   void Step() {
     options_.reverse ? iterator_->Prev() : iterator_->Next();
     if (keys_.ranges.size() > 1) SkipGap();
   }
+  // Goes to the first key from `target` on; in reverse to the last one before it.
+  void SkipTo(std::string_view target);
   // Goes back to `key`. Requires: it is a key of the range.
   void Return(std::string_view key) { iterator_->Seek(key); }
 

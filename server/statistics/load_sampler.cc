@@ -12,7 +12,7 @@ namespace {
 constexpr double kPressureThatSlows = 0.5;  // above it, writers pay (include/varve/store.h)
 constexpr double kBusySync = 0.5;
 constexpr double kBusyLoop = 0.9;
-constexpr uint64_t kLongSync = 1'000'000'000;
+constexpr uint64_t kLongWait = 1'000'000'000;
 
 double Milliseconds(uint64_t nanos) { return static_cast<double>(nanos) / 1e6; }
 
@@ -47,9 +47,13 @@ Limit LimitOf(const Load& load) {
     return {"clients", fmt::format("New clients are refused: {} of {} connections are open.",
                                    now.connections, now.max_connections)};
   }
-  if (now.sync_wait_nanos >= kLongSync) {
+  if (now.sync_wait_nanos >= kLongWait) {
     return {"sync", fmt::format("Writes wait for the disk: a sync has taken {:.0f} ms so far.",
                                 Milliseconds(now.sync_wait_nanos))};
+  }
+  if (now.loop_wait_nanos >= kLongWait) {
+    return {"sync", fmt::format("The disk does not answer: an I/O thread has waited for {:.0f} ms.",
+                                Milliseconds(now.loop_wait_nanos))};
   }
   if (load.sync_busy >= kBusySync && load.sync_busy >= load.loop_busy) {
     return {"sync",
@@ -69,14 +73,14 @@ Load LoadSampler::Look(LoadSample sample) {
   VARVE_ASSERT(earlier_.at <= later_.at);
   Load load{.now = std::move(sample)};
   // Before there is an earlier sample, the time since the server's start is unknown here.
-  if (earlier_.loop_rest_nanos.size() != load.now.loop_rest_nanos.size()) return load;
+  if (earlier_.loop_idle_nanos.size() != load.now.loop_idle_nanos.size()) return load;
   const std::chrono::duration<double, std::nano> span = load.now.at - earlier_.at;
   if (span.count() <= 0) return load;
   const auto share = [&](double nanos) { return std::clamp(nanos / span.count(), 0.0, 1.0); };
   load.seconds = span.count() / 1e9;
-  for (size_t i = 0; i < load.now.loop_rest_nanos.size(); ++i) {
-    const int64_t rest = load.now.loop_rest_nanos[i] - earlier_.loop_rest_nanos[i];
-    load.loop_busy = std::max(load.loop_busy, 1 - share(static_cast<double>(rest)));
+  for (size_t i = 0; i < load.now.loop_idle_nanos.size(); ++i) {
+    const int64_t idle = load.now.loop_idle_nanos[i] - earlier_.loop_idle_nanos[i];
+    load.loop_busy = std::max(load.loop_busy, 1 - share(static_cast<double>(idle)));
   }
   load.sync_busy =
       share(static_cast<double>(load.now.sync_busy_nanos) -

@@ -21,9 +21,10 @@ namespace varve {
 // The figures at one moment.
 struct LoadSample {
   std::chrono::steady_clock::time_point at{};
-  std::vector<int64_t> loop_rest_nanos;  // of each I/O loop
+  std::vector<int64_t> loop_idle_nanos;  // of each I/O loop
   uint64_t sync_busy_nanos = 0;
   uint64_t sync_wait_nanos = 0;  // since a sync ended, with one under way
+  uint64_t loop_wait_nanos = 0;  // for which the disk has held up an I/O loop so far
   uint64_t connections_refused = 0;
   uint64_t commands_refused = 0;  // by maxmemory
   uint64_t connections = 0;       // open now

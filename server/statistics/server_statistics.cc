@@ -4,8 +4,8 @@ namespace varve {
 
 void ServerStatistics::Reset() {
   for (std::atomic<uint64_t>* counter :
-       {&connections_received, &connections_rejected, &protocol_errors, &failed_logins, &requests,
-        &batches_inline, &batches_pooled, &bytes_in, &bytes_out}) {
+       {&connections_received, &connections_rejected, &connections_full, &protocol_errors,
+        &failed_logins, &requests, &batches_inline, &batches_pooled, &bytes_in, &bytes_out}) {
     counter->store(0, std::memory_order_relaxed);
   }
   for (std::atomic<uint64_t>& denied : access_denied) denied.store(0, std::memory_order_relaxed);

@@ -31,6 +31,7 @@ struct ServerStatistics {
 
   std::atomic<uint64_t> connections_received{0};
   std::atomic<uint64_t> connections_rejected{0};
+  std::atomic<uint64_t> connections_full{0};  // of these, because maxclients were connected
   std::atomic<uint64_t> protocol_errors{0};
   std::atomic<uint64_t> failed_logins{0};
   // The counts say what users were denied: commands, keys, databases, channels, logins.

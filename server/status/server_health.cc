@@ -9,7 +9,7 @@ namespace varve {
 namespace {
 
 constexpr std::chrono::seconds kLongestSilence{10};
-constexpr uint64_t kDiskHangs = 1'000'000'000;  // nanoseconds of one sync
+constexpr uint64_t kDiskHangs = 1'000'000'000;  // nanoseconds of one wait
 
 std::chrono::nanoseconds LongestSilence(const ServerState& server) {
   const auto now = std::chrono::steady_clock::now();
@@ -24,6 +24,23 @@ std::string SilenceProblem(const ServerState& server) {
   if (silent < kLongestSilence) return "";
   return fmt::format("an I/O loop has not come round for {} s",
                      std::chrono::duration_cast<std::chrono::seconds>(silent).count());
+}
+
+// Returns for how long the disk has held up an I/O loop so far.
+uint64_t LongestWait(const ServerState& server, std::chrono::steady_clock::time_point now) {
+  int64_t longest = 0;
+  for (const LoopTimes& loop : server.statistics.loops)
+    longest = std::max(longest, loop.disk().PresentNanos(now));
+  return static_cast<uint64_t>(longest);
+}
+
+std::string LoopsProblem(const ServerState& server, const StoreObservation& seen) {
+  // A loop that syncs is a matter of the log.
+  const bool syncs = seen.sync_wait_nanos >= kDiskHangs;
+  const uint64_t waited = LongestWait(server, std::chrono::steady_clock::now());
+  return waited < kDiskHangs || syncs
+             ? SilenceProblem(server)
+             : fmt::format("the disk: an I/O loop has waited for {} ms so far", waited / 1'000'000);
 }
 
 }  // namespace
@@ -42,7 +59,7 @@ std::vector<HealthCheck> HealthChecks(const ServerState& server, const StoreObse
   }
   checks.push_back({"log_writable", std::move(log_problem)});
   checks.push_back({"disk_space", seen.disk_is_full ? "ENOSPC: the disk is full" : ""});
-  checks.push_back({"io_loops", SilenceProblem(server)});
+  checks.push_back({"io_loops", LoopsProblem(server, seen)});
   checks.push_back({"no_damage", seen.damaged_segments == 0
                                      ? ""
                                      : fmt::format("{} segments are damaged, see the log",
@@ -56,22 +73,24 @@ std::vector<HealthCheck> ChecksWhileOpening() {
 }
 
 std::string LivenessProblem(const ServerState& server) {
-  const std::string silence = SilenceProblem(server);
+  std::string silence = SilenceProblem(server);
   if (silence.empty()) return "";
+  // A loop that executes writes may wait for room, which only the disk can make.
   const StoreObservation seen = server.store->Observe();
-  const bool waits_for_disk = seen.disk_is_full || seen.sync_wait_nanos >= kDiskHangs ||
+  const bool waits_for_room = seen.disk_is_full || seen.sync_wait_nanos >= kDiskHangs ||
                               seen.flush_pressure >= 1 || !server.store->log_status().ok();
-  return waits_for_disk ? "" : silence;
+  return waits_for_room ? "" : silence;
 }
 
 Load LookAtLoad(ServerState& server, const StoreObservation& seen) {
   LoadSample sample;
   sample.at = std::chrono::steady_clock::now();
   for (const LoopTimes& loop : server.statistics.loops)
-    sample.loop_rest_nanos.push_back(loop.RestNanos(sample.at));
+    sample.loop_idle_nanos.push_back(loop.IdleNanos(sample.at));
+  sample.loop_wait_nanos = LongestWait(server, sample.at);
   sample.sync_busy_nanos = seen.sync_busy_nanos;
   sample.sync_wait_nanos = seen.sync_wait_nanos;
-  sample.connections_refused = server.statistics.connections_rejected;
+  sample.connections_refused = server.statistics.connections_full;
   const auto errors = server.statistics.errors.by_code();
   if (const auto found = errors.find("OOM"); found != errors.end())
     sample.commands_refused = found->second;

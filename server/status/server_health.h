@@ -25,8 +25,8 @@ std::vector<HealthCheck> HealthChecks(const ServerState& server, const StoreObse
 // Returns the checks as they are while the store is being opened: `recovered` fails.
 std::vector<HealthCheck> ChecksWhileOpening();
 
-// Returns an empty text if each I/O loop came round within the last 10 s, or what it waits for is
-// the disk; else what is wrong.
+// Returns what is wrong if an I/O loop has worked for 10 s without coming round or waiting for the
+// disk; else an empty text.
 std::string LivenessProblem(const ServerState& server);
 
 // Notes the server's load and returns it together with what it was before.

@@ -149,6 +149,11 @@ void TlsConnection::NoteError() {
   if (verdict != X509_V_OK) error_ += fmt::format(" ({})", X509_verify_cert_error_string(verdict));
 }
 
+void TlsConnection::MakeCertificateOptional() {
+  const int mode = SSL_get_verify_mode(ssl_);
+  SSL_set_verify(ssl_, mode & ~SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+}
+
 TlsConnection::Handshake TlsConnection::ShakeHands() {
   char bytes[kRecord];
   for (;;) {

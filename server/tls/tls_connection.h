@@ -54,6 +54,9 @@ class TlsConnection {
   TlsConnection(const TlsConnection&) = delete;
   TlsConnection& operator=(const TlsConnection&) = delete;
 
+  // The peer may do without the certificate that the settings want. Called before the handshake.
+  void MakeCertificateOptional();
+
   // Goes on with the handshake as far as the socket lets it.
   [[nodiscard]] Handshake ShakeHands();
 
@@ -65,6 +68,9 @@ class TlsConnection {
   // over the same bytes from there on, and may have more behind them.
   // Requires: the handshake is done.
   [[nodiscard]] Sent Send(std::string_view bytes, size_t* sent);
+
+  // Returns how many bytes the connection holds for the socket or for Receive().
+  size_t held() const { return unsent_.capacity() + left_.capacity(); }
 
   // Tells the peer that nothing follows, if the socket takes it at once.
   void Close();

@@ -1,7 +1,10 @@
 #include "server/tls/tls_contexts.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
 #include "util/base/status.h"
@@ -11,8 +14,9 @@ namespace {
 
 // The keys of session tickets are a context's own, so a new context replaces them.
 constexpr std::chrono::hours kTicketTime{12};
-// The days before a certificate's end at which the log tells of it.
-constexpr int64_t kWarnings[] = {14, 2, 0};
+// The days before a certificate's end at which the log tells of it; they ascend. Behind the end, it
+// is -1.
+constexpr int64_t kWarnings[] = {-1, 0, 2, 14};
 
 }  // namespace
 
@@ -33,7 +37,6 @@ void TlsContexts::Install(const TlsOptions& options, TlsFiles files,
   files_ = std::move(files);
   made_at_ = std::chrono::steady_clock::now();
   last_error_.clear();
-  told_days_ = INT64_MAX;
   const auto wanted = options.client_certificates;
   mode_.store(options.mode, std::memory_order_relaxed);
   verifies_.store(has_context && wanted != TlsClientCertificates::kNo, std::memory_order_relaxed);
@@ -62,6 +65,8 @@ absl::Status TlsContexts::Load(const TlsOptions& options) {
 }
 
 void TlsContexts::LookAtFiles(std::chrono::system_clock::time_point now) {
+  if (looking_.exchange(true)) return;
+  const absl::Cleanup looked = [this] { looking_.store(false); };
   absl::MutexLock lock(&files_mutex_);
   if (!options_.in_use()) return;
   TellOfExpiry(*Get(), now);
@@ -71,9 +76,12 @@ void TlsContexts::LookAtFiles(std::chrono::system_clock::time_point now) {
     if (error != last_error_) spdlog::error("The old certificate and key stay in use: {}", error);
     last_error_ = std::move(error);
   };
-  absl::StatusOr<TlsFiles> files = ReadTlsFiles(options_);
-  if (!files.ok()) return failed(files.status());
   const bool is_old = std::chrono::steady_clock::now() - made_at_ > kTicketTime;
+  const bool watches = options_.reload_seconds > 0;
+  if (!watches && !is_old) return;
+  absl::StatusOr<TlsFiles> files = files_;
+  if (watches) files = ReadTlsFiles(options_);
+  if (!files.ok()) return failed(files.status());
   if (*files == files_ && !is_old) return;
   absl::StatusOr<std::shared_ptr<const TlsContext>> context = TlsContext::Make(options_, *files);
   if (!context.ok()) {
@@ -105,15 +113,17 @@ void TlsContexts::TellOfExpiry(const TlsContext& context,
                                std::chrono::system_clock::time_point now) {
   const auto left = std::chrono::seconds(context.expires_at()) - now.time_since_epoch();
   const int64_t days = std::chrono::floor<std::chrono::hours>(left).count() / 24;
-  for (const int64_t warning : kWarnings) {
-    if (days > warning || told_days_ <= warning) continue;
-    told_days_ = warning;
-    if (left.count() <= 0) {
-      spdlog::error("The certificate with the serial number {} has expired", context.serial());
-    } else {
-      spdlog::warn("The certificate with the serial number {} expires in {} hours",
-                   context.serial(), std::chrono::floor<std::chrono::hours>(left).count());
-    }
+  const auto passed = std::find_if(std::begin(kWarnings), std::end(kWarnings),
+                                   [days](int64_t warning) { return days <= warning; });
+  if (passed == std::end(kWarnings) || (told_serial_ == context.serial() && told_days_ <= *passed))
+    return;
+  told_days_ = *passed;
+  told_serial_ = context.serial();
+  if (left.count() <= 0) {
+    spdlog::error("The certificate with the serial number {} has expired", context.serial());
+  } else {
+    spdlog::warn("The certificate with the serial number {} expires in {} hours", context.serial(),
+                 std::chrono::floor<std::chrono::hours>(left).count());
   }
 }
 

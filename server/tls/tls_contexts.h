@@ -39,8 +39,10 @@ class TlsContexts {
   [[nodiscard]] absl::Status Use(const TlsOptions& options) ABSL_LOCKS_EXCLUDED(files_mutex_);
   // Reads the files again. InvalidArgument: the old context stays.
   [[nodiscard]] absl::Status Reload() ABSL_LOCKS_EXCLUDED(files_mutex_);
-  // Does the same if a file has changed or the context is so old that its session tickets should be
-  // replaced, and logs what came of it. Tells in time that the certificate expires.
+  // Does the same if a file has changed and the settings want to know, or if the context is so old
+  // that its session tickets should be replaced, and logs what came of it. Tells in time that the
+  // certificate expires. Does nothing while another thread does it: files that hang hold up one
+  // thread.
   void LookAtFiles(std::chrono::system_clock::time_point now) ABSL_LOCKS_EXCLUDED(files_mutex_);
 
   // Returns null while there is no certificate.
@@ -76,6 +78,7 @@ class TlsContexts {
   std::atomic<int64_t> reload_seconds_{0};
   TlsStatistics statistics_;
   std::atomic<int64_t> told_second_{0};  // of the steady clock, in which a failure was logged last
+  std::atomic<bool> looking_{false};     // a thread is in LookAtFiles()
 
   absl::Mutex files_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   TlsOptions options_ ABSL_GUARDED_BY(files_mutex_);
@@ -83,7 +86,9 @@ class TlsContexts {
   TlsFiles files_ ABSL_GUARDED_BY(files_mutex_);
   std::chrono::steady_clock::time_point made_at_ ABSL_GUARDED_BY(files_mutex_);
   std::string last_error_ ABSL_GUARDED_BY(files_mutex_);
-  int64_t told_days_ ABSL_GUARDED_BY(files_mutex_) = INT64_MAX;
+  // The certificate whose end was told of last, and how many days before it.
+  std::string told_serial_ ABSL_GUARDED_BY(files_mutex_);
+  int64_t told_days_ ABSL_GUARDED_BY(files_mutex_) = 0;
 
   mutable absl::Mutex mutex_;
   std::shared_ptr<const TlsContext> context_ ABSL_GUARDED_BY(mutex_);

@@ -12,11 +12,12 @@ class Collector final : public WriteBatch::OperationVisitor {
  public:
   explicit Collector(WrittenKeys* written) : written_(*written) {}
 
-  absl::Status Put(NamespaceId space, std::string_view key, std::string_view, uint64_t) override {
+  absl::Status Put(NamespaceId space, std::string_view key, std::string_view,
+                   const PutExtras&) override {
     written_.AddKey(space, key);
     return absl::OkStatus();
   }
-  absl::Status Delete(NamespaceId space, std::string_view key) override {
+  absl::Status Delete(NamespaceId space, std::string_view key, WriteCause) override {
     written_.AddKey(space, key);
     return absl::OkStatus();
   }
@@ -32,6 +33,9 @@ class Collector final : public WriteBatch::OperationVisitor {
   // Nobody can have read what was not there.
   absl::Status CreateNamespace(const NamespaceDescription&) override { return absl::OkStatus(); }
   absl::Status CloneNamespace(NamespaceId, const NamespaceDescription&) override {
+    return absl::OkStatus();
+  }
+  absl::Status CloneNamespaceAt(NamespaceId, SequenceNumber, const NamespaceDescription&) override {
     return absl::OkStatus();
   }
   // Changes no value.

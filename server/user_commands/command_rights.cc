@@ -63,10 +63,14 @@ ChannelUse ChannelsOf(std::string_view name) {
 
 KeyReach ReachOf(std::string_view name) {
   constexpr std::pair<std::string_view, KeyReach> kReaches[] = {
+      {"changes", KeyReach::kReadsPart},
+      {"children", KeyReach::kReadsRanges},
       {"compact", KeyReach::kWritesAll},
       {"count", KeyReach::kReadsRanges},
       {"dbsize", KeyReach::kReadsAll},
+      {"delprefix", KeyReach::kWritesPrefix},
       {"delrange", KeyReach::kWritesRange},
+      {"diff", KeyReach::kReadsRanges},
       {"flushall", KeyReach::kWritesAll},
       {"flushdb", KeyReach::kWritesAll},
       {"keys", KeyReach::kReadsPart},
@@ -75,11 +79,22 @@ KeyReach ReachOf(std::string_view name) {
       {"namespace|create", KeyReach::kWritesAll},
       {"namespace|drop", KeyReach::kWritesAll},
       {"namespace|info", KeyReach::kReadsAll},
+      {"namespace|undrop", KeyReach::kWritesAll},
       {"prefix", KeyReach::kReadsRanges},
       {"randomkey", KeyReach::kReadsRanges},
       {"range", KeyReach::kReadsRanges},
       {"scan", KeyReach::kReadsPart},
-      {"swapdb", KeyReach::kWritesAll}};
+      {"swapdb", KeyReach::kWritesAll},
+      {"tree", KeyReach::kReadsRanges},
+      {"undelete", KeyReach::kWritesNamed},
+      {"watchprefix", KeyReach::kReadsPrefix},
+      {"watchrange", KeyReach::kReadsRange},
+      {"xinfo|groups", KeyReach::kReadsPart},
+      {"xinfo|stream", KeyReach::kReadsPart},
+      {"xlen", KeyReach::kReadsPart},
+      {"xrange", KeyReach::kReadsPart},
+      {"xread", KeyReach::kReadsPart},
+      {"xrevrange", KeyReach::kReadsPart}};
   for (const auto& [known, reach] : kReaches) {
     if (known == name) return reach;
   }
@@ -89,9 +104,10 @@ KeyReach ReachOf(std::string_view name) {
 PlaceUse PlacesOf(std::string_view name) {
   constexpr std::pair<std::string_view, PlaceUse> kPlaces[] = {
       {"copy", PlaceUse::kDatabaseOption},        {"flushall", PlaceUse::kAllDatabases},
-      {"move", PlaceUse::kDatabaseSecond},        {"namespace|alter", PlaceUse::kPlaceName},
-      {"namespace|clone", PlaceUse::kPlaceNames}, {"namespace|create", PlaceUse::kPlaceName},
-      {"namespace|drop", PlaceUse::kPlaceName},   {"namespace|info", PlaceUse::kPlaceName},
+      {"diff", PlaceUse::kComparedPlaces},        {"move", PlaceUse::kDatabaseSecond},
+      {"namespace|alter", PlaceUse::kPlaceName},  {"namespace|clone", PlaceUse::kPlaceNames},
+      {"namespace|create", PlaceUse::kPlaceName}, {"namespace|drop", PlaceUse::kPlaceName},
+      {"namespace|info", PlaceUse::kPlaceName},   {"namespace|undrop", PlaceUse::kPlaceName},
       {"namespace|use", PlaceUse::kPlaceName},    {"select", PlaceUse::kDatabaseFirst},
       {"swapdb", PlaceUse::kDatabasesBoth}};
   for (const auto& [known, use] : kPlaces) {
@@ -113,8 +129,11 @@ CommandEntry EntryOf(const NamedCommand& command) {
   const bool data = (command.flags() & (kReadCommand | kWriteCommand)) != 0;
   const bool elsewhere =
       entry.places == PlaceUse::kPlaceName || entry.places == PlaceUse::kPlaceNames ||
-      entry.places == PlaceUse::kDatabasesBoth || entry.places == PlaceUse::kAllDatabases;
-  entry.works_in_place = (data && !elsewhere) || !entry.keys.empty();
+      entry.places == PlaceUse::kComparedPlaces || entry.places == PlaceUse::kDatabasesBoth ||
+      entry.places == PlaceUse::kAllDatabases;
+  const bool watches =
+      entry.reach == KeyReach::kReadsRange || entry.reach == KeyReach::kReadsPrefix;
+  entry.works_in_place = (data && !elsewhere) || watches || !entry.keys.empty();
   return entry;
 }
 

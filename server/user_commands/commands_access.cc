@@ -28,7 +28,13 @@ bool LogIn(CommandContext& context, std::string_view verb, std::string_view name
   ClientState& client = context.client;
   if (UserPointer user = context.server.clients.users.LogIn(name, password); user != nullptr) {
     const absl::Status become = BecomeUser(&client, std::move(user));
-    if (become.ok()) return true;
+    if (become.ok()) {
+      // The messages of a tracker that gets those of prefixes are those of its new user from now
+      // on, and not only from its next read.
+      const TrackingMode& tracking = client.modes.tracking;
+      if (tracking.on && tracking.broadcast) context.server.clients.tracking.NotePlace(&client);
+      return true;
+    }
     NoteFailedLogin(context, verb, name);
     context.reply.Error(std::string(become.message()));
     return false;
@@ -109,7 +115,7 @@ void HandleHello(CommandContext& context, Arguments arguments) {
   if (!ParseHello(context, arguments, &options)) return;
   ClientState& client = context.client;
   if (options.logs_in && !LogIn(context, arguments[0], options.user, options.password)) return;
-  if (!client.authenticated && context.server.clients.users.login_needed()) {
+  if (MustLogIn(client, context.server.clients.users)) {
     return context.reply.Error(
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
         "AUTH <user> <pass> "

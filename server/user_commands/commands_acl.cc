@@ -188,7 +188,8 @@ std::string DryRunText(const Denial& denial) {
     case DenialReason::kKey:
       if (denial.argument == 0) return begin + "access all keys, which the command needs";
       if (denial.is_range)
-        return fmt::format("{}write every key in the range {}", begin, denial.object);
+        return fmt::format("{}{} every key in the range {}", begin,
+                           denial.is_read ? "read" : "write", denial.object);
       return fmt::format("{}access the '{}' key", begin, denial.object);
     case DenialReason::kChannel:
       return fmt::format("{}access the '{}' channel", begin, denial.object);

@@ -2,6 +2,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "server/access/permissions.h"
+#include "server/commands/command_table.h"
 #include "util/base/assert.h"
 
 namespace varve {
@@ -21,6 +22,22 @@ bool IsOf(const ClientState& client, const std::function<bool(std::string_view)>
   return chosen(client.user_name);
 }
 
+// Closes the connections of the user that see every command, if it may not see them any more.
+void CloseForbiddenMonitors(Clients* clients, ClientState* caller, const User& user) {
+  VARVE_ASSERT(!user.unrestricted);
+  const Command& monitor = *FindCommand("monitor");
+  const std::string_view request = monitor.name;
+  if (!FindDenial(clients->users.catalog(), user, monitor, Arguments(&request, 1), Place(),
+                  CheckPlace::kNo)) {
+    return;
+  }
+  clients->registry.ForEach([&](ClientState& client) {
+    const bool monitors = client.link.monitoring.load();
+    if (monitors && IsOf(client, [&](std::string_view its) { return its == user.name; }))
+      Close(&client, caller);
+  });
+}
+
 }  // namespace
 
 void CloseConnections(Clients* clients, ClientState* caller,
@@ -33,7 +50,9 @@ void CloseConnections(Clients* clients, ClientState* caller,
 
 void CloseForbiddenListeners(Clients* clients, ClientState* caller, std::string_view name) {
   const UserPointer user = clients->users.Find(name);
-  if (user == nullptr || user->unrestricted || !clients->pubsub.Any()) return;
+  if (user == nullptr || user->unrestricted) return;
+  CloseForbiddenMonitors(clients, caller, *user);
+  if (!clients->pubsub.Any()) return;
   absl::flat_hash_set<const Mailbox*> forbidden;
   for (size_t kind = 0; kind < PubSub::kKinds; ++kind) {
     const auto which = static_cast<PubSub::Kind>(kind);

@@ -1,5 +1,5 @@
 // The functions close connections after a change of users: those of users who were removed, and
-// those that listen to channels which their user may not use any more.
+// those that listen to channels, or monitor, although their user may not do so any more.
 //
 // Thread-safety: the functions may be called on any thread that executes for a connection.
 #pragma once

@@ -6,8 +6,11 @@
 #include <utility>
 
 #include "absl/functional/function_ref.h"
+#include "db/changes/change_file.h"
+#include "db/changes/feed_table.h"
 #include "db/format/batch_codec.h"
 #include "db/format/expiry_index.h"
+#include "db/format/file_names.h"
 #include "db/format/log_format.h"
 #include "db/history/time_file.h"
 #include "db/namespaces/namespace_table.h"
@@ -32,9 +35,10 @@ class LogSalvage {
  public:
   using Write = absl::FunctionRef<absl::Status(const WriteBuffer& buffer)>;
 
-  LogSalvage(SequenceNumber flushed, NamespaceTable namespaces, Write write)
-      : flushed_(flushed), namespaces_(std::move(namespaces)), write_(write) {
-    Begin(flushed + 1);
+  LogSalvage(const Manifest& manifest, Write write)
+      : flushed_(manifest.flushed_sequence), namespaces_(manifest), write_(write) {
+    feeds_.Load(manifest.feeds);
+    Begin(flushed_ + 1);
   }
 
   absl::Status Take(std::string_view operations, SequenceNumber first) {
@@ -55,6 +59,8 @@ class LogSalvage {
         if (record.value.size() == sizeof(uint64_t)) {
           clock_mark_ = std::max(clock_mark_, DecodeFixed64(record.value.data()));
         }
+      } else if (record.kind == RecordKind::kChangeFeed) {
+        feeds_.Publish(feeds_.After(nullptr, record));
       } else {
         buffer_->Add(record, HashKey(record.key), /*readers_wait=*/false);
         if (record.expiry_ms != 0) {
@@ -76,6 +82,7 @@ class LogSalvage {
   SequenceNumber last() const { return last_; }
   uint64_t operations() const { return operations_; }
   const NamespaceTable& namespaces() const { return namespaces_; }
+  std::vector<FeedPlace> feeds() const { return *feeds_.All(); }
   uint64_t clock_mark() const { return clock_mark_; }
 
  private:
@@ -83,6 +90,7 @@ class LogSalvage {
 
   const SequenceNumber flushed_;
   NamespaceTable namespaces_;
+  FeedTable feeds_;
   Write write_;
   std::unique_ptr<WriteBuffer> buffer_;
   SequenceNumber last_ = kNoSequence;
@@ -108,7 +116,10 @@ absl::StatusOr<RepairReport> RepairJob::Run() {
   }
   VARVE_RETURN_IF_ERROR(Examine());
   if (report_.lost.empty()) return std::move(report_);
-  if (records_are_lost_) VARVE_RETURN_IF_ERROR(RebuildExpiryIndex());
+  if (records_are_lost_) {
+    VARVE_RETURN_IF_ERROR(RebuildExpiryIndex());
+    ForgetHistory();
+  }
   plan_.manifest.counted_groups.clear();                 // they hold for records that may be gone,
   plan_.manifest.parent_counts = GenerationKeyCounts();  // as do these
   plan_.manifest.clean_end = false;
@@ -116,6 +127,20 @@ absl::StatusOr<RepairReport> RepairJob::Run() {
   VARVE_ASSERT(!report_.continued);
   VARVE_RETURN_IF_ERROR(WriteRepairPlan(file_system_, directory_, plan_));
   return Finish();
+}
+
+void RepairJob::ForgetHistory() {
+  Manifest& manifest = plan_.manifest;
+  if (!manifest.horizons.empty())
+    Lost("MANIFEST", 0, "versions from before the repair can't be read any more");
+  for (Horizon& horizon : manifest.horizons) {
+    horizon.first = std::max({horizon.first, manifest.flushed_sequence, last_in_log_});
+    horizon.points.clear();
+    horizon.is_whole = false;
+  }
+  manifest.retired.clear();
+  // Versions of lost operations are given to others.
+  if (manifest.has_history) manifest.history_id = NewHistoryId();
 }
 
 absl::StatusOr<RepairReport> RepairJob::Finish() {
@@ -145,6 +170,7 @@ absl::Status RepairJob::Examine() {
   plan_.manifest.next_file_number =
       std::max(plan_.manifest.next_file_number, NumberBehindAllFiles());
   VARVE_RETURN_IF_ERROR(RepairTimes());
+  VARVE_RETURN_IF_ERROR(RepairChanges());
   if (has_manifest) {
     for (auto& level : plan_.manifest.levels) {
       for (SegmentInfos& run : level) VARVE_RETURN_IF_ERROR(RepairRun(&run));
@@ -175,6 +201,29 @@ absl::Status RepairJob::RepairTimes() {
   return absl::OkStatus();
 }
 
+// Readers of the change feed begin anew behind the damage, and nothing else depends on it.
+absl::Status RepairJob::RepairChanges() {
+  RetainedChanges& changes = plan_.manifest.changes;
+  size_t given_up = 0;
+  for (size_t i = 0; i < changes.files.size(); ++i) {
+    const ChangeFilePlace& place = changes.files[i];
+    ChangeFile file(file_system_, directory_, place.number, /*remover=*/nullptr);
+    const absl::Status read = file.Verify(place.size, place.after, place.last);
+    if (read.ok()) continue;
+    if (!absl::IsDataLoss(read)) return read;
+    Lost(read, fmt::format("changes up to version {} are no longer retained", place.last));
+    given_up = i + 1;
+  }
+  for (size_t i = 0; i < given_up; ++i) {
+    const std::string name = ChangeFilePath("", changes.files[i].number).substr(1);
+    if (HasFile(name)) Move(name);
+    changes.first = changes.files[i].last;
+  }
+  changes.files.erase(changes.files.begin(),
+                      changes.files.begin() + static_cast<ptrdiff_t>(given_up));
+  return absl::OkStatus();
+}
+
 uint64_t RepairJob::NumberBehindAllFiles() const {
   uint64_t next = 1;
   const auto see = [&](const std::string& name) {
@@ -182,7 +231,7 @@ uint64_t RepairJob::NumberBehindAllFiles() const {
     const std::string plain = name.substr(0, name.find('.', name.find('.') + 1));
     for (const auto& number :
          {ParseSegmentName(plain), ParseLogFileName(plain), ParseLogTemporaryName(name),
-          ParseValueFileName(plain), ParseTimeFileName(plain)}) {
+          ParseValueFileName(plain), ParseTimeFileName(plain), ParseChangeFileName(plain)}) {
       if (number) next = std::max(next, *number + 1);
     }
   };
@@ -199,6 +248,7 @@ absl::Status RepairJob::RepairLog() {
   VARVE_ASSIGN_OR_RETURN(const LogSurvey survey,
                          SurveyLog(file_system_, directory_, manifest.store_id,
                                    manifest.flushed_sequence, manifest.log_ends, pass));
+  last_in_log_ = survey.recovery.last_sequence;
   if (survey.gaps.empty() && !is_rebuilt_) return absl::OkStatus();
   return ReplaceLog(survey.gaps);
 }
@@ -244,7 +294,7 @@ absl::Status RepairJob::ReplaceLog(const std::vector<LogGap>& gaps) {
   const SequenceNumber last = std::max(manifest.flushed_sequence, ListGaps(gaps));
   std::vector<std::string> made;
   const auto write = [&](const WriteBuffer& buffer) { return WriteSalvaged(buffer, &made); };
-  LogSalvage salvage(manifest.flushed_sequence, NamespaceTable(manifest), write);
+  LogSalvage salvage(manifest, write);
   VARVE_RETURN_IF_ERROR(SurveyLog(file_system_, directory_, manifest.store_id,
                                   manifest.flushed_sequence, manifest.log_ends,
                                   [&](std::string_view operations, SequenceNumber first, uint32_t) {
@@ -263,6 +313,12 @@ absl::Status RepairJob::ReplaceLog(const std::vector<LogGap>& gaps) {
   manifest.next_generation =
       std::max(manifest.next_generation, salvage.namespaces().HighestGeneration() + 1);
   manifest.clock_mark = std::max(manifest.clock_mark, salvage.clock_mark());
+  if (manifest.has_history) manifest.feeds = salvage.feeds();
+  // What readers of the change feed were told may be lost: they begin anew.
+  for (const ChangeFilePlace& place : manifest.changes.files)
+    Move(ChangeFilePath("", place.number).substr(1));
+  manifest.changes.files.clear();
+  manifest.changes.first = manifest.flushed_sequence;
   manifest.log_ends.clear();
   for (const StoreFile& file : files_) {
     if (ParseLogFileName(file.name)) Move(file.name);

@@ -77,6 +77,7 @@ class RepairJob {
   uint64_t NumberBehindAllFiles() const;
   // Does without a time file that is damaged.
   absl::Status RepairTimes();
+  absl::Status RepairChanges();
   // Log files that are moved and that segments point into become value files instead; value files
   // into which no segment points any more are moved.
   void PlaceFilesWithValues();
@@ -119,6 +120,10 @@ class RepairJob {
   // --- Expiry
   absl::Status RebuildExpiryIndex();
 
+  // --- History
+  // Records are lost: what readers of old versions would miss, they are not to read at all.
+  void ForgetHistory();
+
   FileSystem* const file_system_;
   const std::string& directory_;
   const VerifyProgress& progress_;
@@ -132,6 +137,7 @@ class RepairJob {
   std::optional<Manifest> outdated_;               // then a copy whose segments are gone
   bool records_are_lost_ = false;                  // or may be
   SequenceNumber last_in_segments_ = kNoSequence;  // then the highest sequence in them
+  SequenceNumber last_in_log_ = kNoSequence;       // of what can be read there
   uint64_t done_ = 0;
   uint64_t total_ = 0;
 };

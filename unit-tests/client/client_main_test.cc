@@ -54,6 +54,49 @@ TEST_F(ClientMainTest, PutGetDelete) {
   EXPECT_EQ(Output(), "--value");
 }
 
+TEST_F(ClientMainTest, DrawsATree) {
+  for (const char* key : {"c/a/1", "c/a/2", "c/a", "c/b\n", "c/d/e/f", "x:y"})
+    ASSERT_EQ(Run({"put", key, "value"}), 0);
+  EXPECT_EQ(Run({"tree"}), 0);
+  EXPECT_EQ(Output(),
+            ".\n"
+            "├── c/\n"
+            "│   ├── a\n"
+            "│   ├── a/\n"
+            "│   │   ├── 1\n"
+            "│   │   └── 2\n"
+            "│   ├── b\\n\n"
+            "│   └── d/\n"
+            "│       └── e/\n"
+            "│           └── f\n"
+            "└── x:y\n"
+            "\n"
+            "4 directories, 6 keys\n");
+  EXPECT_EQ(Run({"tree", "c/", "--ascii", "--depth=1", "--sizes"}), 0);
+  EXPECT_EQ(Output(),
+            "c/\n"
+            "|-- a  8 B\n"
+            "|-- a/  2 keys, 20 B\n"
+            "|-- b\\n  9 B\n"
+            "`-- d/  1 key, 12 B\n"
+            "\n"
+            "2 directories, 2 keys\n");
+  EXPECT_EQ(Run({"tree", "--delim", ":", "--limit=2", "x"}), 0);
+  EXPECT_EQ(Output(), "x\n└── :\n    └── y\n\n1 directory, 1 key\n");
+  EXPECT_EQ(Run({"tree", "c/d/", "--json"}), 0);
+  EXPECT_EQ(Output(), "[[\"e/\",[[\"f\",[]]]]]\n");
+  EXPECT_EQ(Run({"tree", "none/"}), 0);
+  EXPECT_EQ(Output(), "none/\n\n0 directories, 0 keys\n");
+  std::string deep;
+  for (int i = 0; i < 40; ++i) deep += "d/";
+  ASSERT_EQ(Run({"put", deep + "x", "v"}), 0);
+  EXPECT_EQ(Run({"tree", "d/", "--ascii"}), 0);
+  EXPECT_TRUE(Output().ends_with("`-- d/\n\n32 directories, 0 keys\n")) << Output();
+  EXPECT_EQ(Run({"tree", "c/", "--depth=33"}), 2);
+  EXPECT_EQ(Run({"get", "a", "--depth=3"}), 2);
+  EXPECT_EQ(Run({"tree", "a", "b"}), 2);
+}
+
 TEST_F(ClientMainTest, WorksInADatabaseOrANamespace) {
   EXPECT_EQ(Run({"--db=2", "put", "key", "two"}), 0);
   EXPECT_EQ(Run({"get", "key"}), 1);
@@ -88,6 +131,32 @@ TEST_F(ClientMainTest, InputAndOutputThatFailAreErrors) {
       std::string(VARVE_CLIENT_MAIN) + " --port=" + std::to_string(server_.port()) + " get large";
   EXPECT_EQ(Process("/bin/sh", {"-c", get + " >/dev/full"}, dir_.File("out")).Wait(), 2);
   EXPECT_NE(Output().find("standard output"), std::string::npos) << Output();
+}
+
+TEST(ClientMainChangesTest, PrintsWhatWasCommitted) {
+  TempDir dir;
+  ServerProcess server(VARVE_SERVER_MAIN, dir.File("data"), {"--change-retention-bytes=16MiB"});
+  ASSERT_NE(server.port(), 0) << server.log();
+  const auto run = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "--port=" + std::to_string(server.port()));
+    return Process(VARVE_CLIENT_MAIN, arguments, dir.File("out")).Wait();
+  };
+  ASSERT_EQ(run({"call", "MSET", "a", "1", "b", "2"}), 0);
+  ASSERT_EQ(run({"delete", "a"}), 0);
+  ASSERT_EQ(run({"changes", "--raw"}), 0);
+  const std::string all = ReadFile(dir.File("out"));
+  EXPECT_NE(all.find("\tset\t0\ta\t1\n"), std::string::npos) << all;
+  EXPECT_NE(all.find("\tdel\t0\ta\t\n"), std::string::npos) << all;
+  ASSERT_EQ(run({"changes", "--json", "--prefix=b"}), 0);
+  const std::string json = ReadFile(dir.File("out"));
+  EXPECT_TRUE(json.starts_with("{\"version\":")) << json;
+  EXPECT_TRUE(
+      json.ends_with(",\"ops\":[{\"op\":\"set\",\"namespace\":\"0\",\"key\":\"b\","
+                     "\"value\":\"2\",\"expires_ms\":0}]}\n"))
+      << json;
+  EXPECT_EQ(run({"changes", "--since=999999"}), 2);
+  EXPECT_EQ(run({"get", "a", "--follow"}), 2);
+  EXPECT_EQ(run({"changes", "more"}), 2);
 }
 
 TEST_F(ClientMainTest, Ranges) {
@@ -148,6 +217,10 @@ TEST_F(ClientMainTest, ErrorsHaveTheirOwnExitCode) {
             "client_main: there is no command prefx (did you mean prefix?); --help lists them, and "
             "`call prefx` sends it "
             "to the server as it is\n");
+  EXPECT_EQ(Run({"bundel", "a.tar.gz"}), 2);
+  EXPECT_NE(Output().find("(did you mean bundle?)"), std::string::npos) << Output();
+  EXPECT_EQ(Run({"dump-manifets", "data"}), 2);
+  EXPECT_NE(Output().find("(did you mean dump-manifest?)"), std::string::npos) << Output();
   EXPECT_EQ(Run({"get", "a", "--nonsense"}), 2);
   EXPECT_EQ(Run({"range", "--revers"}), 2);
   EXPECT_EQ(Output(),

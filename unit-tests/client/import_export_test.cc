@@ -97,6 +97,36 @@ TEST_F(ImportExportTest, KeysExpireWhenTheyWouldHaveInEachFormat) {
   EXPECT_TRUE(Stored() == (Pairs{{"c", "3"}}));
 }
 
+TEST_F(ImportExportTest, KeysKeepTheirMetadataInEachFormat) {
+  const std::unique_ptr<Client> client = Connect();
+  const std::string bytes = std::string("PX\0,\"\r\n\xff ", 10);
+  const auto metadata_of = [&](std::string_view key) {
+    return client->Call({"GET", key, "WITHMETA"})->elements.at(2).text;
+  };
+  for (const std::string name : {"all.resp", "all.csv", "all.jsonl"}) {
+    ASSERT_TRUE(client->Call({"SET", "both", "1", "PXAT", "4102444800123", "META", bytes}).ok());
+    ASSERT_TRUE(client->Call({"SET", "image", "2", "META", "image/png"}).ok());
+    ASSERT_TRUE(client->Call({"SET", "plain", "3"}).ok());
+    // The first one has metadata and expires.
+    ASSERT_EQ(Run({"export", dir_.File(name), "--limit=1"}), 0) << Output();
+    ASSERT_EQ(Run({"export", dir_.File(name), "--resume"}), 0) << Output();
+    Empty();
+    ASSERT_EQ(Run({"import", dir_.File(name)}), 0) << Output();
+    EXPECT_TRUE(Stored() == (Pairs{{"both", "1"}, {"image", "2"}, {"plain", "3"}})) << name;
+    EXPECT_EQ(metadata_of("both"), bytes) << name;
+    EXPECT_EQ(client->Call({"PEXPIRETIME", "both"})->integer, 4102444800123) << name;
+    EXPECT_EQ(metadata_of("image"), "image/png") << name;
+    EXPECT_EQ(metadata_of("plain"), "") << name;
+    Empty();
+  }
+  // Exports of earlier versions have no place for it.
+  Write("old.csv", "key,value,expires_at_ms\na,1,\nb,2,4102444800123\n");
+  Write("old.jsonl", "{\"key\":\"c\",\"value\":\"3\"}\n");
+  ASSERT_EQ(Run({"import", dir_.File("old.csv")}), 0) << Output();
+  ASSERT_EQ(Run({"import", dir_.File("old.jsonl")}), 0) << Output();
+  EXPECT_TRUE(Stored() == (Pairs{{"a", "1"}, {"b", "2"}, {"c", "3"}}));
+}
+
 TEST_F(ImportExportTest, RedisCliLoadsWhatExportWrites) {
   if (!RedisProcess::IsInstalled()) GTEST_SKIP() << "redis-server is not installed";
   const Pairs pairs = NastyPairs();
@@ -112,11 +142,11 @@ TEST_F(ImportExportTest, RedisCliLoadsWhatExportWrites) {
 TEST_F(ImportExportTest, ExportTakesBoundsAndLimitsAndOverwritesNothing) {
   Fill({{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}});
   ASSERT_EQ(Run({"export", dir_.File("some.csv"), "(a", "[c"}), 0) << Output();
-  EXPECT_EQ(ReadFile(dir_.File("some.csv")), "key,value,expires_at_ms\nb,2,\nc,3,\n");
+  EXPECT_EQ(ReadFile(dir_.File("some.csv")), "key,value,expires_at_ms,metadata\nb,2,,\nc,3,,\n");
   EXPECT_EQ(Run({"export", dir_.File("some.csv")}), 2);
   EXPECT_THAT(Output(), HasSubstr("--force"));
   ASSERT_EQ(Run({"export", dir_.File("some.csv"), "--force", "--limit=1"}), 0) << Output();
-  EXPECT_EQ(ReadFile(dir_.File("some.csv")), "key,value,expires_at_ms\na,1,\n");
+  EXPECT_EQ(ReadFile(dir_.File("some.csv")), "key,value,expires_at_ms,metadata\na,1,,\n");
   EXPECT_EQ(Run({"export", dir_.File("x.rdb")}), 2);
 }
 
@@ -225,7 +255,7 @@ TEST_F(ImportExportTest, WrongRecordsAreCountedAndTheFirstIsShown) {
   Write("bad.csv", "a,1\nb\n\"c\"x,3\nd,\"4\n");
   EXPECT_EQ(Run({"import", dir_.File("bad.csv")}), 2);
   EXPECT_THAT(Output(), HasSubstr("3 errors, the first:"));
-  EXPECT_THAT(Output(), HasSubstr("bad.csv: line 2 (offset 4): 1 columns instead of two or three"));
+  EXPECT_THAT(Output(), HasSubstr("bad.csv: line 2 (offset 4): 1 columns instead of two to four"));
   EXPECT_EQ(Stored(), (Pairs{{"a", "1"}}));
   // A reply that is an error counts, too.
   Write("bad.resp",

@@ -133,7 +133,7 @@ TEST_F(RequestQueueTest, ATransactionWithoutItsWatchIsNotBegun) {
 
 TEST_F(RequestQueueTest, ALostTransactionCanBeGivenUp) {
   RequestQueue queue({});
-  for (const char* end : {"WATCH", "MULTI", "RESET", "DISCARD"}) {
+  for (const char* end : {"WATCH", "WATCHPREFIX", "WATCHRANGE", "MULTI", "RESET", "DISCARD"}) {
     queue.BeginConnection();
     queue.Add({"MULTI"}, WhenLost::kByCommand);
     SendAll(&queue);

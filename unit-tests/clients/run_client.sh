@@ -79,7 +79,7 @@ if [ "$library" = jedis ]; then
   keytool -importcert -noprompt -alias authority -file authority.crt -keystore authority.p12 -storetype PKCS12 \
     -storepass changeit 2>/dev/null
 fi
-"$server" --dir=data --port=0 --http-port=0 --logfile=server.log --tls=optional --tls-cert-file=server.crt --tls-key-file=server.key \
+"$server" --dir=data --port=0 --http-port=0 --logfile=server.log --change-retention-bytes=64MiB --tls=optional --tls-cert-file=server.crt --tls-key-file=server.key \
   --tls-auth-clients=no &
 process=$!
 trap 'kill $process 2>/dev/null; wait $process 2>/dev/null || true' EXIT
@@ -91,4 +91,12 @@ done
 [ -n "$port" ] || { cat server.log; echo "the server did not start"; exit 1; }
 timeout 100 "${round[@]}" "$port"
 VARVE_TLS_CA=$PWD/authority.crt timeout 100 "${round[@]}" "$port"
+if [ "$library" = redis-py ]; then
+  # The program of the README prints what the README says.
+  block() { awk -v begin="<!-- example: $1 -->" '$0 == begin { seen = 1 } seen && /^```/ { if (inside) exit; inside = 1; next } inside' "$scripts/../../README.md"; }
+  block "feed in Python" | sed "s/7777/$port/" >readme_feed.py
+  block "feed in Python output" >expected
+  timeout 60 venv/bin/python readme_feed.py >printed
+  cmp expected printed
+fi
 echo "$library: done"

@@ -140,6 +140,22 @@ TEST_F(EveryByteTest, TheTimeFile) {
   Cut(path, All, harmless);
 }
 
+// So does it without files of changes.
+TEST_F(EveryByteTest, TheChangeFile) {
+  std::string path;
+  for (const auto& [name, bytes] : Killed().files) {
+    if (name.ends_with(".chg")) path = name;
+  }
+  ASSERT_FALSE(path.empty());
+  const auto harmless = [](uint64_t, const Reading& reading, bool found) {
+    EXPECT_TRUE(reading.opened.ok() && reading.scanned && reading.failed_keys == 0)
+        << reading.opened;
+    EXPECT_TRUE(found);
+  };
+  Flip(path, All, harmless);
+  Cut(path, All, harmless);
+}
+
 constexpr size_t kLogShares = 4;  // of the log's files each instance takes one in so many
 
 class EveryLogByteTest : public EveryByteTest, public ::testing::WithParamInterface<size_t> {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "fmt/format.h"
-#include "tools/repair/repair.h"
+#include "unit-tests/corruption/repair_store.h"
 #include "unit-tests/testing/namespace_calls.h"
 #include "unit-tests/testing/server_process.h"
 
@@ -48,16 +48,7 @@ class RepairClonesTest : public ::testing::Test {
         .seekp(static_cast<std::streamoff>(offset))
         .write("!?", 2);
   }
-  // The store is closed; afterwards it is open.
-  std::string Repair() {
-    const absl::StatusOr<RepairReport> report =
-        RepairStore(PosixFileSystem(), store_.directory.path(), {});
-    EXPECT_TRUE(report.ok()) << report.status();
-    std::string lost;
-    for (const RepairReport::Entry& entry : report->lost) lost += entry.what + "\n";
-    store_.Open();
-    return lost;
-  }
+  std::string Repair() { return testing::RepairAndOpen(&store_); }
   // Keys whose value begins so, which the count agrees with when all do.
   int Holding(NamespaceId space, const std::string& value) {
     int holding = 0;

@@ -183,6 +183,7 @@ EngineOptions ImageOptions(FileSystem* file_system) {
   options.log_file_size = 64u << 10;
   options.write_buffer_size = 1u << 20;
   options.runs_per_level = 16;
+  options.changes.bytes = 16u << 20;
   return options;
 }
 

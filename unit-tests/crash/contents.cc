@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 #include "util/base/status.h"
+#include "varve/history_status.h"
 #include "varve/namespace_status.h"
 
 namespace varve::testing {
@@ -19,6 +20,7 @@ std::string Shown(std::string_view value) {
 struct ShownEntry {
   std::string value;
   uint64_t expiry_ms;
+  std::string metadata;
 };
 using ShownKeys = std::map<std::string, ShownEntry, std::less<>>;
 
@@ -44,8 +46,8 @@ class SpaceReader {
   absl::Status Scan() {
     const auto iterator = store_.NewIterator({.space = space_}, {}, {}, nullptr);
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
-      shown_[std::string(iterator->key())] = {std::string(iterator->value()),
-                                              iterator->expiry_ms()};
+      shown_[std::string(iterator->key())] = {std::string(iterator->value()), iterator->expiry_ms(),
+                                              std::string(iterator->metadata())};
     }
     return iterator->status();
   }
@@ -71,6 +73,10 @@ class SpaceReader {
       if (shown->second.expiry_ms != entry.expiry_ms) {
         return WrongAnswer(
             fmt::format("{} expires at {}, not {}", key, shown->second.expiry_ms, entry.expiry_ms));
+      }
+      if (shown->second.metadata != entry.metadata) {
+        return WrongAnswer(fmt::format("{} has the metadata {}, not {}", key,
+                                       Shown(shown->second.metadata), Shown(entry.metadata)));
       }
     }
     for (const auto& [key, entry] : shown_) {
@@ -102,11 +108,14 @@ class SpaceReader {
     std::string value;
     for (int i = 0; i < kKeys; ++i) {
       const std::string key = fmt::format("key{}", i);
-      VARVE_ASSIGN_OR_RETURN(const ReadResult result, store_.Get({.space = space_}, key, &value));
+      VARVE_ASSIGN_OR_RETURN(const ReadResult result,
+                             store_.Get({.space = space_, .with_metadata = true}, key, &value));
       const auto entry = contents_.keys.find(key);
       VARVE_RETURN_IF_ERROR(CheckAnswer(key, result, value,
                                         entry == contents_.keys.end() ? nullptr : &entry->second,
                                         known_, now_ms_));
+      if (result.found && result.MetadataView() != entry->second.metadata)
+        return WrongAnswer(fmt::format("{} reads other metadata", key));
       if (result.found != shown_.contains(key)) {
         return WrongAnswer(fmt::format("{} is {}, and a scan says otherwise", key,
                                        result.found ? "there" : "missing"));
@@ -117,7 +126,8 @@ class SpaceReader {
 
   absl::Status CheckCount() const {
     uint64_t bytes = 0;
-    for (const auto& [key, entry] : shown_) bytes += key.size() + entry.value.size();
+    for (const auto& [key, entry] : shown_)
+      bytes += key.size() + entry.value.size() + entry.metadata.size();
     VARVE_ASSIGN_OR_RETURN(const CountResult count, store_.Count({.space = space_}, {}, {}));
     if (count.keys == shown_.size() && count.bytes == bytes) return absl::OkStatus();
     return WrongAnswer(fmt::format("{} keys of {} bytes are counted, not {} of {}", count.keys,
@@ -161,7 +171,46 @@ absl::Status CheckMissing(StorageEngine* store, NamespaceId space) {
   return IsNoSuchNamespace(missing) ? absl::OkStatus() : missing;
 }
 
+// Keys with an expiry may have been removed before the version.
+absl::Status CheckPastKeys(StorageEngine* store, const ReadOptions& options,
+                           const SpaceContents& then) {
+  const auto iterator = store->NewIterator(options, {}, {}, nullptr);
+  std::set<std::string, std::less<>> shown;
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+    const auto entry = then.keys.find(iterator->key());
+    if (entry == then.keys.end() || iterator->value() != *entry->second.value ||
+        iterator->expiry_ms() != entry->second.expiry_ms ||
+        iterator->metadata() != entry->second.metadata) {
+      return WrongAnswer(
+          fmt::format("{} is {}, which it was not", iterator->key(), Shown(iterator->value())));
+    }
+    shown.emplace(iterator->key());
+  }
+  VARVE_RETURN_IF_ERROR(iterator->status());
+  for (const auto& [key, entry] : then.keys) {
+    if (entry.expiry_ms == kNoExpiry && !shown.contains(key))
+      return WrongAnswer(fmt::format("{} is missing", key));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::Status CheckPast(StorageEngine* store, SequenceNumber version, const Contents& then) {
+  for (const auto& [id, space] : then.spaces) {
+    const auto snapshot = store->SnapshotAt(id, version);
+    if (const auto first = FirstOfTrimmed(snapshot.status()); first && *first > version) continue;
+    VARVE_RETURN_IF_ERROR(snapshot.status());
+    const absl::Status status =
+        CheckPastKeys(store, {.snapshot = snapshot->get(), .space = id}, space);
+    if (absl::IsFailedPrecondition(status)) {
+      return WrongAnswer(fmt::format("namespace {} at version {}: {}", id, version,
+                                     std::string(status.message())));
+    }
+    VARVE_RETURN_IF_ERROR(status);
+  }
+  return absl::OkStatus();
+}
 
 absl::Status WrongAnswer(const std::string& what) {
   return absl::FailedPreconditionError("wrong answer: " + what);

@@ -27,6 +27,7 @@ struct Entry {
   Value value;
   uint64_t expiry_ms = kNoExpiry;
   uint64_t moment = 0;  // of the write, in changes of the clock (Known)
+  std::string metadata = {};
 };
 
 struct SpaceContents {
@@ -61,6 +62,10 @@ Presence PresenceOf(const Entry& entry, const Known& known, uint64_t now_ms);
 // `*gone` (if not null): the values of `contents` that it didn't show.
 absl::Status CheckContents(StorageEngine* store, const Contents& contents, const Known& known,
                            std::vector<Value>* gone = nullptr);
+
+// FailedPrecondition: what the store shows of `version` is not `then`, and what. It may refuse to
+// show a namespace whose horizon is above the version.
+absl::Status CheckPast(StorageEngine* store, SequenceNumber version, const Contents& then);
 
 // The answer to a Get.
 absl::Status CheckAnswer(std::string_view key, const ReadResult& read, std::string_view value,

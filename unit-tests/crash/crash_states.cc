@@ -1,17 +1,22 @@
 #include "unit-tests/crash/crash_states.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <random>
 #include <set>
 #include <unordered_set>
 #include <utility>
 
+#include "db/changes/change_file.h"
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
 #include "db/history/time_file.h"
 #include "db/version/manifest.h"
 #include "fmt/format.h"
 #include "unit-tests/crash/deterministic_threads.h"
+#include "unit-tests/crash/feed_reader.h"
+#include "unit-tests/crash/past.h"
 #include "unit-tests/crash/workload.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/simulated_file_system.h"
@@ -25,6 +30,7 @@ namespace {
 constexpr uint64_t kChangesPerRecoveryCrash = 6;
 constexpr uint64_t kStatesPerRecovery = 16;  // of so many states, one has its recovery crashed
 constexpr int kStepsAfterwards = 4;
+constexpr uint64_t kPastsPerState = 4;  // parts of the past, the ends of which are read
 constexpr uint64_t kLongerThanMostKeysLive = 7'200'000;  // ms
 
 uint64_t Mixed(uint64_t a, uint64_t b) {
@@ -50,6 +56,50 @@ void SetClock(const Known& known, uint64_t dice, ManualClock* clock) {
   }
 }
 
+// A reader of the change feed who begins with what the store held at its beginning has what the
+// store holds in the end. The place of the user's feed is where he left it, and can be read from.
+absl::Status CheckChanges(StorageEngine* store, SequenceNumber last, const History::Bounds& bounds,
+                          const History& history) {
+  const absl::StatusOr<ChangePositions> positions = store->GetChangePositions();
+  const std::vector<FeedPlace> feeds = store->Feeds();
+  if (bounds.feed.must_exist && feeds.empty()) return Bad("the feed is gone");
+  if (!bounds.feed.may_exist && !feeds.empty()) return Bad("there is a feed that nobody made");
+  if (absl::IsFailedPrecondition(positions.status()) && feeds.empty()) return absl::OkStatus();
+  VARVE_RETURN_IF_ERROR(positions.status());
+  for (const FeedPlace& feed : feeds) {
+    if (feed.lost || feed.position < bounds.feed.least || feed.position > bounds.feed.most ||
+        feed.position < positions->first) {
+      return Bad(fmt::format("the feed is{} at {}, not between {} and {}, and changes begin at {}",
+                             feed.lost ? " lost" : "", feed.position, bounds.feed.least,
+                             bounds.feed.most, positions->first));
+    }
+  }
+  if (history.At(positions->first) == nullptr)
+    return Bad("the change feed begins in the middle of a batch");
+  FeedReader reader(last, last);
+  reader.StartAt(positions->first, history);
+  for (bool at_end = false; !at_end;)
+    VARVE_RETURN_IF_ERROR(reader.ReadSome(store, history, &at_end));
+  if (reader.position() < last) return Bad("the change feed ends before the store");
+  return reader.CheckCopy(history);
+}
+
+// The store tells of its past what is in the history, which leads to `last`.
+absl::Status CheckOldVersions(StorageEngine* store, SequenceNumber last, const Known& known,
+                              const History& history) {
+  for (uint64_t part = 1; part < kPastsPerState; ++part) {
+    const SequenceNumber version = history.BatchAt(last * part / kPastsPerState);
+    VARVE_RETURN_IF_ERROR(CheckPast(store, version, *history.At(version)));
+  }
+  const KnownPast past{history, last, known};
+  const auto& spaces = history.At(last)->spaces;
+  const NamespaceId space =
+      std::next(spaces.begin(), static_cast<ptrdiff_t>(last % spaces.size()))->first;
+  VARVE_RETURN_IF_ERROR(CheckKeyHistory(store, past, space, fmt::format("key{}", last % 60)));
+  VARVE_ASSIGN_OR_RETURN(const RemovedKeys removed, store->FindRemoved({.space = space}));
+  return CheckRemoved(store, past, space, {}, {}, removed);
+}
+
 // What a crash left is one of the states that it may leave: the end of its last batch. `*gone`: as
 // CheckContents.
 absl::StatusOr<SequenceNumber> CheckOpened(StorageEngine* store, const History::Bounds& bounds,
@@ -67,6 +117,9 @@ absl::StatusOr<SequenceNumber> CheckOpened(StorageEngine* store, const History::
     return Bad(fmt::format("at {} (acknowledged: {}, sent: {}): {}", sequence, bounds.least,
                            bounds.most, std::string(status.message())));
   }
+  absl::Status status = CheckOldVersions(store, last, bounds.known, history);
+  if (status.ok()) status = CheckChanges(store, sequence, bounds, history);
+  if (!status.ok()) return Bad(fmt::format("at {}: {}", sequence, std::string(status.message())));
   return last;
 }
 
@@ -93,6 +146,12 @@ absl::Status CheckFiles(SimulatedFileSystem* file_system) {
         TimeFilePath(kStoreDirectory, manifest.times.number).substr(kStoreDirectory.size() + 1));
     VARVE_RETURN_IF_ERROR(ReadTimeFile(file_system, kStoreDirectory, manifest.times).status());
   }
+  for (const ChangeFilePlace& place : manifest.changes.files) {
+    expected.insert(
+        ChangeFilePath(kStoreDirectory, place.number).substr(kStoreDirectory.size() + 1));
+    ChangeFile file(file_system, kStoreDirectory, place.number, /*remover=*/nullptr);
+    VARVE_RETURN_IF_ERROR(file.Verify(place.size, place.after, place.last));
+  }
   VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system->List(kStoreDirectory));
   for (const std::string& name : names) {
     if (expected.erase(name) == 0) return Bad(name + " belongs to nobody");
@@ -111,6 +170,7 @@ CrashStates::CrashStates(uint64_t seed, int steps)
   {
     ManualClock clock;
     Workload workload(seed, &file_system, &history_, &clock);
+    workload.UseIngestsAndChanges();
     status_ = workload.Open();
     if (status_.ok()) status_ = workload.Run(steps);
     if (status_.ok() && workload.errors() > 0) status_ = workload.last_error();
@@ -217,7 +277,7 @@ absl::Status CrashStates::Check(uint64_t index) {
 absl::Status CrashStates::CheckState(const State& state, uint64_t* deep) const {
   const uint64_t dice = Mixed(state.index, seed_ + 1);
   History after(&history_);
-  after.Inherit(state.bounds.known);
+  after.Inherit(state.bounds);
   std::vector<DiskEvent> trace;
   ManualClock clock;
   SetClock(state.bounds.known, dice / 7, &clock);

@@ -64,7 +64,9 @@ TEST_F(CrashStatesTest, RunsHoldEverythingThatAStoreIsToSurvive) {
   }
   for (const std::string what :
        {"keys removed", "clock marks", "merges", "changes of namespaces", "refused for a quota",
-        "transactions", "transactions refused", "conflicts"}) {
+        "transactions", "transactions refused", "conflicts", "ingests", "changes of metadata",
+        "keys undeleted", "clones of the past", "namespaces undropped", "changes read",
+        "places of a feed", "histories"}) {
     EXPECT_GE(done[what], 8u) << what;
     RecordProperty(what, std::to_string(done[what]));
   }

@@ -37,6 +37,10 @@ EngineOptions SmallOptions(uint64_t seed, FileSystem* file_system, const Clock* 
   options.offset_table_cache_size = 64u << 10;
   options.block_cache_size = 64u << 10;
   options.sync_backend = random() % 2 == 0 ? SyncBackend::kPwrite : SyncBackend::kDirect;
+  if (seed % 4 == 1) options.history.bytes = 16u << 10;
+  if (seed % 4 == 3 || seed % 8 == 6) options.history.time_ms = 86'400'000;
+  if (seed % 4 == 2) options.changes.bytes = 16u << 20;
+  if (seed % 8 == 1) options.changes.bytes = 128u << 10;
   return options;
 }
 
@@ -56,8 +60,9 @@ void SetUpLibraries() {
     History history;
     ManualClock clock;
     Workload workload(0, &file_system, &history, &clock);
+    workload.UseIngestsAndChanges();
     VARVE_RETURN_IF_ERROR(workload.Open());
-    VARVE_RETURN_IF_ERROR(workload.Run(60));
+    VARVE_RETURN_IF_ERROR(workload.Run(120));
     return workload.store() == nullptr ? absl::OkStatus() : workload.Close();
   }();
   if (!status.ok()) spdlog::error("the first simulation: {}", status.ToString());
@@ -65,7 +70,12 @@ void SetUpLibraries() {
 
 Workload::Workload(uint64_t seed, SimulatedFileSystem* file_system, History* history,
                    ManualClock* clock)
-    : random_(seed), seed_(seed), file_system_(file_system), history_(history), clock_(clock) {}
+    : random_(seed),
+      seed_(seed),
+      file_system_(file_system),
+      history_(history),
+      clock_(clock),
+      reader_(seed) {}
 
 Workload::~Workload() = default;
 
@@ -85,7 +95,7 @@ absl::Status Workload::Open() {
   history_->Forget(last_);
   history_->Acknowledged(last_, Durability::kAlways, file_system_->trace_size());
   contents_ = *history_->At(last_);
-  return absl::OkStatus();
+  return GoOnWithChanges(sequence);
 }
 
 absl::Status Workload::Close() {
@@ -248,7 +258,7 @@ absl::Status Workload::Step() {
   if (dice < 6) return Rest();
   if (dice < 10) return ReadOne();
   if (dice < 16) return ConditionalWrite();
-  if (dice < 20) return ChangeExpiry();
+  if (dice < 20) return ChangeExtras();
   if (dice < 26) return RunTransaction();
   if (dice < 28) {
     Note(store_->Flush());
@@ -273,17 +283,25 @@ absl::Status Workload::Step() {
     SetClock();
     return absl::OkStatus();
   }
+  if (uses_ingests_and_changes_ && Dice(8) == 0) return Dice(2) == 0 ? IngestSome() : UseChanges();
+  if (Dice(6) == 0) return LookBack();
   Write write = NewWrite();
+  const auto add = [&](uint64_t count, void (Workload::*one)(Write*)) {
+    for (; count > 0; --count) {
+      (this->*one)(&write);
+      Mark(&write);
+    }
+  };
   if (dice < 76) {
-    AddRandom(&write);
+    add(1, &Workload::AddRandom);
   } else if (dice < 93) {
-    for (uint64_t i = 2 + Dice(8); i > 0; --i) AddRandom(&write);
+    add(2 + Dice(8), &Workload::AddRandom);
   } else if (dice < 95) {
-    AddClone(&write);
+    add(1, &Workload::AddClone);
   } else {
-    for (uint64_t i = Dice(3); i > 0; --i) AddRandom(&write);
-    for (uint64_t i = 1 + Dice(2); i > 0; --i) AddChangeOfNamespaces(&write);
-    for (uint64_t i = Dice(3); i > 0; --i) AddRandom(&write);
+    add(Dice(3), &Workload::AddRandom);
+    add(1 + Dice(2), &Workload::AddChangeOfNamespaces);
+    add(Dice(3), &Workload::AddRandom);
   }
   return Commit(&write, Mode());
 }

@@ -1,8 +1,9 @@
 // A user of a store who does a bit of everything, and remembers what he was told: puts, deletes,
-// batches, range deletes, emptyings, keys that expire, namespaces that come, go, change and are
-// swapped, quotas, conditional writes, transactions, in all durability modes, with reads, counts,
-// flushes, merges, rests, restarts, and a clock that goes on, leaps and is set back in between. The
-// seed decides.
+// batches, range deletes, emptyings, keys that expire and have metadata, namespaces that come, go,
+// change and are swapped, quotas, conditional writes, transactions, what was removed and comes
+// back, clones of the past and dropped namespaces that return, in all durability modes, with reads,
+// counts, flushes, merges, rests, restarts, and a clock that goes on, leaps and is set back in
+// between. The seed decides.
 //
 // Every answer is held against what was written; the first that is wrong ends the run. Errors of
 // the store are no wrong answers: what was refused was not written, what was not acknowledged may
@@ -15,11 +16,15 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "unit-tests/crash/contents.h"
+#include "unit-tests/crash/feed_reader.h"
 #include "unit-tests/crash/history.h"
+#include "unit-tests/crash/past.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/simulated_file_system.h"
 #include "varve/storage_engine.h"
@@ -48,6 +53,10 @@ class Workload {
   Workload(uint64_t seed, SimulatedFileSystem* file_system, History* history, ManualClock* clock);
   ~Workload();
 
+  // From now on it ingests, too, and reads the change feed, where it has a place. An ingest whose
+  // commit fails may be there after the next start, which the history cannot say, and a failing
+  // disk may cost readers of changes their place, so this is for disks that do not fail.
+  void UseIngestsAndChanges() { uses_ingests_and_changes_ = true; }
   // Opens the store: at first, and after everything that closed it. What it holds then must be in
   // the history.
   [[nodiscard]] absl::Status Open();
@@ -70,20 +79,26 @@ class Workload {
   const std::map<std::string, uint64_t>& done() const { return done_; }
 
  private:
-  // A batch, and what the store holds after it.
+  // A batch, and what the store holds after it, and after each of its operations.
   struct Write {
     WriteBatch batch;
     Contents next;
+    std::vector<Contents> steps = {};
     bool changes_namespaces = false;
   };
 
   uint64_t Dice(uint64_t sides) { return random_() % sides; }
   std::string Key() { return "key" + std::to_string(Dice(60)); }
   Value NewValue();
+  std::string NewMetadata();
   uint64_t NewExpiry();
   Durability Mode();
   Known KnownNow() const { return history_->KnownAt(file_system_->trace_size()); }
   Write NewWrite() const { return {.batch = {}, .next = contents_}; }
+  // Call it after each operation.
+  static void Mark(Write* write) {
+    if (write->steps.size() + 1 == write->batch.size()) write->steps.push_back(write->next);
+  }
 
   // --- workload_writes.cc
   NamespaceId AnySpace(const Contents& contents);
@@ -105,13 +120,30 @@ class Workload {
   // Commits it. An error of the store's is noted.
   absl::Status Commit(Write* write, Durability mode);
   // What was submitted is sent, and acknowledged when it is as durable as its mode promises.
+  // `steps`: as those of a Write; none: they are not known.
   absl::Status Remember(absl::StatusOr<CommitResult> sent, size_t operations, Contents next,
-                        Durability mode, uint64_t sent_at);
+                        Durability mode, uint64_t sent_at, std::vector<Contents> steps = {});
+  absl::Status IngestSome();
   absl::Status ConditionalWrite();
-  absl::Status ChangeExpiry();
+  absl::Status ChangeExtras();
   absl::Status RunTransaction();
   absl::Status ReadInTransaction(Transaction* transaction, std::string* key, NamespaceId* space);
   void WriteInTransaction(Transaction* transaction, Contents* next);
+
+  // --- workload_past.cc
+  KnownPast Past(const Known& known) const { return {*history_, last_, known}; }
+  absl::Status LookBack();
+  absl::StatusOr<RemovedKeys> FindRemoved(NamespaceId space, const std::string& lower,
+                                          const std::string& upper);
+  absl::Status Undelete();
+  absl::Status Drop();
+  absl::Status ClonePast();
+  absl::Status Undrop();
+  absl::Status CommitClone(NamespaceId source, SequenceNumber version,
+                           const NamespaceDescription& space);
+  absl::Status UseChanges();
+  absl::Status MoveFeed();
+  absl::Status GoOnWithChanges(SequenceNumber recovered);
 
   // --- workload.cc
   absl::Status Read();
@@ -141,6 +173,9 @@ class Workload {
   uint64_t errors_ = 0;
   absl::Status last_error_;
   std::map<std::string, uint64_t> done_;
+  bool uses_ingests_and_changes_ = false;
+  FeedReader reader_;
+  bool has_feed_ = false;
 };
 
 }  // namespace varve::testing

@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 #include "unit-tests/crash/workload.h"
 #include "util/base/status.h"
+#include "varve/ingest.h"
 #include "varve/namespace_status.h"
 
 namespace varve::testing {
@@ -24,6 +25,14 @@ Value Workload::NewValue() {
   std::string value = fmt::format("{}:", ++values_);
   value.resize(std::max(size, value.size()), static_cast<char>('a' + values_ % 26));
   return std::make_shared<const std::string>(std::move(value));
+}
+
+// Of one value in four.
+std::string Workload::NewMetadata() {
+  if (Dice(4) != 0) return "";
+  std::string metadata = fmt::format("m{}:", ++values_);
+  metadata.resize(metadata.size() + Dice(200), 'm');
+  return metadata;
 }
 
 // Half of the keys stay; of the others most expire soon, some are of the past.
@@ -53,14 +62,15 @@ void Workload::AddPut(Write* write, NamespaceId space) {
   SpaceContents& next = write->next.spaces.at(space);
   const uint64_t usual_ms = next.description.options.default_expiry_ms;
   const std::string key = Key();
-  Entry entry{NewValue(), NewExpiry(), history_->moment()};
+  Entry entry{NewValue(), NewExpiry(), history_->moment(), NewMetadata()};
   if (usual_ms != 0 && Dice(2) == 0) {
     entry.expiry_ms = store_->NowMillis() + usual_ms;
     write->batch.UseNamespace(space, entry.expiry_ms);
-    write->batch.Put(key, *entry.value);
+    write->batch.Put(key, *entry.value, {.metadata = entry.metadata});
     write->batch.UseNamespace(kDefaultNamespace);
   } else {
-    write->batch.Put(key, *entry.value, space, entry.expiry_ms);
+    write->batch.Put(key, *entry.value, {.expiry_ms = entry.expiry_ms, .metadata = entry.metadata},
+                     space);
   }
   next.keys[key] = std::move(entry);
 }
@@ -198,12 +208,12 @@ absl::Status Workload::CheckRefused(const Write& write, size_t operations) const
 }
 
 absl::Status Workload::Remember(absl::StatusOr<CommitResult> sent, size_t operations, Contents next,
-                                Durability mode, uint64_t sent_at) {
+                                Durability mode, uint64_t sent_at, std::vector<Contents> steps) {
   VARVE_RETURN_IF_ERROR(sent.status());
   last_ = sent->sequence;
   if (mode == Durability::kEverySecond) last_every_second_ = last_;
   contents_ = next;
-  history_->Sent(last_ - operations + 1, last_, mode, std::move(next), sent_at);
+  history_->Sent(last_ - operations + 1, last_, mode, std::move(next), sent_at, std::move(steps));
   VARVE_RETURN_IF_ERROR(mode == Durability::kAlways ? store_->WaitUntilDurable(sent->durable_after)
                                                     : store_->Push());
   history_->Acknowledged(last_, mode, file_system_->trace_size());
@@ -213,6 +223,8 @@ absl::Status Workload::Remember(absl::StatusOr<CommitResult> sent, size_t operat
 absl::Status Workload::Commit(Write* write, Durability mode) {
   const size_t operations = write->batch.size();
   if (operations == 0) return absl::OkStatus();
+  Mark(write);
+  if (write->steps.size() != operations) write->steps.clear();
   const uint64_t sent_at = file_system_->trace_size();
   absl::StatusOr<CommitResult> sent =
       store_->Submit({.sync = mode, .override_sync = true}, &write->batch);
@@ -228,7 +240,8 @@ absl::Status Workload::Commit(Write* write, Durability mode) {
     VARVE_RETURN_IF_ERROR(CheckAccepted(*write));
     done_["changes of namespaces"] += write->changes_namespaces;
   }
-  Note(Remember(std::move(sent), operations, std::move(write->next), mode, sent_at));
+  Note(Remember(std::move(sent), operations, std::move(write->next), mode, sent_at,
+                std::move(write->steps)));
   return absl::OkStatus();
 }
 
@@ -246,6 +259,44 @@ absl::Status Workload::Put() {
   AddPut(&write, kDefaultNamespace);
   VARVE_RETURN_IF_ERROR(Commit(&write, Durability::kAlways));
   return errors_ == errors ? absl::OkStatus() : last_error_;
+}
+
+absl::Status Workload::IngestSome() {
+  IngestOptions options{.space = AnySpace(contents_)};
+  Contents next = contents_;
+  std::vector<Contents> steps;
+  auto& keys = next.spaces.at(options.space).keys;
+  if (Dice(2) == 0) {
+    options.replace = IngestRange{"key", "key5"};
+    keys.erase(keys.lower_bound("key"), keys.lower_bound("key5"));
+    steps.push_back(next);
+  }
+  absl::StatusOr<std::unique_ptr<Ingest>> ingest = BeginIngest(store_.get(), options);
+  if (absl::IsFailedPrecondition(ingest.status())) return absl::OkStatus();  // its keys expire
+  std::map<std::string, Value> added;
+  for (uint64_t i = Dice(30); i > 0; --i) {
+    const std::string key = Key();
+    if (!options.replace || key < options.replace->end) added[key] = NewValue();
+  }
+  absl::Status status = ingest.status();
+  for (const auto& [key, value] : added) {
+    if (status.ok()) status = (*ingest)->Add(key, *value);
+    keys[key] = Entry{value, kNoExpiry, history_->moment()};
+  }
+  const bool is_left = Dice(6) == 0;
+  if (!status.ok() || is_left || (added.empty() && !options.replace)) {
+    Note(status);
+    return absl::OkStatus();
+  }
+  const uint64_t sent_at = file_system_->trace_size();
+  absl::StatusOr<CommitResult> committed = (*ingest)->Commit();
+  if (IsNamespaceFull(committed.status())) return absl::OkStatus();
+  done_["ingests"] += committed.ok();
+  if (!added.empty()) steps.push_back(next);
+  const size_t operations = steps.size();
+  Note(Remember(std::move(committed), operations, std::move(next), Durability::kAlways, sent_at,
+                std::move(steps)));
+  return absl::OkStatus();
 }
 
 absl::Status Workload::ConditionalWrite() {
@@ -276,8 +327,8 @@ absl::Status Workload::ConditionalWrite() {
   return WrongAnswer(fmt::format("{} had changed, and the write went on", key));
 }
 
-// The same value with another expiry, or none.
-absl::Status Workload::ChangeExpiry() {
+// The same value with another expiry, or none, or with other metadata.
+absl::Status Workload::ChangeExtras() {
   const NamespaceId space = AnySpace(contents_);
   const auto& keys = contents_.spaces.at(space).keys;
   const auto entry = keys.lower_bound(Key());
@@ -294,9 +345,21 @@ absl::Status Workload::ChangeExpiry() {
     return absl::OkStatus();
   }
   Write write = NewWrite();
-  const Entry changed{std::make_shared<const std::string>(value), NewExpiry(), history_->moment()};
+  Entry changed{std::make_shared<const std::string>(value), entry->second.expiry_ms,
+                history_->moment(), entry->second.metadata};
+  const bool is_expiry = Dice(3) != 0;
+  if (is_expiry) {
+    changed.expiry_ms = NewExpiry();
+  } else {
+    changed.metadata = NewMetadata();
+    ++done_["changes of metadata"];
+  }
   write.batch.RequireUnchanged(key, read->read_sequence, space);
-  write.batch.Put(key, value, space, changed.expiry_ms);
+  write.batch.Put(key, value,
+                  {.expiry_ms = changed.expiry_ms,
+                   .metadata = changed.metadata,
+                   .cause = is_expiry ? WriteCause::kExpiryChange : WriteCause::kMetadataChange},
+                  space);
   write.next.spaces.at(space).keys[key] = changed;
   return Commit(&write, Mode());
 }

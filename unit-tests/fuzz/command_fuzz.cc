@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "server/clients/client_login.h"
 #include "server/clients/client_modes.h"
 #include "server/clients/pending_replies.h"
 #include "server/commands/command_table.h"
@@ -37,6 +38,7 @@ std::unique_ptr<StorageEngine> OpenStore(const std::string& directory) {
   options.write_buffer_size = 4u << 20;
   options.block_cache_size = 1u << 20;
   options.offset_table_cache_size = 1u << 20;
+  options.history.bytes = 1u << 20;
   auto store = StorageEngine::Open(directory, options);
   VARVE_FUZZ_REQUIRE(store.ok());
   return *std::move(store);
@@ -64,6 +66,7 @@ class Connection {
   Connection(Server* server, int protocol) : server_(server) {
     client_.id = 1;
     client_.protocol = protocol;
+    BecomeDefaultUser(&client_, server->state.clients.users);
     client_.link.mailbox.Open(&server->state.live.message_limits, [] {});
     server_->state.clients.registry.Add(client_.id, &client_);
   }
@@ -163,6 +166,10 @@ std::vector<std::string> Seeds() {
       "SET a ohmytext\nSET b mynewtext\nLCS a b IDX MINMATCHLEN 4 WITHMATCHLEN\nLCS a b LEN\n",
       "RENAME a b\nCOPY a b REPLACE\nEXISTS a a b\nTYPE a\nTOUCH a\nUNLINK a b\nDELRANGE a "
       "z\nDBSIZE\n",
+      "MSET p/a/1 x p/a x p//y x\nCHILDREN p/ REV WITHSIZES\nTREE p/ DEPTH 2 WITHSIZES\nTREE p "
+      "DELIM "
+      "/a LIMIT 2\nWATCHPREFIX p/\nWATCHRANGE [q (r\nMULTI\nTREE p/ WITHSIZES\nDELPREFIX p/a\nTREE "
+      "p/\nEXEC\nUNWATCH\n",
       "HELLO 3 SETNAME me\nCLIENT LIST\nCLIENT INFO\nCLIENT REPLY SKIP\nPING\nCLIENT NO-EVICT "
       "ON\nECHO hi\nRESET\n",
       "SUBSCRIBE c d\nPUBLISH c m\nPSUBSCRIBE c*\nPUBSUB NUMSUB c\nPUBSUB CHANNELS "
@@ -173,6 +180,10 @@ std::vector<std::string> Seeds() {
       "INFO everything\nSLOWLOG GET 1\nLATENCY HISTOGRAM get\nEXPLAIN GET k\nMEMORY USAGE "
       "k\nOBJECT ENCODING k\nDEBUG "
       "x\n",
+      "SET a 1\nNAMESPACE CREATE n\nNAMESPACE CLONE 0 b AT AGO 0\nSET a 2\nDIFF 0 b\nDIFF 0 AT AGO "
+      "0 b "
+      "RANGE [a + LIMIT 1\nNAMESPACE DROP b\nNAMESPACE UNDROP b\nNAMESPACE CLONE b c AT 5\nAT 5 "
+      "GET a\n",
       "FLUSHALL ASYNC\nFLUSHDB\nSELECT 0\nAUTH x y\nTIME\nLOLWUT\nROLE\nQUIT\n",
   };
   // Every command without arguments, and with some.

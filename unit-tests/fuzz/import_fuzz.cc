@@ -108,12 +108,16 @@ void RequireReadableAgain(Format format, const std::vector<Read>& all, NamedByte
   for (const Read& read : all) {
     if (read.wrong || read.words[0] != "SET") continue;
     int64_t expires_at_ms = 0;
-    const bool expires = read.words.size() == 5 && read.words[3] == "PXAT" &&
+    const bool expires = read.words.size() >= 5 && read.words[3] == "PXAT" &&
                          ParseRespInteger(read.words[4], &expires_at_ms) && expires_at_ms > 0;
-    if (!expires && read.words.size() != 3) continue;
+    const size_t behind_expiry = expires ? 5 : 3;
+    const bool has_metadata = read.words.size() == behind_expiry + 2 &&
+                              read.words[behind_expiry] == "META" && !read.words.back().empty();
+    if (read.words.size() != behind_expiry + (has_metadata ? 2 : 0)) continue;
     pairs.push_back(read.words);
     AppendRecord(kFormatOf[format], read.words[1], read.words[2],
-                 static_cast<uint64_t>(expires_at_ms), &written);
+                 expires ? static_cast<uint64_t>(expires_at_ms) : 0,
+                 has_metadata ? std::string_view(read.words.back()) : std::string_view(), &written);
   }
   const std::unique_ptr<RecordReader> reader = OpenReaderOf(format, file->Set(written));
   const std::vector<Read> again = ReadAll(reader.get(), written.size());

@@ -54,7 +54,8 @@ void RunRecord(std::string bytes, bool leave_checksum) {
 
 // The one encoding of an operation, from db/format/log_format.h.
 void AppendOperation(const RecordView& operation, std::string* out) {
-  out->push_back(static_cast<char>(static_cast<uint8_t>(operation.kind) | operation.flags));
+  const RecordKind kind = KindOf(operation.kind, operation.cause);
+  out->push_back(static_cast<char>(static_cast<uint8_t>(kind) | operation.flags));
   PutVarint32(out, static_cast<uint32_t>(operation.key.size()));
   PutVarint32(out, static_cast<uint32_t>(operation.value.size()));
   if ((operation.flags & kHasExpiry) != 0) PutFixed64(out, operation.expiry_ms);
@@ -152,7 +153,9 @@ std::vector<std::string> Seeds() {
        .sequence = kMaxSequence,
        .expiry_ms = 1700000000000,
        .flags = kHasExpiry | kHasMetadata},
-      {.key = key, .value = "12345678", .sequence = 5, .flags = kSoftDeleted | kSeparatedValue},
+      {.key = key, .value = "12345678", .sequence = 5, .flags = kCompressed | kSeparatedValue},
+      {.key = key, .value = "value", .sequence = 9, .cause = WriteCause::kExpiryChange},
+      {.key = key, .sequence = 10, .kind = RecordKind::kTombstone, .cause = WriteCause::kExpired},
   };
   std::vector<std::string> seeds;
   std::string batch(1 + kBatchHeaderSize, '\0');

@@ -37,6 +37,13 @@ for command in $("$client" --help | awk '/^$/ { if (seen) exit } /^  [a-z]/ { pr
 done
 expect "bash: varve --name" "$(complete_in_bash varve --name)" --namespace=
 expect "bash: varve --js" "$(complete_in_bash varve --js)" --json
+touch "$directory/ca.pem"
+expect "bash: varve -h db ex" "$(complete_in_bash varve -h db ex)" export
+expect "bash: varve --host db --port 7 ex" "$(complete_in_bash varve --host db --port 7 ex)" export
+[ -z "$(complete_in_bash varve -h ex)" ] || { echo "bash offers something for the value of -h" && exit 1; }
+expect "bash: varve --cacert=ca" "$(cd "$directory" && complete_in_bash varve --cacert=ca)" ca.pem
+expect "bash: varve --cacert ca" "$(cd "$directory" && complete_in_bash varve --cacert ca)" ca.pem
+expect "bash: varve get ca" "$(cd "$directory" && complete_in_bash varve get ca)" ca.pem
 expect "bash: varve-server --maxc" "$(complete_in_bash varve-server --maxc)" --maxclients=
 touch "$directory/some.toml"
 expect "bash: varve-server --config" "$(cd "$directory" && complete_in_bash varve-server --config so)" some.toml
@@ -50,9 +57,13 @@ offered=$(cd "$directory" && timeout 60 zsh -f -c '
   zpty -r -m shell line "*ready*"
   zpty -w -n shell "varve --name"$'"'\t'"'
   zpty -r -m shell line "*--namespace=*" && print -r -- "$line"
-  zpty -w -n shell $'"'\cu'"'"varve ex"$'"'\t'"'
+  zpty -w -n shell $'"'\C-u'"'"varve ex"$'"'\t'"'
   zpty -r -m shell line "*varve export*" && print -r -- "$line"
+  zpty -w -n shell $'"'\C-u'"'"varve -h db ex"$'"'\t'"'
+  zpty -r -m shell line "*varve -h db export*" && print -r -- "$line"
+  zpty -w -n shell $'"'\C-u'"'"varve --cacert=ca"$'"'\t'"'
+  zpty -r -m shell line "*--cacert=ca.pem*" && print -r -- "$line"
   zpty -d shell' zsh "$completion" "$directory" 2>&1) || offered="$offered (no answer within 60 s)"
-for wanted in --namespace= "varve export"; do
+for wanted in --namespace= "varve export" "varve -h db export" --cacert=ca.pem; do
   grep -qF -- "$wanted" <<<"$offered" || { echo "zsh does not complete $wanted: $offered" && exit 1; }
 done

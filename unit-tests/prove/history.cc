@@ -13,6 +13,8 @@
 #include "client/client.h"
 #include "fmt/format.h"
 #include "unit-tests/prove/cycle_settings.h"
+#include "unit-tests/prove/feed_order.h"
+#include "unit-tests/prove/feed_watcher.h"
 #include "unit-tests/testing/server_process.h"
 #include "util/base/status.h"
 
@@ -37,6 +39,8 @@ struct Operation {
   int64_t done = 0;
   std::string words;   // kind, key and arguments
   std::string result;  // empty: unknown
+  std::string key;
+  FeedCall feed;  // its kind and values
 };
 
 // What all clients may know: the value that somebody saw last.
@@ -78,6 +82,18 @@ class Caller {
     }
   }
 
+  // Adds the calls for the key.
+  void AddCalls(const std::string& key, std::vector<FeedCall>* calls) const {
+    for (const Operation& operation : operations_) {
+      if (operation.key != key) continue;
+      FeedCall call = operation.feed;
+      call.call = operation.call;
+      call.done = operation.done;
+      call.result = operation.result == "ok" ? "1" : operation.result;
+      calls->push_back(std::move(call));
+    }
+  }
+
   void Write(std::vector<std::string>* lines) const {
     for (const Operation& operation : operations_) {
       lines->push_back(fmt::format("{} {} {} {} {}", id_, operation.call, operation.done,
@@ -99,6 +115,7 @@ class Caller {
 
   absl::Status Get(Client* client, size_t key, const std::string& name, Operation* operation) {
     operation->words = "get " + name;
+    operation->key = name;
     operation->call = Now();
     VARVE_ASSIGN_OR_RETURN(const std::optional<std::string> value, client->Get(name));
     const std::string number =
@@ -113,6 +130,8 @@ class Caller {
   absl::Status Set(Client* client, const std::string& name, Operation* operation) {
     const std::string number = NewNumber();
     operation->words = fmt::format("set {} {}", name, number);
+    operation->key = name;
+    operation->feed = {.kind = FeedCall::Kind::kSet, .written = number};
     operation->call = Now();
     VARVE_RETURN_IF_ERROR(client->Call({"SET", name, ValueText(number)}).status());
     operation->result = "ok";
@@ -121,6 +140,8 @@ class Caller {
 
   absl::Status Delete(Client* client, const std::string& name, Operation* operation) {
     operation->words = "del " + name;
+    operation->key = name;
+    operation->feed.kind = FeedCall::Kind::kDelete;
     operation->call = Now();
     VARVE_ASSIGN_OR_RETURN(const Reply reply, client->Call({"DEL", name}));
     operation->result = fmt::format("{}", reply.integer);
@@ -132,6 +153,9 @@ class Caller {
     const std::string number = NewNumber();
     const std::string expected = seen == 0 ? std::string(kNone) : fmt::format("{}", seen);
     operation->words = fmt::format("cas {} {} {}", name, expected, number);
+    operation->key = name;
+    operation->feed = {
+        .kind = FeedCall::Kind::kCompareAndSet, .written = number, .expected = expected};
     const std::string value = ValueText(number), there = ValueText(expected);
     std::vector<std::string_view> request = {"SET", name, value};
     if (seen == 0) {
@@ -156,7 +180,7 @@ class Caller {
 };
 
 absl::Status OneLife(const HistoryOptions& options, const std::vector<std::string>& flags,
-                     uint64_t millis, std::vector<Caller>* callers) {
+                     uint64_t millis, std::vector<Caller>* callers, FeedWatcher* feed) {
   ServerProcess server(options.server, options.directory + "/data", flags);
   if (server.port() == 0) return absl::InternalError("the server does not start: " + server.log());
   std::vector<std::unique_ptr<Client>> clients;
@@ -164,11 +188,14 @@ absl::Status OneLife(const HistoryOptions& options, const std::vector<std::strin
     VARVE_ASSIGN_OR_RETURN(clients.emplace_back(),
                            Client::Connect("127.0.0.1", server.port(), std::chrono::seconds(60)));
   }
-  std::vector<absl::Status> ends(options.clients);
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<Client> reader,
+                         Client::Connect("127.0.0.1", server.port(), std::chrono::seconds(60)));
+  std::vector<absl::Status> ends(options.clients + 1);
   std::vector<std::thread> threads;
   for (size_t i = 0; i < options.clients; ++i) {
     threads.emplace_back([&, i] { ends[i] = (*callers)[i].Run(clients[i].get()); });
   }
+  threads.emplace_back([&] { ends.back() = feed->Run(reader.get()); });
   std::this_thread::sleep_for(std::chrono::milliseconds(millis));
   server.process().Kill(SIGKILL);
   server.process().Wait();
@@ -179,6 +206,22 @@ absl::Status OneLife(const HistoryOptions& options, const std::vector<std::strin
   return absl::OkStatus();
 }
 
+// Reads the rest of the feed from a server that nobody writes to.
+absl::Status LastLife(const HistoryOptions& options, const std::vector<std::string>& flags,
+                      FeedWatcher* feed) {
+  ServerProcess server(options.server, options.directory + "/data", flags);
+  if (server.port() == 0) return absl::InternalError("the server does not start: " + server.log());
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<Client> reader,
+                         Client::Connect("127.0.0.1", server.port(), std::chrono::seconds(60)));
+  return feed->ReadToEnd(reader.get());
+}
+
+std::vector<std::string> FlagsOf(uint64_t life, std::mt19937_64* random) {
+  std::vector<std::string> flags = SettingsOf(life, random);
+  flags.push_back("--change-retention-bytes=1GiB");
+  return flags;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> RecordHistory(const HistoryOptions& options) {
@@ -186,10 +229,19 @@ absl::StatusOr<std::vector<std::string>> RecordHistory(const HistoryOptions& opt
   LastSeen seen{std::vector<std::atomic<uint64_t>>(options.keys)};
   std::vector<Caller> callers;
   for (size_t i = 0; i < options.clients; ++i) callers.emplace_back(i, options, &seen);
+  FeedWatcher feed;
   for (int life = 0; life <= options.kills; ++life) {
     VARVE_RETURN_IF_ERROR(OneLife(options,
-                                  SettingsOf(static_cast<uint64_t>(life) + options.seed, &random),
-                                  10 + random() % 120, &callers));
+                                  FlagsOf(static_cast<uint64_t>(life) + options.seed, &random),
+                                  10 + random() % 120, &callers, &feed));
+  }
+  VARVE_RETURN_IF_ERROR(LastLife(options, FlagsOf(options.seed, &random), &feed));
+  for (size_t key = 0; key < options.keys; ++key) {
+    const std::string name = fmt::format("k{}", key);
+    std::vector<FeedCall> calls;
+    for (const Caller& caller : callers) caller.AddCalls(name, &calls);
+    const absl::Status status = CheckFeedOrder(calls, feed.OrderOf(name));
+    if (!status.ok()) return absl::InternalError(name + ": " + std::string(status.message()));
   }
   std::vector<std::string> lines;
   for (const Caller& caller : callers) caller.Write(&lines);

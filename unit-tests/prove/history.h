@@ -1,6 +1,8 @@
 // Records what concurrent clients see of a few keys while the server under them is killed and
 // started again: every call with its times and its result, for a checker of linearizability
-// (linearizability/check.go, which says how the lines read).
+// (linearizability/check.go, which says how the lines read). A reader of the change feed has to see
+// every write that was acknowledged exactly once, none that was refused, and all of them in an
+// order that explains the replies (feed_order.h).
 //
 // Thread-safety: one thread calls the function.
 #pragma once

@@ -101,6 +101,16 @@ TEST(ProgramTest, ConfigurationsAreCheckedWithoutStarting) {
   EXPECT_NE(ReadFile(output).find(file + ":2: maxclient is no setting, did you mean maxclients?"),
             std::string::npos)
       << ReadFile(output);
+  const std::string users = dir.File("users.acl");
+  std::ofstream(users) << "user alice on +get\nuser bob on +nonsense\n";
+  for (const bool only_check : {true, false}) {
+    std::vector<std::string> flags = {"--aclfile=" + users, "--dir=" + dir.File("data")};
+    if (only_check) flags.push_back("--check-config");
+    Process bad_user(kServer, flags, output);
+    EXPECT_EQ(bad_user.Wait(), 1);
+    EXPECT_NE(ReadFile(output).find(users + ":2: "), std::string::npos) << ReadFile(output);
+    EXPECT_FALSE(std::filesystem::exists(dir.File("data"))) << "the store is not touched";
+  }
   Process flag(kServer, {"--check-config", "--port=x"}, output);
   EXPECT_EQ(flag.Wait(), 1);
   Process start(kServer, {"--config", file}, output);

@@ -73,6 +73,7 @@ class TestServer {
   // For tests that break the disk.
   void ExpectUncleanClose() { closes_cleanly_ = false; }
 
+  std::string data_directory() const { return dir_.File("data"); }
   uint16_t port() const { return server_->port(); }
   uint16_t tls_port() const { return server_->tls_port(); }
   Server& server() { return *server_; }

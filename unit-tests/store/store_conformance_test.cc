@@ -151,6 +151,78 @@ TEST_P(StoreConformanceTest, ValuesAreLeftOutOnRequest) {
   EXPECT_TRUE(read->too_large);
 }
 
+TEST_P(StoreConformanceTest, MetadataIsReadOnRequest) {
+  const std::string bytes("\0meta\xff", 6);
+  WriteBatch batch;
+  batch.Put("k", "12345", {.metadata = bytes});
+  batch.Put("plain", "1");
+  ASSERT_TRUE(store().Write({}, &batch).ok());
+  std::string value;
+  absl::StatusOr<ReadResult> read = store().Get({.with_metadata = true}, "k", &value);
+  ASSERT_TRUE(read.ok() && read->metadata != nullptr);
+  EXPECT_EQ(*read->metadata, bytes);
+  EXPECT_EQ(value, "12345");
+  read = store().Get({.without_value = true, .with_metadata = true}, "k", &value);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->MetadataView(), bytes);
+  EXPECT_EQ(Read("k").metadata, nullptr);
+  read = store().Get({.with_metadata = true}, "plain", &value);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->metadata, nullptr);
+
+  const std::string_view keys[] = {"k", "none", "plain"};
+  std::vector<MultiGetResult> results(3);
+  ASSERT_TRUE(store().MultiGet({.with_metadata = true}, keys, absl::MakeSpan(results)).ok());
+  EXPECT_EQ(results[0].result.MetadataView(), bytes);
+  EXPECT_EQ(results[1].result.metadata, nullptr);
+  EXPECT_EQ(results[2].result.metadata, nullptr);
+
+  const auto iterator = store().NewIterator({}, {}, {}, nullptr);
+  iterator->SeekToFirst();
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->metadata(), bytes);
+  iterator->SeekToLast();
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->metadata(), "");
+  iterator->Prev();
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->metadata(), bytes);
+
+  std::promise<absl::StatusOr<RangeSlice>> answer;
+  store().ReadRangeAsync({.with_metadata = true}, {}, [&](absl::StatusOr<RangeSlice> slice) {
+    answer.set_value(std::move(slice));
+  });
+  const absl::StatusOr<RangeSlice> slice = answer.get_future().get();
+  ASSERT_TRUE(slice.ok() && slice->entries.size() == 2);
+  EXPECT_EQ(slice->entries[0].metadata, bytes);
+  EXPECT_EQ(slice->entries[1].metadata, "");
+
+  Put("k", "1");  // replaces the metadata, too
+  read = store().Get({.with_metadata = true}, "k", &value);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->metadata, nullptr);
+}
+
+TEST_P(StoreConformanceTest, ARangeIsReadFromAVersionOn) {
+  Put("a", "1");
+  Put("b", "1");
+  Put("c", "1");
+  const SequenceNumber since = Read("c").version;
+  Put("b", "2");
+  Put("d", "2");
+  Delete("d");
+  Put("e", "2");
+  const auto iterator = store().NewIterator({.newer_than = since}, {}, {}, nullptr);
+  std::string forward, backward;
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next())
+    forward.append(iterator->key()).append("=").append(iterator->value()).append(" ");
+  for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev())
+    backward.append(iterator->key()).append("=").append(iterator->value()).append(" ");
+  EXPECT_EQ(forward, "b=2 e=2 ");
+  EXPECT_EQ(backward, "e=2 b=2 ");
+  EXPECT_TRUE(iterator->status().ok()) << iterator->status();
+}
+
 TEST_P(StoreConformanceTest, WhatHasExpiredIsNotSeen) {
   const uint64_t now = store().NowMillis();
   EXPECT_GT(now, 0u);

@@ -43,7 +43,7 @@ std::vector<StoreFactory> Stores() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, StoreConformanceTest, ::testing::ValuesIn(Stores()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& each) { return each.param.name; });
 
 TEST(StoreCapabilitiesTest, TheEmbeddedEngineKeepsEveryPromiseOfThisProcess) {
   EmbeddedStore embedded((EngineOptions()));
@@ -53,6 +53,7 @@ TEST(StoreCapabilitiesTest, TheEmbeddedEngineKeepsEveryPromiseOfThisProcess) {
   EXPECT_TRUE(capabilities.constant_time_clone);
   EXPECT_TRUE(capabilities.constant_time_range_delete);
   EXPECT_TRUE(capabilities.exact_counts);
+  EXPECT_TRUE(capabilities.history);
   EXPECT_FALSE(capabilities.remote);
 }
 

@@ -11,11 +11,14 @@ namespace {
 class Recorder final : public WriteBatch::OperationVisitor, public WriteBatch::ConditionVisitor {
  public:
   absl::Status Put(NamespaceId space, std::string_view key, std::string_view value,
-                   uint64_t expiry_ms) override {
-    return Note("put", space, key, value, expiry_ms == kNoExpiry ? "" : std::to_string(expiry_ms));
+                   const PutExtras& extras) override {
+    std::string rest = extras.expiry_ms == kNoExpiry ? "" : std::to_string(extras.expiry_ms);
+    if (!extras.metadata.empty()) rest.append("+").append(extras.metadata);
+    if (extras.cause == WriteCause::kMetadataChange) rest.append("!");
+    return Note("put", space, key, value, rest);
   }
-  absl::Status Delete(NamespaceId space, std::string_view key) override {
-    return Note("delete", space, key);
+  absl::Status Delete(NamespaceId space, std::string_view key, WriteCause cause) override {
+    return Note(cause == WriteCause::kEvicted ? "evict" : "delete", space, key);
   }
   absl::Status DeleteRange(NamespaceId space, std::string_view begin,
                            std::string_view end) override {
@@ -81,6 +84,18 @@ TEST(WriteBatchTest, AVisitorSeesTheOperationsAsTheyWereAdded) {
   EXPECT_EQ(recorder.text,
             "put 0 a 1; put 3 b 2 77; put 4 c 3 99; delete 3 d; delete range 3 e f; "
             "delete range 3 g; clear 5; ");
+}
+
+TEST(WriteBatchTest, AVisitorSeesMetadataAndCauses) {
+  WriteBatch batch;
+  batch.Put("a", "1", {.metadata = "m", .cause = WriteCause::kMetadataChange});
+  batch.UseNamespace(3, 77);
+  batch.Put("b", std::string(2000, 'v'), {.metadata = "n"});
+  batch.Delete("c", kSelectedNamespace, WriteCause::kEvicted);
+  Recorder recorder;
+  ASSERT_TRUE(batch.ForEachOperation(&recorder).ok());
+  EXPECT_EQ(recorder.text,
+            "put 0 a 1 +m!; put 3 b " + std::string(2000, 'v') + " 77+n; evict 3 c; ");
 }
 
 TEST(WriteBatchTest, AVisitorSeesChangesOfNamespaces) {

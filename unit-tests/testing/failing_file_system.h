@@ -99,7 +99,7 @@ class FailingFileSystem : public FileSystem {
       if (fault.times == 0) continue;
       if (fault.times != kUnlimited) --fault.times;
       ++failed_calls_;
-      return fault.error;
+      return UnsharedCopy(fault.error);
     }
     return absl::OkStatus();
   }

@@ -64,7 +64,7 @@ class MapStore final : public Store {
     CountResult count;
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
       count.keys += 1;
-      count.bytes += iterator->key().size() + iterator->value_size();
+      count.bytes += iterator->key().size() + iterator->value_size() + iterator->metadata().size();
     }
     if (absl::Status status = iterator->status(); !status.ok()) return status;
     return count;
@@ -161,6 +161,7 @@ class MapStore final : public Store {
  private:
   struct Value {
     std::string bytes;
+    std::string metadata;
     uint64_t expiry_ms = kNoExpiry;
     SequenceNumber version = kNoSequence;
   };
@@ -202,6 +203,8 @@ class MapStore final : public Store {
     result.version = found->second.version;
     result.value_size = bytes.size();
     if (!options.without_value) value->assign(bytes);
+    if (options.with_metadata && !found->second.metadata.empty())
+      result.metadata = std::make_shared<const std::string>(found->second.metadata);
     return result;
   }
 
@@ -243,12 +246,14 @@ class MapStore::Applier final : public WriteBatch::OperationVisitor {
   Applier(MapStore* store, Spaces* spaces) : store_(*store), spaces_(*spaces) {}
 
   absl::Status Put(NamespaceId space, std::string_view key, std::string_view value,
-                   uint64_t expiry_ms) override {
+                   const PutExtras& extras) override {
     return Change(space, [&](Space* in) {
-      in->keys.insert_or_assign(std::string(key), Value{std::string(value), expiry_ms, version()});
+      in->keys.insert_or_assign(
+          std::string(key),
+          Value{std::string(value), std::string(extras.metadata), extras.expiry_ms, version()});
     });
   }
-  absl::Status Delete(NamespaceId space, std::string_view key) override {
+  absl::Status Delete(NamespaceId space, std::string_view key, WriteCause) override {
     return Change(space, [&](Space* in) {
       if (const auto found = in->keys.find(key); found != in->keys.end()) in->keys.erase(found);
     });
@@ -336,6 +341,7 @@ class MapStore::MapIterator final : public Iterator {
     return with_values_ ? std::string_view(at_->second.bytes) : std::string_view();
   }
   uint64_t value_size() const override { return at_->second.bytes.size(); }
+  std::string_view metadata() const override { return at_->second.metadata; }
   SequenceNumber version() const override { return at_->second.version; }
   uint64_t expiry_ms() const override { return at_->second.expiry_ms; }
   SequenceNumber durable_after() const override { return kNoSequence; }
@@ -361,7 +367,8 @@ inline std::unique_ptr<Iterator> MapStore::NewIterator(const ReadOptions& option
     const auto end = upper.empty() ? all.end() : all.lower_bound(upper);
     for (auto key = all.lower_bound(lower); key != end; ++key) {
       const uint64_t expiry_ms = key->second.expiry_ms;
-      if (expiry_ms == kNoExpiry || expiry_ms > NowMillis()) keys.insert(*key);
+      const bool shows = expiry_ms == kNoExpiry || expiry_ms > NowMillis();
+      if (shows && key->second.version > options.newer_than) keys.insert(*key);
     }
   }
   return std::make_unique<MapIterator>(std::move(refused), std::move(keys), !options.without_value);

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace varve::testing {
 
@@ -34,11 +35,12 @@ class TestCertificates {
     std::string common_name;
     // As OpenSSL writes it: "IP:127.0.0.1,DNS:localhost" or "URI:spiffe://here/app".
     std::string alternatives = "IP:127.0.0.1,DNS:localhost";
-    long days = 30;  // that it is valid for from now on
+    long days = 30;    // that it is valid for from now on
+    bool rsa = false;  // the kind of its key; false: an elliptic curve
   };
   // Writes NAME.crt and NAME.key, which replace files of that name whole.
   void Issue(const std::string& name, const Names& names) {
-    const Key key(EVP_EC_gen("P-256"));
+    const Key key(names.rsa ? EVP_RSA_gen(2048) : EVP_EC_gen("P-256"));
     const Certificate certificate = Make(names.common_name, key, names.days);
     X509_set_issuer_name(certificate.get(), X509_get_subject_name(certificate_.get()));
     Extend(certificate.get(), NID_subject_alt_name, names.alternatives);
@@ -50,6 +52,31 @@ class TestCertificates {
     std::fclose(file);
   }
 
+  // Writes a list of certificates that are taken back, by their serial numbers.
+  void WriteRevocations(const std::string& name, const std::vector<long>& serials) {
+    const std::unique_ptr<X509_CRL, Free> list(X509_CRL_new());
+    X509_CRL_set_version(list.get(), 1);
+    X509_CRL_set_issuer_name(list.get(), X509_get_subject_name(certificate_.get()));
+    const std::unique_ptr<ASN1_TIME, Free> now(X509_gmtime_adj(nullptr, -3600));
+    const std::unique_ptr<ASN1_TIME, Free> next(X509_gmtime_adj(nullptr, 30L * 24 * 3600));
+    X509_CRL_set1_lastUpdate(list.get(), now.get());
+    X509_CRL_set1_nextUpdate(list.get(), next.get());
+    for (const long serial : serials) {
+      const std::unique_ptr<ASN1_INTEGER, Free> number(ASN1_INTEGER_new());
+      ASN1_INTEGER_set(number.get(), serial);
+      X509_REVOKED* const revoked = X509_REVOKED_new();
+      X509_REVOKED_set_serialNumber(revoked, number.get());
+      X509_REVOKED_set_revocationDate(revoked, now.get());
+      X509_CRL_add0_revoked(list.get(), revoked);
+    }
+    X509_CRL_sort(list.get());
+    X509_CRL_sign(list.get(), key_.get(), EVP_sha256());
+    std::FILE* const file = std::fopen(File(name).c_str(), "w");
+    ASSERT_NE(file, nullptr);
+    PEM_write_X509_CRL(file, list.get());
+    std::fclose(file);
+  }
+
   // Returns the serial number of the certificate that was issued last.
   long last_serial() const { return next_serial_ - 1; }
 
@@ -57,6 +84,8 @@ class TestCertificates {
   struct Free {
     void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
     void operator()(X509* certificate) const { X509_free(certificate); }
+    void operator()(X509_CRL* list) const { X509_CRL_free(list); }
+    void operator()(ASN1_STRING* text) const { ASN1_STRING_free(text); }
   };
   using Key = std::unique_ptr<EVP_PKEY, Free>;
   using Certificate = std::unique_ptr<X509, Free>;

@@ -8,7 +8,7 @@
 namespace varve {
 namespace {
 
-constexpr int kMaxDepth = 32;
+constexpr int kMaxDepth = 80;
 
 class Reader {
  public:

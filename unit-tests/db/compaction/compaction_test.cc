@@ -198,7 +198,7 @@ TEST_F(CompactionTest, EveryReaderFindsTheSameThroughFlushesMergesMovesAndRangeC
         const std::string lower = RandomKey();
         if (const auto plan = PlanRange(*version_, lower, lower + "zz")) Compact(*plan);
       }
-      if (const auto plan = PlanDeadSegments(*version_, context_.snapshots, context_.is_live))
+      if (const auto plan = PlanDeadSegments(*version_, context_.snapshots, {}, context_.is_live))
         Compact(*plan);
       for (int merges = 0; merges < 20; ++merges) {
         const auto plan = Choose(*picker);
@@ -243,7 +243,7 @@ TEST_F(CompactionTest, AMoveWritesNothingAndARemovalReadsNothing) {
   ASSERT_EQ(version_->runs().size(), 1u);
   EXPECT_EQ(version_->segment_count(), 4u);
   EXPECT_EQ(Records(), 4000u);
-  plan = PlanDeadSegments(*version_, {}, [](NamespaceGeneration) { return false; });
+  plan = PlanDeadSegments(*version_, {}, {}, [](NamespaceGeneration) { return false; });
   ASSERT_TRUE(plan);
   Compact(*plan);
   plan.reset();  // holds the segments, and with them their files

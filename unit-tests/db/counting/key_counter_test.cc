@@ -17,7 +17,7 @@ class KeyCounterTest : public ::testing::Test {
     const Manifest manifest{.namespaces = {{kDefaultNamespace, 1}, {1, 2}}};
     const auto version = std::make_shared<const Version>();
     absl::MutexLock lock(&versions_.mutex());
-    versions_.StartLocked(version, NamespaceTable(manifest), kNoSequence);
+    versions_.StartLocked(version, NamespaceTable(manifest), kNoSequence, {});
     counter_.StartLocked(*version, manifest);
   }
 

@@ -1,5 +1,7 @@
 // Clones of namespaces against maps: all that can happen to them and to what they share, at random,
-// with keys that expire, snapshots, flushes, merges and restarts in between.
+// with keys that expire, snapshots, flushes, merges and restarts in between. Where old versions are
+// kept, namespaces are cloned as they were at one, also after they were dropped, and old versions
+// of all of them are read.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +16,8 @@
 #include "fmt/format.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/test_store.h"
+#include "varve/history_status.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
@@ -29,7 +33,8 @@ using Model = std::map<std::string, Entry>;
 using Models = std::map<NamespaceId, Model>;
 
 constexpr int kKeys = 80;
-constexpr size_t kManyNamespaces = 8;  // more are dropped soon
+constexpr size_t kManyNamespaces = 8;        // more are dropped soon
+constexpr uint64_t kLastWithoutHistory = 8;  // seed
 
 class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
  protected:
@@ -41,6 +46,8 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
     options.sync = Durability::kNone;
     if (seed % 2 == 0) options.write_buffer_size = 16 << 10;
     if (seed % 3 == 0) options.runs_per_level = 2;
+    if (seed > kLastWithoutHistory) options.history.time_ms = 86'400'000;
+    if (seed > kLastWithoutHistory && seed % 4 == 0) options.history.bytes = 20'000;
     return options;
   }
 
@@ -73,9 +80,10 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
   }
 
   void Write(WriteBatch* batch, Models next) {
-    const absl::Status written = store_->Write({}, batch).status();
-    ASSERT_TRUE(written.ok()) << written;
+    const absl::StatusOr<CommitResult> written = store_->Write({}, batch);
+    ASSERT_TRUE(written.ok()) << written.status();
     models_ = std::move(next);
+    past_[written->sequence] = {models_, clock_.WallMillis()};
   }
 
   void WriteKeys() {
@@ -116,6 +124,55 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
     Models next = models_;
     next[space.id] = models_[source];
     Write(&batch, std::move(next));
+  }
+
+  // Of any namespace at any version, also of one that is gone since, which may come back.
+  void ClonePast() {
+    if (past_.empty()) return;
+    const auto& [version, state] =
+        *std::next(past_.begin(), static_cast<ptrdiff_t>(random_() % past_.size()));
+    if (state.models.empty()) return;
+    const auto source =
+        std::next(state.models.begin(), static_cast<ptrdiff_t>(random_() % state.models.size()));
+    NamespaceDescription space{.id = store_->Namespaces()->next_id};
+    space.name = fmt::format("clone{}", space.id);
+    if (!models_.contains(source->first) && source->first >= kFirstNamedNamespace) {
+      space.id = source->first;
+      space.name = fmt::format("clone{}", space.id);
+    }
+    WriteBatch batch;
+    batch.CloneNamespaceAt(source->first, version, space);
+    const SequenceNumber first = *store_->FirstVersion(source->first);
+    const absl::StatusOr<CommitResult> written = store_->Write({}, &batch);
+    if (FirstOfTrimmed(written.status())) {
+      ASSERT_GT(FirstOfTrimmed(written.status()), version);
+      ++trimmed_;
+      return;
+    }
+    if (absl::IsResourceExhausted(written.status())) return;  // a clone of too many clones
+    ASSERT_TRUE(written.ok()) << written.status() << " of " << source->first << " at " << version;
+    ASSERT_LE(first, version);
+    ASSERT_TRUE(batch.empty());
+    Model left;
+    for (const auto& [key, entry] : source->second) {
+      if (IsLive(entry, clock_.WallMillis())) left[key] = entry;
+    }
+    models_[space.id] = std::move(left);
+    past_[written->sequence] = {models_, clock_.WallMillis()};
+    ++cloned_;
+  }
+
+  void ReadPast() {
+    if (past_.empty()) return;
+    const auto& [version, state] =
+        *std::next(past_.begin(), static_cast<ptrdiff_t>(random_() % past_.size()));
+    for (const auto& [space, model] : state.models) {
+      const auto snapshot = store_->SnapshotAt(space, version, state.instant_ms);
+      if (FirstOfTrimmed(snapshot.status())) continue;
+      ASSERT_TRUE(snapshot.ok()) << snapshot.status() << " of " << space << " at " << version;
+      ASSERT_EQ(Scan(space, snapshot->get()), Text(model, state.instant_ms))
+          << "namespace " << space << " at " << version;
+    }
   }
 
   void ChangeNamespaces(uint64_t dice) {
@@ -198,7 +255,7 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
     if (dice < 40) {
       WriteKeys();
     } else if (dice < 48) {
-      Clone();
+      GetParam() > kLastWithoutHistory&& dice % 2 == 0 ? ClonePast() : Clone();
     } else if (dice < 61) {
       ChangeNamespaces(dice - 48);
     } else if (dice < 66) {
@@ -222,6 +279,7 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
       }
     } else if (dice < 86) {
       CheckReads();
+      if (GetParam() > kLastWithoutHistory) ReadPast();
     } else if (dice < 91) {
       CheckLookups();
     } else {
@@ -240,6 +298,12 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
   std::mt19937_64 random_{GetParam()};
   Models models_ = {{0, {}}};
   std::vector<Held> snapshots_;
+  struct Past {
+    Models models;
+    uint64_t instant_ms = 0;
+  };
+  std::map<SequenceNumber, Past> past_;  // after each write
+  int cloned_ = 0, trimmed_ = 0;         // as of the past
 };
 
 TEST_P(ClonesModelTest, AgreeWithMaps) {
@@ -248,9 +312,21 @@ TEST_P(ClonesModelTest, AgreeWithMaps) {
     ASSERT_NO_FATAL_FAILURE(Step());
   }
   ASSERT_NO_FATAL_FAILURE(CheckReads());
+  for (const auto& [space, model] : models_) {
+    const absl::StatusOr<CountResult> count = store_->Count({.space = space}, {}, {});
+    ASSERT_TRUE(count.ok()) << count.status();
+    uint64_t keys = 0;
+    for (const auto& [key, entry] : model) keys += IsLive(entry, clock_.WallMillis()) ? 1 : 0;
+    EXPECT_EQ(count->keys, keys) << "namespace " << space;
+  }
+  if (GetParam() <= kLastWithoutHistory) return;
+  EXPECT_GT(cloned_, 0);
+  if (GetParam() % 4 == 0) {
+    EXPECT_GT(trimmed_, 0);
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, ClonesModelTest, ::testing::Range<uint64_t>(1, 9));
+INSTANTIATE_TEST_SUITE_P(Seeds, ClonesModelTest, ::testing::Range<uint64_t>(1, 17));
 
 }  // namespace
 }  // namespace varve

@@ -6,38 +6,16 @@
 #include <string>
 
 #include "fmt/format.h"
-#include "spdlog/sinks/ostream_sink.h"
-#include "spdlog/spdlog.h"
 #include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/log_lines.h"
 #include "unit-tests/testing/test_store.h"
 
 namespace varve {
 namespace {
 
 using testing::Eventually;
+using testing::LogLines;
 using testing::TestStore;
-
-// Collects what the program logs, debug lines included, while it lives.
-class LogLines {
- public:
-  LogLines() : level_(spdlog::get_level()) {
-    spdlog::default_logger()->sinks().push_back(sink_);
-    spdlog::set_level(spdlog::level::debug);
-  }
-  ~LogLines() {
-    spdlog::default_logger()->sinks().pop_back();
-    spdlog::set_level(level_);
-  }
-
-  // Requires: no other thread logs any more.
-  std::string text() const { return text_.str(); }
-
- private:
-  const spdlog::level::level_enum level_;
-  std::ostringstream text_;
-  const std::shared_ptr<spdlog::sinks::sink> sink_ =
-      std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
-};
 
 TEST(CompactionReasonTest, StatisticsAndLogTellWhyEachMergeWasMade) {
   const LogLines lines;

@@ -51,7 +51,7 @@ class CompactorTest : public ::testing::Test {
   size_t Runs() { return parts_.versions().PresentVersion()->runs().size(); }
 
   EngineParts parts_{{.runs_per_level = 2}};
-  Flusher flusher_{parts_.Parts(), &parts_.version_set(), &parts_.pipeline()};
+  Flusher flusher_{parts_.Parts(), &parts_.version_set(), &parts_.pipeline(), &parts_.sweeper()};
   std::unique_ptr<Compactor> compactor_;
 };
 

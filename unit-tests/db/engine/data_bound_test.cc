@@ -1,6 +1,6 @@
 // The limit on the bytes of all namespaces: what is refused, what it answers at once, and when keys
 // are counted.
-#include "db/engine/data_bound.h"
+#include "db/commit/data_bound.h"
 
 #include <gtest/gtest.h>
 

@@ -27,10 +27,10 @@ TEST(PlanDeadSegmentsTest, SegmentsOfDeadGenerationsGoUnread) {
   both.push_back(Some(2, 20)[0]);
   levels[1].runs = {{{MemorySegment::Of(1, Some(1, 1)), MemorySegment::Of(2, both)}}};
   const Version version(levels);
-  EXPECT_FALSE(PlanDeadSegments(version, {}, nullptr));
-  EXPECT_FALSE(PlanDeadSegments(version, {}, [](NamespaceGeneration) { return true; }));
-  const auto plan =
-      PlanDeadSegments(version, {}, [](NamespaceGeneration generation) { return generation != 1; });
+  EXPECT_FALSE(PlanDeadSegments(version, {}, {}, nullptr));
+  EXPECT_FALSE(PlanDeadSegments(version, {}, {}, [](NamespaceGeneration) { return true; }));
+  const auto plan = PlanDeadSegments(
+      version, {}, {}, [](NamespaceGeneration generation) { return generation != 1; });
   ASSERT_TRUE(plan);
   EXPECT_TRUE(plan->remove_only);
   ASSERT_EQ(plan->inputs.size(), 1u);
@@ -51,7 +51,7 @@ TEST(PlanDeadSegmentsTest, SegmentsUnderNewerRangeTombstonesGoUnlessASnapshotSee
                       MemorySegment::Of(2, {{base + "dc", 12, ""}, {base + "e", 12, ""}})}}};
   const Version version(levels);
   const auto removed = [&version](const std::vector<SequenceNumber>& snapshots) {
-    const auto plan = PlanDeadSegments(version, snapshots, nullptr);
+    const auto plan = PlanDeadSegments(version, snapshots, {}, nullptr);
     return plan ? plan->inputs[0].segments[0]->info().number : 0;
   };
   EXPECT_EQ(removed({}), 1u);

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <utility>
 
+#include "db/commit/batch_applier.h"
+#include "db/commit/commit_pipeline.h"
 #include "db/counting/key_counter.h"
-#include "db/engine/batch_applier.h"
-#include "db/engine/commit_pipeline.h"
 #include "db/engine/reader.h"
 #include "db/engine/version_set.h"
 #include "db/expiry/clock_watermark.h"
@@ -119,6 +119,7 @@ class EngineParts {
   SuperVersions& versions() { return versions_; }
   VersionSet& version_set() { return version_set_; }
   CommitPipeline& pipeline() { return pipeline_; }
+  ExpirySweeper& sweeper() { return sweeper_; }
   Reader& reader() { return reader_; }
   int log_failures_noted() const { return log_failures_noted_; }
 
@@ -137,8 +138,13 @@ class EngineParts {
                       /*most_full_buffers=*/2};
   ClockWatermark watermark_{&versions_, &log_, &clock_};
   ExpirySweeper sweeper_{&versions_, &log_, &clock_};
-  BatchApplier applier_{&versions_, &sweeper_, &watermark_, &counter_};
   VersionSet version_set_{Parts()};
+  BatchApplier applier_{&versions_,
+                        &sweeper_,
+                        &watermark_,
+                        &counter_,
+                        &version_set_.horizons(),
+                        &version_set_.changes().feeds()};
   CommitPipeline pipeline_{{.versions = &versions_,
                             .log = &log_,
                             .applier = &applier_,

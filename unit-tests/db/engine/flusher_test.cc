@@ -21,7 +21,7 @@ class FlusherTest : public ::testing::Test {
   uint64_t Segments() { return parts_.versions().PresentVersion()->segment_count(); }
 
   EngineParts parts_;
-  Flusher flusher_{parts_.Parts(), &parts_.version_set(), &parts_.pipeline()};
+  Flusher flusher_{parts_.Parts(), &parts_.version_set(), &parts_.pipeline(), &parts_.sweeper()};
 };
 
 TEST_F(FlusherTest, AFullBufferBecomesASegmentThatTheManifestNames) {

@@ -5,10 +5,13 @@
 
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "db/version/manifest.h"
+#include "tools/dump.h"
 #include "tools/verify.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "varve/storage_engine.h"
@@ -18,6 +21,14 @@ namespace {
 
 using testing::TempDir;
 
+void Unpack(int format, const std::string& directory) {
+  const std::string archive = std::string(VARVE_SOURCE_DIR) + "/unit-tests/kept_stores/format-" +
+                              std::to_string(format) + ".tar.xz";
+  const std::string command =
+      "tar -xJf '" + archive + "' -C '" + directory + "' --strip-components=1";
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+}
+
 struct KeptStore {
   int format;
   bool has_expiry_values_and_clone;
@@ -25,13 +36,7 @@ struct KeptStore {
 
 class KeptStoreTest : public ::testing::TestWithParam<KeptStore> {
  protected:
-  void SetUp() override {
-    const std::string archive = std::string(VARVE_SOURCE_DIR) + "/unit-tests/kept_stores/format-" +
-                                std::to_string(GetParam().format) + ".tar.xz";
-    const std::string command =
-        "tar -xJf '" + archive + "' -C '" + dir_.path() + "' --strip-components=1";
-    ASSERT_EQ(std::system(command.c_str()), 0) << command;
-  }
+  void SetUp() override { Unpack(GetParam().format, dir_.path()); }
   void Open(bool finalize_upgrade) {
     store_.reset();
     EngineOptions options;
@@ -55,8 +60,7 @@ class KeptStoreTest : public ::testing::TestWithParam<KeptStore> {
     EXPECT_EQ(Get("key:20"), "(missing)") << "deleted with a range";
     EXPECT_EQ(Get("key:8"), "changed") << "in the log";
     EXPECT_EQ(Get("b"), "2") << "the second of a batch";
-    const uint64_t extra = GetParam().has_expiry_values_and_clone ? 4 : 0;
-    EXPECT_EQ(store_->Count({}, "", "")->keys, 390u + extra);
+    ExpectSize(390);
     const NamespaceList spaces = store_->Namespaces().value();
     EXPECT_NE(spaces.Find("users"), nullptr);
     if (!GetParam().has_expiry_values_and_clone) return;
@@ -66,6 +70,19 @@ class KeptStoreTest : public ::testing::TestWithParam<KeptStore> {
     EXPECT_EQ(Get("key:8", spaces.Find("branch")->id), "changed");
     EXPECT_EQ(Get("after", spaces.Find("branch")->id), "(missing)") << "written behind the fork";
     EXPECT_EQ(Get("after"), "clone");
+  }
+  void ExpectSize(uint64_t keys) {
+    const uint64_t extra = GetParam().has_expiry_values_and_clone ? 4 : 0;
+    EXPECT_EQ(store_->Count({}, "", "")->keys, keys + extra);
+  }
+  // Returns how many operations of the log have a cause of their own.
+  size_t CausesInTheLog() {
+    size_t causes = 0;
+    (void)DumpLog(PosixFileSystem(), dir_.path(), [&](std::string_view line) {
+      for (const std::string_view cause : {", for its expiry", ", for its metadata", ", to make"})
+        causes += line.find(cause) != std::string_view::npos ? 1 : 0;
+    }).ok();
+    return causes;
   }
   uint32_t VersionOnDisk() {
     return DecodeFixed32(
@@ -97,11 +114,146 @@ TEST_P(KeptStoreTest, IsWholeAndStaysInItsFormatUntilItsUpgradeIsFinalized) {
   ExpectAll();
 }
 
+TEST_P(KeptStoreTest, ItsLogHasNoCausesUntilItsUpgradeIsFinalized) {
+  for (const bool finalize : {false, true}) {
+    Open(finalize);
+    WriteBatch batch;
+    batch.Put("small", "value", {.expiry_ms = kNoExpiry, .cause = WriteCause::kExpiryChange});
+    batch.Put("great", std::string(3000, 'g'), {.cause = WriteCause::kMetadataChange});
+    batch.Delete("small", kDefaultNamespace, WriteCause::kEvicted);
+    ASSERT_TRUE(store_->Write({}, &batch).ok());
+    ASSERT_TRUE(store_->Sync().ok());
+    EXPECT_EQ(CausesInTheLog(), finalize ? 3u : 0u);
+    store_.reset();  // the next opening replays the log
+    Open(finalize);
+    EXPECT_EQ(Get("great"), std::string(3000, 'g'));
+    EXPECT_EQ(Get("small"), "(missing)");
+    ExpectSize(391);
+    ASSERT_TRUE(store_->Flush().ok());
+    EXPECT_EQ(Get("great"), std::string(3000, 'g'));
+    ASSERT_TRUE(store_->Close().ok());
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Formats, KeptStoreTest,
                          ::testing::Values(KeptStore{2, false}, KeptStore{4, true}),
-                         [](const auto& info) {
-                           return "Format" + std::to_string(info.param.format);
+                         [](const auto& store) {
+                           return "Format" + std::to_string(store.param.format);
                          });
+
+// A store with a past: old versions, changes that are retained and the place of a feed behind some
+// of them, a namespace that was dropped, metadata, and an ingest; the log has the last writes
+// alone.
+class KeptHistoryTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kCentury = uint64_t{36'500} * 86'400'000;
+
+  void SetUp() override { Unpack(5, dir_.path()); }
+  void Open() {
+    store_.reset();
+    EngineOptions options;
+    options.create_if_missing = false;
+    options.history.time_ms = kCentury;
+    options.changes.bytes = 1u << 20;
+    absl::StatusOr<std::unique_ptr<StorageEngine>> store =
+        StorageEngine::Open(dir_.path(), options);
+    ASSERT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
+  }
+  // Returns "value|metadata", or "(missing)".
+  std::string Get(std::string_view key, const Snapshot* snapshot = nullptr,
+                  NamespaceId space = kDefaultNamespace) {
+    std::string value;
+    const absl::StatusOr<ReadResult> read =
+        store_->Get({.snapshot = snapshot, .space = space, .with_metadata = true}, key, &value);
+    if (!read.ok()) return read.status().ToString();
+    return read->found ? value + "|" + std::string(read->MetadataView()) : "(missing)";
+  }
+  void ExpectPresentAndPast() {
+    EXPECT_EQ(Get("key:1"), "value:1|");
+    EXPECT_EQ(Get("key:9"), "in the log|");
+    EXPECT_EQ(Get("image"), "bytes|image/jpeg");
+    EXPECT_EQ(Get("large"), std::string(3000, 'L') + "|big");
+    EXPECT_EQ(Get("session"), "y|");
+    EXPECT_EQ(Get("ingested:2"), "two|");
+    EXPECT_EQ(store_->Count({}, "", "")->keys, 52u);
+    const KeyHistory history = store_->HistoryOf(kDefaultNamespace, "key:8").value();
+    ASSERT_EQ(history.events.size(), 2u);
+    const auto then = store_->SnapshotAt(kDefaultNamespace, history.events[0].version - 1).value();
+    EXPECT_EQ(Get("key:8", then.get()), "value:8|");
+    EXPECT_EQ(Get("key:7", then.get()), "value:7|");
+    EXPECT_EQ(Get("image", then.get()), "bytes|image/png");
+    EXPECT_EQ(Get("ingested:2", then.get()), "(missing)");
+    EXPECT_GT(history.events[1].instant_ms, 0u);
+    std::string removed;
+    const RemovedKeys found = store_->FindRemoved({}).value();
+    for (const RemovedKey& key : found.keys) removed += key.key + "=" + key.value + " ";
+    EXPECT_EQ(removed, "key:10=value:10 key:20=value:20 key:7=value:7 ");
+  }
+  // Returns what happened behind the place of the feed.
+  std::string ChangesBehindTheFeed() {
+    const std::vector<FeedPlace> feeds = store_->Feeds();
+    if (feeds.size() != 1 || feeds.front().lost) return "no feed";
+    ChangeFilter filter;
+    filter.space = std::nullopt;
+    const auto changes = store_->NewChangeIterator(feeds.front().position, filter);
+    if (!changes.ok()) return changes.status().ToString();
+    std::string told;
+    for (absl::StatusOr<bool> more = (*changes)->Next(); more.ok() && *more;
+         more = (*changes)->Next()) {
+      for (const ChangeOperation& operation : (*changes)->change().operations) {
+        told += std::to_string(static_cast<int>(operation.kind)) + ":" + operation.name + ":" +
+                operation.key + " ";
+      }
+    }
+    return told;
+  }
+
+  TempDir dir_;
+  std::unique_ptr<StorageEngine> store_;
+};
+
+TEST_F(KeptHistoryTest, ThePastTheChangesAndADroppedNamespaceAreThere) {
+  const absl::StatusOr<VerifyReport> report = VerifyStore(PosixFileSystem(), dir_.path(), {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->damaged_places, 0u);
+  using Kind = ChangeOperation::Kind;
+  std::string wanted;
+  const auto tell = [&](Kind kind, const std::string& name, const std::string& key) {
+    wanted += std::to_string(static_cast<int>(kind)) + ":" + name + ":" + key + " ";
+  };
+  tell(Kind::kCreate, "users", "");
+  tell(Kind::kSet, "users", "user:1");
+  tell(Kind::kSet, "users", "user:2");
+  tell(Kind::kSet, "0", "key:8");
+  tell(Kind::kDelete, "0", "key:7");
+  tell(Kind::kMeta, "0", "image");
+  tell(Kind::kDeleteRange, "0", "key:20");
+  tell(Kind::kDrop, "users", "");
+  tell(Kind::kIngest, "0", "ingested:1");
+  tell(Kind::kSet, "0", "key:9");
+  tell(Kind::kDelete, "0", "key:10");
+  tell(Kind::kMeta, "0", "large");
+  for (int i = 0; i < 3; ++i) {
+    Open();
+    ExpectPresentAndPast();
+    EXPECT_EQ(ChangesBehindTheFeed(), wanted);
+    if (i == 0) {
+      ASSERT_TRUE(store_->Flush().ok());
+      ASSERT_TRUE(store_->Compact("", "").ok());
+      ExpectPresentAndPast();
+    }
+    ASSERT_TRUE(store_->Close().ok());
+  }
+  Open();
+  const std::vector<DroppedNamespace> dropped = store_->DroppedNamespaces().value();
+  ASSERT_EQ(dropped.size(), 1u);
+  EXPECT_EQ(dropped[0].space.name, "users");
+  WriteBatch batch;
+  batch.CloneNamespaceAt(dropped[0].space.id, dropped[0].dropped_at - 1, dropped[0].space);
+  ASSERT_TRUE(store_->Write({}, &batch).ok());
+  EXPECT_EQ(Get("user:2", nullptr, dropped[0].space.id), "Bob|");
+}
 
 }  // namespace
 }  // namespace varve

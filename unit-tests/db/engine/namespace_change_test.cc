@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "db/engine/commit.h"
+#include "db/commit/commit.h"
 #include "db/namespaces/namespace_table.h"
 #include "db/version/manifest.h"
 #include "varve/namespace_status.h"

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "unit-tests/db/engine/pipeline_parts.h"
+#include "unit-tests/db/commit/pipeline_parts.h"
 #include "unit-tests/testing/eventually.h"
 
 namespace varve {

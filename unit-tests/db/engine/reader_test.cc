@@ -31,7 +31,7 @@ class ReaderTest : public ::testing::Test {
   }
 
   EngineParts parts_;
-  Flusher flusher_{parts_.Parts(), &parts_.version_set(), &parts_.pipeline()};
+  Flusher flusher_{parts_.Parts(), &parts_.version_set(), &parts_.pipeline(), &parts_.sweeper()};
 };
 
 TEST_F(ReaderTest, TheNewestOfAllLayersIsFound) {

@@ -21,7 +21,7 @@ class ExpirySweeperTest : public ::testing::Test {
     {
       absl::MutexLock lock(&versions_.mutex());
       versions_.StartLocked(std::make_shared<const Version>(), NamespaceTable(manifest),
-                            kNoSequence);
+                            kNoSequence, {});
       sweeper_.StartLocked(/*indexed=*/false);
     }
     auto log = Log::Open(&files_, {.directory = "store", .store_id = 1, .file_size = 1u << 20},
@@ -71,7 +71,7 @@ class ExpirySweeperTest : public ::testing::Test {
     const std::shared_ptr<SuperVersion> next = versions_.CopyLocked();
     next->full.clear();
     const SequenceNumber last = versions_.LastSequenceLocked();
-    versions_.PopFlushedLocked(last, {}, kNoSequence);
+    versions_.PopFlushedLocked(last, {}, kNoSequence, {});
     versions_.PublishLocked(next);
   }
   std::vector<size_t> submitted() {

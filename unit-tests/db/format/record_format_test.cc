@@ -30,12 +30,41 @@ TEST(RecordFormatTest, RecordsAreTheseBytes) {
   EXPECT_EQ(Encode(record).substr(4), "\x01\x07\x05\xac\x02\0\0\0\1keyvalue"s);
   record.kind = RecordKind::kTombstone;
   record.value.clear();
-  record.flags = kHasExpiry | kHasMetadata | kSoftDeleted;
+  record.flags = kHasExpiry | kHasMetadata | kCompressed;
   record.expiry_ms = 0x0102030405060708;
   record.metadata = "meta";
   EXPECT_EQ(Encode(record),
             "c\xd8"
             "f\xc8\x72\x07\x00\xac\x02\x08\x07\x06\x05\x04\x03\x02\x01\x04meta\0\0\0\1key"s);
+}
+
+TEST(RecordFormatTest, ACauseIsPartOfTheKind) {
+  const std::pair<RecordView, char> records[] = {
+      {{.kind = RecordKind::kValue, .cause = WriteCause::kExpiryChange}, '\x07'},
+      {{.kind = RecordKind::kValue, .cause = WriteCause::kMetadataChange}, '\x08'},
+      {{.kind = RecordKind::kTombstone, .cause = WriteCause::kExpired}, '\x09'},
+      {{.kind = RecordKind::kTombstone, .cause = WriteCause::kEvicted}, '\x0a'},
+  };
+  for (auto [record, kind] : records) {
+    record.key = "\0\0\0\1key";
+    record.sequence = 300;
+    std::string bytes;
+    AppendRecord(record, kSeed, &bytes);
+    EXPECT_EQ(bytes[4], kind);
+    bytes.append(kMaxRecordHeaderSize, '\0');
+    RecordView view;
+    ASSERT_NE(DecodeRecord(bytes, kSeed, ChecksumMode::kVerify, &view), 0u);
+    EXPECT_EQ(view.kind, record.kind);
+    EXPECT_EQ(view.cause, record.cause);
+    EXPECT_EQ(view.sequence, 300u);
+  }
+  std::string other;
+  AppendRecord({.key = "\0\0\0\1key"}, kSeed, &other);
+  for (const char kind : {'\x00', '\x05', '\x06', '\x0b', '\x0f'}) {
+    other[4] = kind;
+    RecordView view;
+    EXPECT_EQ(DecodeRecord(other, kSeed, ChecksumMode::kTrusted, &view), 0u) << int{kind};
+  }
 }
 
 TEST(RecordFormatTest, RecordsComeBackAsTheyWere) {

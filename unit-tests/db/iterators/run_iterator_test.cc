@@ -60,7 +60,8 @@ TEST(RunIteratorTest, OpensOnlyTheSegmentsItComesTo) {
   iterator->SeekToLast();
   EXPECT_TRUE(iterator->Valid());
 
-  const std::unique_ptr<InternalIterator> empty = NewRunIterator({}, true);
+  const std::unique_ptr<InternalIterator> empty =
+      NewRunIterator(absl::Span<const std::shared_ptr<Segment>>(), true);
   empty->SeekToFirst();
   EXPECT_FALSE(empty->Valid());
   empty->SeekToLast();

@@ -161,6 +161,26 @@ TEST(ManifestTest, TheBytesOfHistoryNeverChange) {
   EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "MANIFEST")->times, TimeFilePlace());
 }
 
+TEST(ManifestTest, TheBytesOfIngestedSegmentsNeverChange) {
+  Manifest manifest = SmallManifest();
+  manifest.has_history = true;
+  manifest.history_id = 1;
+  SegmentInfo& segment = manifest.levels[0][0][0];
+  segment.ingested_at = segment.largest_sequence;
+  const std::string bytes = EncodeManifest(manifest);
+  std::string section = "\x0a\x03\x01"s;
+  PutVarint64(&section, segment.number);
+  PutVarint64(&section, segment.ingested_at);
+  section[1] = static_cast<char>(section.size() - 2);
+  EXPECT_EQ(bytes.substr(bytes.size() - section.size()), section);
+  const Manifest decoded = DecodeManifest(bytes, "MANIFEST").value();
+  EXPECT_EQ(decoded.levels[0][0][0].ingested_at, segment.ingested_at);
+  EXPECT_EQ(EncodeManifest(decoded), bytes);
+  std::string wrong = bytes;
+  ++wrong.back();  // another version than that of its records
+  EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(Sealed(wrong), "MANIFEST").status()));
+}
+
 TEST(ManifestTest, AnUnknownSectionIsRefused) {
   Manifest manifest = SmallManifest();
   manifest.has_history = true;

@@ -53,6 +53,11 @@ TEST(RangeEstimateTest, ComesNearToWhatAPrefixTakes) {
   EXPECT_NEAR(sessions, kSessions * kSessionBytes, 0.2 * kSessions * kSessionBytes);
   EXPECT_NEAR(Bytes(store, "", ""), users + sessions, 50'000);
   EXPECT_NEAR(Bytes(store, "user:010000", "user;"), users / 2, users / 20);
+  const auto keys = [&](const std::string& lower, const std::string& upper) {
+    return static_cast<double>(store->EstimateSize(kDefaultNamespace, lower, upper).keys);
+  };
+  EXPECT_NEAR(keys("user:", "user;"), kUsers, 0.1 * kUsers);
+  EXPECT_NEAR(keys("session:", "session;"), kSessions, 0.1 * kSessions);
   EXPECT_EQ(Bytes(store, "a", "b"), 0);
   EXPECT_EQ(Bytes(store, "x", ""), 0);
   EXPECT_EQ(Reads(store), reads);

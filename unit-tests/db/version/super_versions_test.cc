@@ -16,7 +16,7 @@ class SuperVersionsTest : public ::testing::Test {
     const Manifest manifest{.namespaces = {{kDefaultNamespace, 1}}};
     absl::MutexLock lock(&versions_.mutex());
     versions_.StartLocked(std::make_shared<const Version>(), NamespaceTable(manifest),
-                          /*flushed=*/10);
+                          /*flushed=*/10, {});
     versions_.ShowLocked();
   }
   void Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_.mutex()) {
@@ -56,7 +56,7 @@ TEST_F(SuperVersionsTest, ARotatedBufferWaitsInTheFlushQueueUntilItIsPopped) {
   absl::MutexLock lock(&versions_.mutex());
   const std::shared_ptr<SuperVersion> next = versions_.CopyLocked();
   std::erase(next->full, oldest->buffer);
-  versions_.PopFlushedLocked(11, {}, kNoSequence);
+  versions_.PopFlushedLocked(11, {}, kNoSequence, {});
   versions_.PublishLocked(next);
   EXPECT_EQ(versions_.FlushedLocked(), 11u);
   EXPECT_EQ(versions_.FlushQueueLocked().front().log_bytes, 150u);
@@ -74,8 +74,8 @@ TEST_F(SuperVersionsTest, TheNamespacesOfAnEarlierSequenceAreKnownWhileRetiredGe
   versions_.PublishLocked(next);
   EXPECT_EQ(versions_.NamespacesAtLocked(10).Generation(kDefaultNamespace), 1u);
   EXPECT_EQ(versions_.NamespacesAtLocked(11).Generation(kDefaultNamespace), 5u);
-  EXPECT_EQ(versions_.GenerationsRetiredAfterLocked(10), std::vector<NamespaceGeneration>{1});
-  EXPECT_TRUE(versions_.GenerationsRetiredAfterLocked(11).empty());
+  EXPECT_EQ(versions_.GenerationsRetiredAfterLocked(10, {}), std::vector<NamespaceGeneration>{1});
+  EXPECT_TRUE(versions_.GenerationsRetiredAfterLocked(11, {}).empty());
 }
 
 TEST_F(SuperVersionsTest, TheFlusherIsWokenForWorkAndAtTheEnd) {

@@ -55,7 +55,7 @@ TEST(WriteBufferTest, ExpiryAndMetadataAreKept) {
               .metadata = "meta",
               .sequence = 1,
               .expiry_ms = 12345,
-              .flags = kHasExpiry | kHasMetadata | kSoftDeleted},
+              .flags = kHasExpiry | kHasMetadata | kCompressed},
              HashKey(key), /*readers_wait=*/true);
   WriteBuffer::Found found;
   ASSERT_TRUE(buffer.Get(key, HashKey(key), 1, &found));
@@ -63,7 +63,7 @@ TEST(WriteBufferTest, ExpiryAndMetadataAreKept) {
   EXPECT_EQ(found.record.value, "v");
   EXPECT_EQ(found.record.metadata, "meta");
   EXPECT_EQ(found.record.expiry_ms, 12345u);
-  EXPECT_EQ(found.record.flags, kHasExpiry | kHasMetadata | kSoftDeleted);
+  EXPECT_EQ(found.record.flags, kHasExpiry | kHasMetadata | kCompressed);
 }
 
 // The entries of the expiry index come behind all records of their batch, with the sequences of

@@ -99,6 +99,22 @@ TEST_F(AuditLogTest, WhatFindsNoRoomIsCounted) {
                 "}\n{\"event\":\"admin\",\"command\":\"save\",\"id\":0}\n");
 }
 
+TEST_F(AuditLogTest, ItsFilesAreTheServersAlone) {
+  const mode_t before = ::umask(0);
+  const std::string path = Path("made/for/it.log");
+  AuditLog log(path);
+  ASSERT_TRUE(log.Open(Later()).ok());
+  std::filesystem::rename(path, Path("old"));
+  log.Reopen();
+  RunTasks();
+  log.Stop();
+  ::umask(before);
+  using std::filesystem::perms;
+  for (const std::string& each : {path, Path("old")}) {
+    EXPECT_EQ(std::filesystem::status(each).permissions(), perms::owner_read | perms::owner_write);
+  }
+}
+
 TEST_F(AuditLogTest, AfterReopenLinesGoToANewFile) {
   AuditLog log(Path());
   ASSERT_TRUE(log.Open(Later()).ok());

@@ -79,7 +79,7 @@ TEST(VisibleKeysTest, ARangeMayBeWrittenIfOneStretchOfKeysHoldsIt) {
   Selector selector;
   selector.keys = {{"a*", kMayBoth}, {"b*", kMayWrite}, {"d*", kMayRead}, {"x*y", kMayBoth}};
   const auto writes = [&](std::string_view min, std::string_view max) {
-    return WritesRange(selector, *ParseKeyRange(min, max));
+    return AllowsRange(selector, *ParseKeyRange(min, max), kMayWrite);
   };
   EXPECT_TRUE(writes("[a", "(b"));
   EXPECT_TRUE(writes("[a1", "[a2"));

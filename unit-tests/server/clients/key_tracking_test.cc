@@ -446,6 +446,19 @@ TEST_F(KeyTrackingTest, BroadcastsNameOnlyKeysThatTheUserMayRead) {
   EXPECT_EQ(pushes.back(), "(invalidate (secret))");
 }
 
+TEST_F(KeyTrackingTest, ABroadcastIsThatOfANewUserFromItsLoginOn) {
+  Write({"ACL", "SETUSER", "app", "on", "nopass", "+@all", "~app:*"});
+  CachingClient cache(server_.port());
+  EXPECT_EQ(cache.Do({"CLIENT", "TRACKING", "ON", "BCAST"}), "OK");
+  EXPECT_EQ(cache.Do({"AUTH", "app", "any"}), "OK");
+  Write({"MSET", "app:1", "1", "secret", "1"});
+  EXPECT_EQ(cache.Take(), (Pushes{kAny, "(invalidate (app:1))"}))
+      << "what it may hold of another user's keys goes first";
+  EXPECT_EQ(cache.Do({"AUTH", "default", "any"}), "OK");
+  Write({"SET", "secret", "2"});
+  EXPECT_EQ(cache.Take(), (Pushes{kAny, "(invalidate (secret))"}));
+}
+
 TEST_F(KeyTrackingTest, AClientThatTakesNoMessagesIsClosed) {
   Write({"CONFIG", "SET", "client-output-buffer-limit", "pubsub 64kb 0 0"});
   RawConnection cache(server_.port(), /*receive_buffer=*/4096);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "unit-tests/server/http/http_client.h"
@@ -60,6 +61,43 @@ TEST_F(HttpListenerTest, ServesRequestsOfOneConnectionInTurn) {
   EXPECT_EQ(ReceiveAnswer(connection).body, "/3 here");
   EXPECT_EQ(connection.ReceiveAll(), "");
   EXPECT_TRUE(connection.closed());
+}
+
+TEST_F(HttpListenerTest, ALongPipelineIsAnsweredWhole) {
+  constexpr int kRequests = 1000;
+  std::string requests;
+  for (int i = 0; i < kRequests; ++i)
+    requests += "GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: a\r\n\r\n";
+  RawConnection connection(listener_.port());
+  std::thread sender([&] { connection.Send(requests + "GET /last"); });
+  for (int i = 0; i < kRequests; ++i)
+    ASSERT_EQ(ReceiveAnswer(connection).body, "/" + std::to_string(i) + " here");
+  sender.join();
+  connection.Send(" HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_EQ(ReceiveAnswer(connection).body, "/last here");
+}
+
+TEST_F(HttpListenerTest, ARequestThatWaitsKeepsNobodyElseWaiting) {
+  HttpListener listener;
+  std::atomic<int> asked{0};
+  const auto answer = [](const HttpRequest& request, const HttpPeer&) {
+    return HttpReply{.body = request.path};
+  };
+  const auto delay = [&](const HttpRequest& request, const HttpPeer&) {
+    ++asked;
+    return std::chrono::milliseconds(request.path == "/slow" ? 1500 : 0);
+  };
+  ASSERT_TRUE(
+      listener.Start("127.0.0.1", 0, {.answer = answer, .tick = [] {}, .delay = delay}).ok());
+  RawConnection slow(listener.port());
+  const auto begin = std::chrono::steady_clock::now();
+  slow.Send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_TRUE(testing::Eventually([&] { return asked == 1; }));
+  EXPECT_EQ(Fetch(listener.port(), "/other").body, "/other");
+  EXPECT_EQ(ReceiveAnswer(slow).body, "/slow");
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
+  EXPECT_EQ(ReceiveAnswer(slow).body, "/next");
+  EXPECT_EQ(asked, 3);
 }
 
 TEST_F(HttpListenerTest, AReplyMayBeLargerThanTheSocketTakes) {

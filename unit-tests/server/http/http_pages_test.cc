@@ -19,8 +19,9 @@ HttpPeer Away(const std::string& address) { return {.address = address, .is_loop
 
 HttpRequest RequestOf(const std::string& target, const std::string& headers = "") {
   HttpRequest request;
+  const std::string host = headers.starts_with("Host: ") ? "" : "Host: localhost\r\n";
   const HttpParse parsed =
-      ParseHttpHead("GET " + target + " HTTP/1.1\r\n" + headers + "\r\n", &request);
+      ParseHttpHead("GET " + target + " HTTP/1.1\r\n" + host + headers + "\r\n", &request);
   EXPECT_EQ(parsed.result, HttpParse::Result::kComplete) << parsed.why;
   return request;
 }
@@ -123,15 +124,31 @@ TEST_F(HttpPagesTest, FromElsewherePagesTakeThePassword) {
     EXPECT_EQ(get("/metrics", "Authorization: " + std::string(header) + "\r\n").status, 401)
         << header;
   }
-  for (uint32_t i = 0; i < LoginGuard::kFree; ++i)
-    get("/metrics", "Authorization: Basic ZGVmYXVsdDpubw==\r\n");
-  EXPECT_EQ(get("/metrics", "Authorization: Basic ZGVmYXVsdDpwdw==\r\n").status, 429);
-  EXPECT_EQ(pages_
-                .Answer(RequestOf("/metrics", "Authorization: Basic ZGVmYXVsdDpwdw==\r\n"),
-                        Away("192.0.2.2:40000"))
-                .status,
-            200)
-      << "another address does not wait";
+  EXPECT_NE(Do({"acl", "log"}).find("reason auth context http object http username default"),
+            std::string::npos)
+      << Do({"acl", "log"});
+  EXPECT_NE(Do({"info", "stats"}).find("acl_access_denied_auth:4\r\n"), std::string::npos);
+}
+
+TEST_F(HttpPagesTest, ManyWrongPasswordsSlowDownTheirAddress) {
+  ASSERT_EQ(Do({"config", "set", "requirepass", "pw"}), "OK");
+  const HttpRequest right = RequestOf("/metrics", "Authorization: Basic ZGVmYXVsdDpwdw==\r\n");
+  const HttpRequest wrong = RequestOf("/metrics", "Authorization: Basic ZGVmYXVsdDpubw==\r\n");
+  const HttpPeer away = Away("192.0.2.1:40000");
+  EXPECT_EQ(pages_.Delay(right, away).count(), 0);
+  for (uint32_t i = 0; i <= LoginGuard::kFree; ++i)
+    EXPECT_EQ(pages_.Answer(wrong, away).status, 401);
+  EXPECT_EQ(pages_.Delay(right, away), LoginGuard::kDelay);
+  EXPECT_EQ(pages_.Answer(right, away).status, 200) << "after the delay nobody is locked out";
+  EXPECT_EQ(pages_.Delay(RequestOf("/livez"), away).count(), 0);
+  EXPECT_EQ(pages_.Delay(right, Away("192.0.2.2:40000")).count(), 0);
+}
+
+TEST_F(HttpPagesTest, LimitsOfUsersHoldOnThisMachineToo) {
+  ASSERT_EQ(Do({"acl", "setuser", "past", "on", ">pw", "+@all", "~*", "expires=1"}), "OK");
+  ASSERT_EQ(Do({"acl", "setuser", "now", "on", ">pw", "+@all", "~*"}), "OK");
+  EXPECT_EQ(Get("/metrics", "Authorization: Basic cGFzdDpwdw==\r\n").status, 401);
+  EXPECT_EQ(Get("/metrics", "Authorization: Basic bm93OnB3\r\n").status, 200);
 }
 
 TEST_F(HttpPagesTest, MetricsCountWhatClientsDo) {

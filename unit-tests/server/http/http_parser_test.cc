@@ -70,19 +70,21 @@ TEST(HttpParserTest, RefusesWhatProxiesCouldReadDifferently) {
         "GET / HTTP/1.1\r\nHost: a:b\r\n\r\n", "GET / HTTP/1.1\r\nHost: [::1\r\n\r\n"}) {
     EXPECT_EQ(StatusOf(head), 400) << head;
   }
-  EXPECT_EQ(StatusOf(Get("Content-Length: 0\r\n")), 200);
+  EXPECT_EQ(StatusOf(Get("Host: a\r\nContent-Length: 0\r\n")), 200);
+  EXPECT_EQ(StatusOf(Get("")), 400) << "version 1.1 names a host";
+  EXPECT_EQ(StatusOf("GET / HTTP/1.0\r\n\r\n"), 200);
 }
 
 TEST(HttpParserTest, SaysWhatItDoesNotServe) {
   EXPECT_EQ(StatusOf("POST / HTTP/1.1\r\n\r\n"), 405);
   EXPECT_EQ(StatusOf("GET / HTTP/2.0\r\n\r\n"), 505);
-  EXPECT_EQ(StatusOf(Get("Expect: 100-continue\r\n")), 501);
+  EXPECT_EQ(StatusOf(Get("Host: a\r\nExpect: 100-continue\r\n")), 501);
 }
 
 TEST(HttpParserTest, AHeadHas8KiBAtMost) {
-  const std::string frame = Get("X: \r\n");
+  const std::string frame = Get("Host: a\r\nX: \r\n");
   const auto with = [&](size_t size) {
-    return Get("X: " + std::string(size - frame.size(), 'a') + "\r\n");
+    return Get("Host: a\r\nX: " + std::string(size - frame.size(), 'a') + "\r\n");
   };
   EXPECT_EQ(StatusOf(with(kMaxHttpHead)), 200);
   EXPECT_EQ(StatusOf(with(kMaxHttpHead + 1)), 431);

@@ -23,14 +23,14 @@ using testing::TlsClient;
 
 class HttpTlsTest : public ::testing::Test {
  protected:
-  void Start(TlsMode mode) {
+  void Start(TlsMode mode, TlsClientCertificates wanted = TlsClientCertificates::kOptional) {
     certificates_.Issue("server", {.common_name = "server"});
     TlsOptions options;
     options.mode = mode;
     options.certificate_file = certificates_.File("server.crt");
     options.key_file = certificates_.File("server.key");
     options.ca_file = certificates_.authority();
-    options.client_certificates = TlsClientCertificates::kOptional;
+    options.client_certificates = wanted;
     options.user_name = TlsUserName::kUri;
     ASSERT_TRUE(contexts_.Use(options).ok());
     const auto answer = [](const HttpRequest& request, const HttpPeer& peer) {
@@ -84,6 +84,20 @@ TEST_F(HttpTlsTest, ACertificateNamesItsUser) {
                                       .key = certificates_.File("monitor.key")});
   ASSERT_TRUE(client.Send(Request("/a")));
   EXPECT_TRUE(client.ReceiveAll().ends_with("/a spiffe://here/monitor"));
+}
+
+TEST_F(HttpTlsTest, AProbeNeedsNoCertificateAndAForeignOneIsRefused) {
+  Start(TlsMode::kRequired, TlsClientCertificates::kYes);
+  TlsClient probe(listener_.port());
+  ASSERT_TRUE(probe.Send(Request("/livez")));
+  EXPECT_TRUE(probe.ReceiveAll().ends_with("\r\n\r\n/livez"));
+  TempDir elsewhere;
+  TestCertificates others(elsewhere.path(), "other");
+  others.Issue("monitor", {.common_name = "m", .alternatives = "URI:spiffe://here/monitor"});
+  TlsClient foreign(listener_.port(),
+                    {.certificate = others.File("monitor.crt"), .key = others.File("monitor.key")});
+  foreign.Send(Request("/a"));
+  EXPECT_EQ(foreign.ReceiveAll(), "");
 }
 
 TEST_F(HttpTlsTest, GarbageAndHalfAHelloHurtNobody) {

@@ -29,6 +29,7 @@ constexpr Group kGroups[] = {
     {"range", "Ranges"},
     {"bitmap", "Bits"},
     {"transactions", "Transactions"},
+    {"stream", "Changes"},
     {"pubsub", "Channels"},
     {"connection", "Connections"},
     {"server", "Server, databases and namespaces"},

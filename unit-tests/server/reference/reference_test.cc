@@ -14,6 +14,8 @@
 #include "unit-tests/server/command_fixture.h"
 #include "unit-tests/server/reference/reference_pages.h"
 #include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/temp_dir.h"
+#include "unit-tests/testing/test_certificates.h"
 
 namespace varve::reference {
 namespace {
@@ -53,6 +55,12 @@ using MetricReferenceTest = testing::CommandTest;
 
 // Every family has a sample, so that its labels are seen.
 TEST_F(MetricReferenceTest, Metrics) {
+  const testing::TempDir folder;
+  testing::TestCertificates certificates(folder.path());
+  certificates.Issue("server", {.common_name = "server"});
+  ASSERT_EQ(Do({"config", "set", "tls", "optional", "tls-auth-clients", "no", "tls-cert-file",
+                certificates.File("server.crt"), "tls-key-file", certificates.File("server.key")}),
+            "OK");
   Do({"set", "key", "value"});
   Do({"get"});
   ASSERT_TRUE(server_.store().Flush().ok());

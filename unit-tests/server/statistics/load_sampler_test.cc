@@ -14,7 +14,7 @@ constexpr std::chrono::seconds kSecond{1};
 LoadSample At(int seconds) {
   LoadSample sample;
   sample.at += std::chrono::hours(1) + seconds * kSecond;
-  sample.loop_rest_nanos = {seconds * int64_t{1'000'000'000}, seconds * int64_t{1'000'000'000}};
+  sample.loop_idle_nanos = {seconds * int64_t{1'000'000'000}, seconds * int64_t{1'000'000'000}};
   sample.max_connections = 10;
   return sample;
 }
@@ -55,7 +55,7 @@ TEST(LoadSamplerTest, TheBusierOfDiskAndProcessorLimits) {
   sync.sync_busy_nanos = 800'000'000;  // of a second
   EXPECT_EQ(LimitAfter(sync), "sync");
   LoadSample cpu = sync;
-  cpu.loop_rest_nanos[1] = 100'000'000;
+  cpu.loop_idle_nanos[1] = 100'000'000;
   EXPECT_EQ(LimitAfter(cpu), "cpu");
   LoadSample hangs = At(2);
   hangs.sync_wait_nanos = 2'000'000'000;

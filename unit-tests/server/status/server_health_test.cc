@@ -15,6 +15,7 @@
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
+#include "unit-tests/testing/held_reads.h"
 #include "unit-tests/testing/held_segments.h"
 
 namespace varve {
@@ -179,6 +180,36 @@ TEST(ServerHealthTest, WhileTheDiskHangsStatusSaysSo) {
     EXPECT_NE(StatusJson(StatusDocument(state)).find("\"id\":\"sync\""), std::string::npos);
   });
   EXPECT_EQ(writer.Receive(5), "+OK\r\n");
+}
+
+TEST(ServerHealthTest, AColdReadThatHangsIsNoReasonToStartAnew) {
+  testing::HeldReads files;
+  EngineOptions engine = With(&files);
+  engine.block_cache_size = 0;
+  ServerOptions options;
+  options.execution = Execution::kInline;
+  options.io_threads = 1;
+  TestServer server(options, engine);
+  const std::unique_ptr<Client> client = server.Connect();
+  ASSERT_TRUE(client->Put("key", "value").ok());
+  ASSERT_TRUE(server.store().Flush().ok());
+  testing::RawConnection reader(server.port());
+  ServerState& state = server.server().state();
+  const LoopTimes& loop = state.statistics.loops[0];
+  files.Hold();
+  ASSERT_TRUE(reader.Send(testing::Resp({"GET", "key"})));
+  EXPECT_TRUE(Eventually(
+      [&] { return loop.disk().PresentNanos(std::chrono::steady_clock::now()) > 1'100'000'000; }));
+  EXPECT_EQ(loop.SilentFor(std::chrono::steady_clock::now() + std::chrono::minutes(1)).count(), 0);
+  EXPECT_EQ(LivenessProblem(state), "");
+  EXPECT_TRUE(server.server().Responsive());
+  EXPECT_EQ(LimitOf(LookAtLoad(state, server.store().Observe())).id, "sync");
+  for (const HealthCheck& check : HealthChecks(state, server.store().Observe()))
+    EXPECT_EQ(check.problem.starts_with("the disk: an I/O loop has waited for "),
+              check.name == "io_loops")
+        << check.name << ": " << check.problem;
+  files.Release();
+  EXPECT_EQ(reader.Receive(11), "$5\r\nvalue\r\n");
 }
 
 TEST(ServerHealthTest, AFailedLogIsNotHealthy) {

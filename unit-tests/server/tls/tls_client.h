@@ -22,7 +22,8 @@ class TlsClient {
     std::string authority;    // that the server's certificate is checked against; empty: not at all
     std::string certificate;  // of the client
     std::string key;
-    int version = 0;  // the only version of TLS that it speaks; 0: any
+    int version = 0;                 // the only version of TLS that it speaks; 0: any
+    SSL_SESSION* session = nullptr;  // that it would go on with
   };
 
   // Connects, and shakes hands.
@@ -44,6 +45,7 @@ class TlsClient {
     }
     std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to sockets that the server has closed
     ssl_.reset(SSL_new(context_.get()));
+    if (options.session != nullptr) SSL_set_session(ssl_.get(), options.session);
     SSL_set_fd(ssl_.get(), raw_.descriptor());
     connected_ = SSL_connect(ssl_.get()) == 1;
     ERR_clear_error();
@@ -51,6 +53,11 @@ class TlsClient {
 
   bool connected() const { return connected_; }
   RawConnection& raw() { return raw_; }
+  bool resumed() const { return SSL_session_reused(ssl_.get()) == 1; }
+  // The session that another client may go on with.
+  std::unique_ptr<SSL_SESSION, void (*)(SSL_SESSION*)> Session() const {
+    return {SSL_get1_session(ssl_.get()), SSL_SESSION_free};
+  }
   // The serial number of the server's certificate; -1: it showed none.
   long serial() const {
     const X509* const certificate = SSL_get0_peer_certificate(ssl_.get());

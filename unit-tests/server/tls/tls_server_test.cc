@@ -6,12 +6,15 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "server/tls/tls_contexts.h"
+#include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/server/tls/tls_client.h"
 #include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/log_lines.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "unit-tests/testing/test_certificates.h"
 
@@ -215,8 +218,105 @@ TEST_F(TlsServerTest, GarbageAndHalfAHelloHurtNobody) {
   EXPECT_EQ(server.state().tls->statistics().connections.load(), 1u);
 }
 
-TEST_F(TlsServerTest, NewFilesServeNewConnectionsAndWrongOnesNobody) {
+TEST_F(TlsServerTest, HalfAHelloHasTenSeconds) {
   TestServer server(Options(TlsMode::kOptional));
+  RawConnection half(server.port());
+  half.Send(std::string("\x16\x03\x01\x02\x00\x01", 6));
+  EXPECT_EQ(half.ReceiveAll(), "");
+  EXPECT_TRUE(half.closed());
+}
+
+// The pool takes one batch at a time, and has one thread.
+TEST_F(TlsServerTest, ACrowdOfNewClientsIsServedThroughAFullPool) {
+  ServerOptions options = Options(TlsMode::kOptional);
+  options.threads = 1;
+  options.pool_queue_capacity = 1;
+  options.io_threads = 1;
+  TestServer server(options);
+  std::vector<std::thread> crowd;
+  for (int i = 0; i < 40; ++i) {
+    crowd.emplace_back([&] {
+      for (int round = 0; round < 3; ++round) {
+        TlsClient client(server.port());
+        EXPECT_TRUE(client.connected());
+        EXPECT_EQ(client.Ask("PING\r\n", "+PONG\r\n"), "+PONG\r\n");
+      }
+    });
+  }
+  for (std::thread& client : crowd) client.join();
+  EXPECT_EQ(server.state().tls->statistics().handshakes.load(), 120u);
+  EXPECT_GE(server.state().statistics.batches_pooled.load(), 120u) << "no I/O thread shakes hands";
+}
+
+TEST_F(TlsServerTest, RevokedCertificatesOfEveryListAreRefused) {
+  TempDir elsewhere;
+  TestCertificates others(elsewhere.path(), "other");
+  for (TestCertificates* const authority : {certificates_.get(), &others}) {
+    authority->Issue("good", {.common_name = "good"});
+    authority->Issue("bad", {.common_name = "bad"});
+    authority->WriteRevocations("list", {authority->last_serial()});
+    std::ofstream(directory_.File("authorities"), std::ios::app)
+        << std::ifstream(authority->authority()).rdbuf();
+    std::ofstream(directory_.File("lists"), std::ios::app)
+        << std::ifstream(authority->File("list")).rdbuf();
+  }
+  ServerOptions options = VerifyingOptions(TlsMode::kRequired, TlsClientCertificates::kYes);
+  options.tls.ca_file = directory_.File("authorities");
+  options.tls.crl_file = directory_.File("lists");
+  TestServer server(options);
+  for (TestCertificates* const authority : {certificates_.get(), &others}) {
+    const auto answer = [&](const std::string& name) {
+      TlsClient client(server.port(), {.certificate = authority->File(name + ".crt"),
+                                       .key = authority->File(name + ".key")});
+      return client.Ask("PING\r\n", "+PONG\r\n");
+    };
+    EXPECT_EQ(answer("good"), "+PONG\r\n");
+    EXPECT_NE(answer("bad"), "+PONG\r\n");
+  }
+}
+
+TEST_F(TlsServerTest, RsaKeysAndResumedSessionsWork) {
+  certificates_->Issue("server", {.common_name = "server", .rsa = true});
+  TestServer server(Options(TlsMode::kRequired));
+  TlsClient first(server.port(), {.authority = certificates_->authority()});
+  EXPECT_EQ(first.Ask("PING\r\n", "+PONG\r\n"), "+PONG\r\n");
+  EXPECT_FALSE(first.resumed());
+  const auto session = first.Session();
+  TlsClient second(server.port(),
+                   {.authority = certificates_->authority(), .session = session.get()});
+  EXPECT_EQ(second.Ask("PING\r\n", "+PONG\r\n"), "+PONG\r\n");
+  EXPECT_TRUE(second.resumed());
+}
+
+TEST_F(TlsServerTest, AUserWhoMayNotComeIsLogged) {
+  TestServer server(VerifyingOptions(TlsMode::kOptional, TlsClientCertificates::kOptional));
+  certificates_->Issue("bob", {.common_name = "bob"});
+  const std::unique_ptr<Client> admin = server.Connect();
+  ASSERT_EQ(testing::Ask(*admin, {"ACL", "SETUSER", "bob", "off"}), "OK");
+  TlsClient bob(server.port(), As("bob"));
+  const std::string whoami = Resp({"ACL", "WHOAMI"});
+  EXPECT_EQ(bob.Ask(whoami, "$7\r\ndefault\r\n"), "$7\r\ndefault\r\n");
+  const std::string log = testing::Ask(*admin, {"ACL", "LOG", "1"});
+  EXPECT_NE(log.find("reason tls-cert context toplevel object bob username bob"), std::string::npos)
+      << log;
+}
+
+TEST_F(TlsServerTest, TheEndOfACertificateIsToldOnceForEachWarning) {
+  TlsContexts contexts;
+  ServerOptions options = Options(TlsMode::kOptional);
+  ASSERT_TRUE(contexts.Use(options.tls).ok());
+  const testing::LogLines log;
+  const auto now = std::chrono::system_clock::now();
+  for (const int day : {1, 15, 16, 17, 27, 29, 31, 32})
+    contexts.LookAtFiles(now + std::chrono::hours(24 * day));
+  EXPECT_EQ(log.Count("expires in"), 3u) << "14 days, 2 days and the last day";
+  EXPECT_EQ(log.Count("has expired"), 1u);
+}
+
+TEST_F(TlsServerTest, NewFilesServeNewConnectionsAndWrongOnesNobody) {
+  ServerOptions options = Options(TlsMode::kOptional);
+  options.tls.reload_seconds = 3600;
+  TestServer server(options);
   TlsContexts& contexts = *server.server().state().tls;
   const auto now = std::chrono::system_clock::now();
   TlsClient old(server.port());

@@ -286,6 +286,20 @@ TEST(AccessTest, APasswordThatIsSetLaterHoldsForThoseWhoComeLater) {
   EXPECT_EQ(Ask(*late, {"PING"}), "PONG");
 }
 
+TEST(AccessTest, BehindAResetInOnePipelineTheLoginIsNeededAgain) {
+  TestServer server(WithPassword());
+  RawConnection raw(server.port());
+  ASSERT_TRUE(raw.Send(Resp({"AUTH", "secret"})));
+  ASSERT_EQ(raw.Receive(5), "+OK\r\n");
+  ASSERT_TRUE(raw.Send(Resp({"SET", "k", "1"}) + Resp({"RESET"}) + Resp({"SET", "k", "2"}) +
+                       Resp({"GET", "k"}) + Resp({"MULTI"}) + Resp({"AUTH", "secret"}) +
+                       Resp({"GET", "k"})));
+  raw.FinishSending();
+  const std::string refused = "-" + std::string(kNoAuth).substr(1) + "\r\n";
+  EXPECT_EQ(raw.ReceiveAll(),
+            "+OK\r\n+RESET\r\n" + refused + refused + refused + "+OK\r\n$1\r\n1\r\n");
+}
+
 TEST(AccessTest, ProtectedModeServesThisMachineAlone) {
   const std::string other = OtherAddress();
   if (other.empty()) GTEST_SKIP() << "this machine has no other address";

@@ -196,6 +196,48 @@ TEST_F(AclTest, ChannelsAreCheckedAndListenersOfForbiddenOnesAreClosed) {
   EXPECT_EQ(Ask(*alice, {"PING"}), "PONG");
 }
 
+TEST_F(AclTest, WhoMayNotMonitorAnyMoreIsClosed) {
+  const std::unique_ptr<Client> alice = LogIn("alice", {"~*", "+@all"});
+  RawConnection monitor(server_.port());
+  ASSERT_TRUE(monitor.Send(Resp({"AUTH", "alice", "x"}) + Resp({"MONITOR"})));
+  ASSERT_EQ(monitor.Receive(10), "+OK\r\n+OK\r\n");
+  ASSERT_EQ(Do({"ACL", "SETUSER", "alice", "-get"}), "OK");
+  EXPECT_EQ(Do({"SET", "k", "shown"}), "OK");
+  ASSERT_EQ(Do({"ACL", "SETUSER", "alice", "-monitor"}), "OK");
+  EXPECT_EQ(Do({"SET", "k", "hidden"}), "OK");
+  const std::string seen = monitor.ReceiveAll();
+  EXPECT_NE(seen.find("shown"), std::string::npos);
+  EXPECT_TRUE(monitor.closed());
+  EXPECT_EQ(Ask(*alice, {"PING"}), "PONG");
+}
+
+TEST_F(AclTest, AScanTellsNothingOfKeysThatTheUserMayNotRead) {
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(Do({"SET", "k" + std::to_string(i) + ":x", "1"}), "OK");
+  ASSERT_EQ(Do({"SET", "z:mine", "1"}), "OK");
+  const std::unique_ptr<Client> alice = LogIn("alice", {"~*:mine", "+@all"});
+  EXPECT_EQ(Ask(*alice, {"SCAN", "0", "COUNT", "1"}), "(0 (z:mine))")
+      << "as if the other keys were not there";
+}
+
+TEST_F(AclTest, ACursorOfAnotherUserIsUnknown) {
+  for (const char* key : {"a", "b", "c"}) ASSERT_EQ(Do({"SET", key, "1"}), "OK");
+  const std::string scanned = Do({"SCAN", "0", "COUNT", "1"});
+  const std::string cursor = scanned.substr(1, scanned.find(' ') - 1);
+  const std::unique_ptr<Client> alice = LogIn("alice", {"~*", "+@all"});
+  EXPECT_TRUE(Ask(*alice, {"SCAN", cursor}).starts_with("!ERR invalid cursor"));
+  EXPECT_EQ(Do({"SCAN", cursor}), "(0 (b c))");
+}
+
+TEST_F(AclTest, NamespacesThatTheUserMayNotUseAreNotListed) {
+  ASSERT_EQ(Do({"NAMESPACE", "CREATE", "app:1"}), "OK");
+  ASSERT_EQ(Do({"NAMESPACE", "CREATE", "more"}), "OK");
+  ASSERT_EQ(Do({"NAMESPACE", "CREATE", "secret"}), "OK");
+  const std::unique_ptr<Client> alice =
+      LogIn("alice", {"~*", "+@all", "resetns", "ns=app:*", "(~* +@all resetns ns=more)"});
+  EXPECT_EQ(Ask(*alice, {"NAMESPACE", "LIST"}), "(app:1 more)");
+  EXPECT_EQ(Do({"NAMESPACE", "LIST"}), "(app:1 more secret)");
+}
+
 TEST_F(AclTest, DatabasesAndNamespaces) {
   ASSERT_EQ(Do({"NAMESPACE", "CREATE", "app"}), "OK");
   const std::unique_ptr<Client> alice = LogIn("alice", {"~*", "+@all", "db=1", "ns=app"});

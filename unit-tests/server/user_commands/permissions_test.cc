@@ -36,6 +36,14 @@ TEST(PermissionsTest, KeysByWhatIsDoneWithThem) {
   EXPECT_EQ(DenialOf(user, "get write:1"), "key write:1");
   EXPECT_EQ(DenialOf(user, "set write:1 x"), "");
   EXPECT_EQ(DenialOf(user, "set write:1 x get"), "key write:1");
+  // Their replies tell something about the value.
+  EXPECT_EQ(DenialOf(user, "set write:1 x ifeq guess"), "key write:1");
+  EXPECT_EQ(DenialOf(user, "set write:1 x IFNE guess"), "key write:1");
+  EXPECT_EQ(DenialOf(user, "set write:1 x ifdeq 0123456789abcdef"), "key write:1");
+  EXPECT_EQ(DenialOf(user, "set write:1 x ifdne 0123456789abcdef"), "key write:1");
+  EXPECT_EQ(DenialOf(user, "put write:1 x ifversion 7"), "key write:1");
+  EXPECT_EQ(DenialOf(user, "set both:1 x ifeq guess"), "");
+  EXPECT_EQ(DenialOf(user, "set write:1 x nx"), "");
   EXPECT_EQ(DenialOf(user, "set read:1 x"), "key read:1");
   EXPECT_EQ(DenialOf(user, "getset both:1 x"), "");
   EXPECT_EQ(DenialOf(user, "getset write:1 x"), "key write:1");

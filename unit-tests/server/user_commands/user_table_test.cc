@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/clients/client_rights.h"
 #include "unit-tests/server/user_commands/test_catalog.h"
 
 namespace varve {
@@ -45,6 +46,22 @@ TEST(UserTableTest, AChangePublishesAnotherUserOfTheSameIdentity) {
   EXPECT_FALSE(users.Remove("alice"));
   ASSERT_TRUE(users.Set("alice", {}).ok());
   EXPECT_NE(users.Find("alice")->identity, after->identity);
+}
+
+TEST(UserTableTest, TheRightsOfAConnectionWhoseUserIsGoneStayStale) {
+  UserTable users(&AccessCatalog(), "");
+  ASSERT_TRUE(users.Set("alice", Words("on nopass ~* +get")).ok());
+  ClientRights rights;
+  rights.Begin(&users);
+  rights.Become(users.Find("alice"));
+  EXPECT_TRUE(rights.LookAgain());
+  EXPECT_FALSE(rights.Stale());
+  EXPECT_TRUE(users.Remove("alice"));
+  ASSERT_TRUE(users.Set("alice", Words("on nopass ~* +@all")).ok());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(rights.Stale());
+    EXPECT_FALSE(rights.LookAgain()) << "it is another user of that name";
+  }
 }
 
 TEST(UserTableTest, AWrongRuleChangesNothing) {

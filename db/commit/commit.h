@@ -1,0 +1,105 @@
+// A commit is one batch on its way into the store. It decodes the operations, replaces namespace
+// ids by generations, hashes the keys and completes the record for the log. The commit pipeline
+// calls Resolve(), which does all the work that needs no lock, before it takes the commit lock.
+//
+// Unless Committed() was called, the destructor puts the namespace ids back, so that a writer can
+// submit a refused batch again.
+//
+// Thread-safety: one thread uses a commit, and has one at a time.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "db/namespaces/namespace_table.h"
+#include "type/record.h"
+#include "varve/write_batch.h"
+
+namespace varve {
+
+class Commit {
+ public:
+  struct Operation {
+    RecordView record;  // views into the batch
+    uint64_t hash = 0;  // of the tree key; kValue and kTombstone only
+    NamespaceId space = kDefaultNamespace;
+  };
+  struct Condition {
+    std::string_view tree_key;
+    uint64_t hash = 0;
+    SequenceNumber sequence = kNoSequence;
+    NamespaceId space = kDefaultNamespace;
+    bool puts_alone = false;
+  };
+
+  struct RangeCondition {
+    std::string_view lower;  // tree keys: [lower, upper)
+    std::string_view upper;
+    SequenceNumber sequence = kNoSequence;
+    NamespaceId space = kDefaultNamespace;
+  };
+
+  explicit Commit(WriteBatch* batch);
+  ~Commit();
+  Commit(const Commit&) = delete;
+  Commit& operator=(const Commit&) = delete;
+
+  // Replaces namespace ids by generations. `new_generation` returns the generation in which a
+  // created or emptied namespace lives; kNoGeneration if none is left. The pipeline calls this
+  // again if the table has changed since. Returns NoSuchNamespace if a namespace doesn't exist,
+  // AlreadyExists if one that the batch creates does, and ResourceExhausted if no generation is
+  // left.
+  [[nodiscard]] absl::Status Resolve(
+      const NamespaceTable& namespaces,
+      absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation);
+  // Numbers the operations from `first` on and completes the record for the log.
+  std::string_view Seal(SequenceNumber first);
+  // Returns whether some operation has a large value. Then the pipeline calls NoteLogOffset() with
+  // the offset of the record in its log block.
+  bool has_large() const { return !large_.empty(); }
+  void NoteLogOffset(uint32_t record_offset);
+  // Notes that the batch is committed: empties it and keeps its memory.
+  void Committed();
+
+  const std::vector<Operation>& operations() const { return operations_; }
+  const std::vector<Condition>& conditions() const { return conditions_; }
+  const std::vector<RangeCondition>& range_conditions() const { return range_conditions_; }
+  bool adds_data() const { return batch_->adds_data(); }
+  // Returns whether the batch is a clock mark and nothing else; such a batch never waits.
+  bool MarksClock() const {
+    return operations_.size() == 1 && operations_.front().record.kind == RecordKind::kClockMark;
+  }
+  size_t record_size() const { return batch_->bytes(); }
+
+ private:
+  // An element of operations_ with a large value (db/format/large_operation.h).
+  struct LargeOperation {
+    size_t index;
+    size_t offset;  // in the record
+    size_t size;
+    size_t seal_offset;
+    uint64_t body_hash;
+  };
+
+  void PutGeneration(std::string_view place, NamespaceGeneration generation);
+  // Takes the causes out of the operations, for a store whose log has no place for them.
+  void ForgetCauses();
+  uint64_t HashAll();
+  static std::vector<LargeOperation>& ReusedLarge();  // by the commits of one thread
+  absl::Status ResolveChange(const Operation& operation, NamespaceTable* table,
+                             absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation);
+
+  WriteBatch* batch_;
+  bool committed_ = false;
+  uint64_t operations_hash_ = 0;
+  // Kept between commits of one thread: no allocation in steady state.
+  std::vector<Operation>& operations_;
+  std::vector<Condition>& conditions_;
+  std::vector<LargeOperation>& large_;
+  std::vector<RangeCondition> range_conditions_;
+};
+
+}  // namespace varve

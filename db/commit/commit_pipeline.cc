@@ -1,0 +1,435 @@
+#include "db/commit/commit_pipeline.h"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "db/commit/commit_conditions.h"
+#include "db/format/batch_codec.h"
+#include "fmt/format.h"
+#include "spdlog/spdlog.h"
+#include "util/base/assert.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
+
+namespace varve {
+namespace {
+
+// For a large record, before other writers have to wait for it.
+constexpr int kTriesToPrepareLog = 8;
+
+// Returns the strongest mode that one of the batch's namespaces asks for: its operations are lost
+// or kept together.
+Durability DurabilityAmong(const NamespaceTable& namespaces, const Commit& commit,
+                           Durability of_store) {
+  std::optional<Durability> strongest;
+  NamespaceId last = kSelectedNamespace;
+  for (const Commit::Operation& operation : commit.operations()) {
+    if (operation.space == std::exchange(last, operation.space)) continue;
+    const NamespaceDescription* const space = namespaces.Description(operation.space);
+    const Durability wanted = space != nullptr ? space->options.sync.value_or(of_store) : of_store;
+    strongest = strongest ? std::min(*strongest, wanted) : wanted;
+  }
+  return strongest.value_or(of_store);
+}
+
+}  // namespace
+
+uint64_t MostLogGrowth(const EngineOptions& options) {
+  return 4 * std::max<uint64_t>({options.write_buffer_size, options.log_file_size, 1u << 20});
+}
+
+bool MustCheckQuotas(const SuperVersion& state, const Commit& commit, const CheckedBatch* checked) {
+  if (!state.namespaces.has_rules() || !commit.adds_data()) return false;
+  if (checked != nullptr) return checked->namespaces_changed != state.namespaces_changed;
+  NamespaceId last = kSelectedNamespace;
+  for (const Commit::Operation& operation : commit.operations()) {
+    if (operation.space == std::exchange(last, operation.space)) continue;
+    const NamespaceDescription* const space = state.namespaces.Description(operation.space);
+    if (space != nullptr && space->options.has_quota()) return true;
+  }
+  return false;
+}
+
+CommitPipeline::CommitPipeline(CommitEnvironment environment)
+    : environment_(std::move(environment)),
+      versions_(environment_.versions),
+      log_(*environment_.log),
+      sync_(environment_.sync) {
+  VARVE_ASSERT(environment_.applier != nullptr && environment_.most_full_buffers >= 1);
+}
+
+CommitPipeline::~CommitPipeline() = default;
+
+// --- Committing ----------------------------------------------------------------------------------
+
+absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& options,
+                                                       WriteBatch* batch,
+                                                       const CheckedBatch* checked,
+                                                       bool* must_check) {
+  Commit commit(batch);
+  // A mark takes no room, and readers leave it, who do not wait.
+  if (checked == nullptr && !commit.MarksClock()) {
+    VARVE_RETURN_IF_ERROR(WaitForRoom(commit.record_size(), commit.adds_data()));
+  }
+  const auto new_generation = [this](NamespaceId) { return environment_.new_generation(); };
+  std::optional<SuperVersions::Pin> pin(versions_->Acquire());
+  VARVE_RETURN_IF_ERROR(commit.Resolve((*pin)->namespaces, new_generation));
+  *must_check = MustCheckQuotas(**pin, commit, checked) || MayExceedData(commit, checked);
+  if (*must_check) return CommitResult{};
+  for (const Commit::Operation& operation : commit.operations())
+    (*pin)->active->Prefetch(operation.hash);
+  const SuperVersion* resolved_against = pin->get();
+  RangeCheck ranges(commit);
+  if (!ranges.empty())
+    VARVE_RETURN_IF_ERROR(CountConflict(CheckRangesUnlocked(*versions_, &ranges)));
+
+  absl::MutexLock lock(&versions_->mutex());
+  VARVE_RETURN_IF_ERROR(PrepareLogLocked(commit));
+  if (exclusive_ != options.exclusive_write && !commit.MarksClock()) [[unlikely]] {
+    if (!options.waits_for_exclusive_write)
+      return absl::CancelledError("another writer writes exclusively");
+    // The exclusive writer may need the quotas, so this thread does not wait while it holds them.
+    *must_check = checked != nullptr;
+    if (*must_check) return CommitResult{};
+    pin.reset();  // nothing is kept in place while waiting for others
+    resolved_against = nullptr;
+    WaitForExclusiveWriteLocked(options.exclusive_write);
+  }
+  const SuperVersion* const present = versions_->PresentLocked().get();
+  if (present != resolved_against) {
+    VARVE_RETURN_IF_ERROR(commit.Resolve(present->namespaces, new_generation));
+    *must_check = MustCheckQuotas(*present, commit, checked);
+    if (*must_check) return CommitResult{};
+  }
+  pin.reset();
+  // Again, as others have written meanwhile.
+  *must_check = MayExceedData(commit, checked);
+  if (*must_check) return CommitResult{};
+  return CommitLocked(options, &commit, &ranges);
+}
+
+bool CommitPipeline::MayExceedData(const Commit& commit, const CheckedBatch* checked) const {
+  const DataBound* const bound = environment_.data_bound;
+  if (bound == nullptr || bound->limit() == 0) return false;
+  const auto most = static_cast<int64_t>(commit.record_size());
+  const int64_t added = checked != nullptr ? checked->added_bytes : most;
+  return commit.adds_data() && added > 0 && !bound->Fits(static_cast<uint64_t>(added));
+}
+
+absl::StatusOr<CommitResult> CommitPipeline::CommitLocked(const WriteOptions& options,
+                                                          Commit* commit, RangeCheck* ranges) {
+  const Durability durability = DurabilityLocked(options, *commit);
+  VARVE_RETURN_IF_ERROR(CheckWritableLocked(*commit));
+  VARVE_RETURN_IF_ERROR(CheckChangesLocked(*commit, ranges));
+  if (commit->operations().empty())
+    return CommitResult{versions_->LastSequenceLocked(), kNoSequence};
+  if (absl::Status reserved =
+          log_->Reserve(LogBytes(*commit), /*for_deletes=*/!commit->adds_data());
+      !reserved.ok()) {
+    if (absl::IsUnavailable(reserved)) NoteLogFailureLocked();
+    return reserved;
+  }
+  VARVE_ASSIGN_OR_RETURN(const SequenceNumber last, AppendLocked(commit, durability));
+  if (versions_->ActiveBufferIsFullLocked()) TryRotateLocked();
+  return CommitResult{last, durability == Durability::kAlways ? last : kNoSequence};
+}
+
+absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Durability durability) {
+  const size_t operations = commit->operations().size();
+  VARVE_ASSERT(operations > 0 && !closed_);
+  if (versions_->NeedsOwnBuffer(operations)) [[unlikely]] {
+    if (!versions_->ActiveBufferIsEmptyLocked()) RotateLocked();
+    versions_->MakeActiveBufferLocked(operations);
+  }
+  const SequenceNumber first = versions_->LastSequenceLocked() + 1;
+  const SequenceNumber last = versions_->LastSequenceLocked() + operations;
+  const std::string_view record = commit->Seal(first);
+  VARVE_ASSERT(record.size() == commit->record_size());
+  std::unique_ptr<BatchApplier::Change> change =
+      environment_.applier->PrepareLocked(commit->operations(), /*counts_clones=*/true);
+  TimeMark mark;
+  std::array<char, kTimeMarkSize> mark_bytes;
+  if (environment_.times != nullptr && environment_.times->started()) {
+    const uint64_t now = environment_.clock->NowMillis();
+    if (environment_.times->NeedsMark(now)) {
+      environment_.times->Reserve();
+      mark = {first, now};
+      mark_bytes = EncodeTimeMark(first, now);
+    }
+  }
+  const std::string_view encoded = record.substr(kBatchHeaderSize);
+  const bool is_recorded = environment_.changes != nullptr && environment_.changes->on();
+  if (is_recorded) [[unlikely]]
+    environment_.changes->Reserve(encoded.size());
+  uint32_t log_offset = 0;
+  if (absl::Status appended =
+          log_->Append(record, first, last, durability, commit->has_large() ? &log_offset : nullptr,
+                       {mark_bytes.data(), mark.first != kNoSequence ? mark_bytes.size() : 0});
+      !appended.ok()) {
+    if (absl::IsUnavailable(appended)) NoteLogFailureLocked();
+    return appended;
+  }
+  if (commit->has_large()) commit->NoteLogOffset(log_offset);
+  // The batch is in: from here on nothing may fail.
+  if (mark.first != kNoSequence) environment_.times->Add(mark);
+  if (is_recorded) [[unlikely]] {
+    environment_.changes->Add({.first = first,
+                               .count = static_cast<uint32_t>(operations),
+                               .begins_buffer = versions_->ActiveBufferIsEmptyLocked(),
+                               .operations = encoded});
+  }
+  versions_->AdvanceLocked(last);
+  environment_.applier->ApplyLocked(commit->operations(),
+                                    /*readers_wait=*/durability == Durability::kAlways,
+                                    std::move(change));
+  versions_->ShowLocked();
+  commit->Committed();
+  writes_.Add(operations);
+  return last;
+}
+
+absl::Status CommitPipeline::AppendIngestLocked(std::string_view record, SequenceNumber first,
+                                                SequenceNumber last) {
+  VARVE_ASSERT(first == versions_->LastSequenceLocked() + 1 && last >= first);
+  if (closed_) return absl::UnavailableError("the store is closed");
+  VARVE_RETURN_IF_ERROR(RefusalLocked());
+  const std::string_view encoded = record.substr(kBatchHeaderSize);
+  const bool is_recorded = environment_.changes != nullptr && environment_.changes->on();
+  if (is_recorded) environment_.changes->Reserve(encoded.size());
+  absl::Status status = log_->Reserve(record.size(), /*for_deletes=*/false);
+  if (status.ok()) {
+    status = log_->Append(record, first, last, Durability::kAlways, /*offset_in_block=*/nullptr,
+                          /*mark=*/{});
+  }
+  if (absl::IsUnavailable(status)) NoteLogFailureLocked();
+  VARVE_RETURN_IF_ERROR(status);
+  if (is_recorded) {
+    environment_.changes->Add({.first = first,
+                               .count = static_cast<uint32_t>(last - first + 1),
+                               .begins_buffer = true,
+                               .operations = encoded});
+  }
+  writes_.Add(last - first + 1);
+  return absl::OkStatus();
+}
+
+size_t CommitPipeline::LogBytes(const Commit& commit) const {
+  return commit.record_size() + (environment_.times != nullptr ? kTimeMarkSize : 0);
+}
+
+absl::Status CommitPipeline::PrepareLogLocked(const Commit& commit) {
+  const bool for_deletes = !commit.adds_data();
+  for (int i = 0;
+       i < kTriesToPrepareLog && !closed_ && !log_->HasRoom(LogBytes(commit), for_deletes); ++i) {
+    versions_->mutex().Unlock();
+    const absl::Status prepared = log_->Prepare(LogBytes(commit), for_deletes);
+    versions_->mutex().Lock();
+    if (absl::IsUnavailable(prepared)) NoteLogFailureLocked();
+    if (!closed_) VARVE_RETURN_IF_ERROR(prepared);
+  }
+  return absl::OkStatus();
+}
+
+Durability CommitPipeline::DurabilityLocked(const WriteOptions& options,
+                                            const Commit& commit) const {
+  if (options.override_sync) return options.sync;
+  const Durability of_store = sync_.load(std::memory_order_relaxed);
+  const NamespaceTable& namespaces = versions_->PresentLocked()->namespaces;
+  if (!namespaces.has_rules()) [[likely]]
+    return of_store;
+  return DurabilityAmong(namespaces, commit, of_store);
+}
+
+absl::Status CommitPipeline::CheckWritableLocked(const Commit& commit) const {
+  if (closed_) return absl::UnavailableError("the store is closed");
+  return commit.adds_data() ? RefusalLocked() : absl::OkStatus();
+}
+
+absl::Status CommitPipeline::CheckChangesLocked(const Commit& commit, RangeCheck* ranges) const {
+  if (!commit.conditions().empty())
+    VARVE_RETURN_IF_ERROR(CountConflict(CheckConditionsLocked(*versions_, commit)));
+  if (ranges->empty()) [[likely]]
+    return absl::OkStatus();
+  return CountConflict(CheckRangesLocked(*versions_, commit, ranges));
+}
+
+absl::Status CommitPipeline::RefusalLocked() const {
+  if (flush_status_.ok() && !log_.failed()) return absl::OkStatus();
+  // The log's end is for good, whatever else fails at present and whether or not somebody has noted
+  // it yet.
+  VARVE_RETURN_IF_ERROR(log_->status());
+  if (flush_status_.ok() || absl::IsUnavailable(flush_status_)) return UnsharedCopy(flush_status_);
+  // Whatever a flush fails for, nothing is lost by it, and the next try makes its files anew.
+  return absl::ResourceExhaustedError(
+      fmt::format("flushing fails; it is tried again, and writes resume when it succeeds: {}",
+                  WordsOf(flush_status_)));
+}
+
+absl::Status CommitPipeline::CountConflict(absl::Status status) const {
+  if (!status.ok()) conflicts_.Add(1);
+  return status;
+}
+
+// --- Room ----------------------------------------------------------------------------------------
+
+absl::Status CommitPipeline::WaitForRoom(size_t bytes, bool adds_data) {
+  throttle_.Pay(bytes);
+  if (environment_.changes != nullptr) environment_.changes->WaitForRoom();
+  const int most = environment_.most_full_buffers;
+  if (versions_->full_buffers() < most) [[likely]]
+    return absl::OkStatus();
+  absl::MutexLock lock(&versions_->mutex());
+  const SteadyTime begin = SteadyNow();
+  while (static_cast<int>(versions_->FlushQueueLocked().size()) >= most && flush_status_.ok() &&
+         !closed_ && !log_.failed()) {
+    room_.Wait(&versions_->mutex());
+  }
+  throttle_.CountStall(static_cast<uint64_t>((SteadyNow() - begin) / std::chrono::nanoseconds(1)));
+  // Deletes may be what makes room on a full disk.
+  const int limit = most * (adds_data ? 1 : 2);
+  return static_cast<int>(versions_->FlushQueueLocked().size()) >= limit ? RefusalLocked()
+                                                                         : absl::OkStatus();
+}
+
+void CommitPipeline::RotateLocked() {
+  versions_->RotateLocked(log_->statistics().bytes_taken);
+  UpdatePressureLocked();
+}
+
+void CommitPipeline::TryRotateLocked() noexcept {
+  try {
+    RotateLocked();
+  } catch (const std::exception&) {
+    // Without memory for the next buffer the next batch tries again.
+  }
+}
+
+void CommitPipeline::BoundLog(uint64_t log_bytes_at_flush) {
+  if (versions_->full_buffers() != 0) return;  // a flush is on its way
+  if (log_->live_bytes() <= log_bytes_at_flush + environment_.most_log_growth) return;
+  absl::MutexLock lock(&versions_->mutex());
+  if (versions_->FlushQueueLocked().empty() && !versions_->ActiveBufferIsEmptyLocked() &&
+      !log_.failed())
+    RotateLocked();
+}
+
+absl::Status CommitPipeline::FlushAll() {
+  absl::MutexLock lock(&versions_->mutex());
+  if (!versions_->ActiveBufferIsEmptyLocked()) RotateLocked();
+  const SequenceNumber target = versions_->LastSequenceLocked();
+  VARVE_ASSERT(versions_->FlushedLocked() <= target);
+  const auto is_done = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex()) {
+    return versions_->FlushQueueLocked().empty() || versions_->FlushedLocked() >= target;
+  };
+  while (!is_done() && flush_status_.ok() && !closed_ && !log_.failed())
+    room_.Wait(&versions_->mutex());
+  if (is_done()) return absl::OkStatus();
+  if (closed_) return absl::UnavailableError("the store is closed");
+  return flush_status_.ok() ? log_->status() : UnsharedCopy(flush_status_);
+}
+
+void CommitPipeline::NoteFlush(const absl::Status& status) {
+  absl::MutexLock lock(&versions_->mutex());
+  flush_status_ = status;
+  flush_lacks_space_.store(absl::IsResourceExhausted(status), std::memory_order_relaxed);
+  room_.SignalAll();
+}
+
+void CommitPipeline::NoteInstalledLocked(bool flushed) noexcept {
+  versions_->mutex().AssertHeld();
+  if (flushed) {
+    flush_status_ = absl::OkStatus();  // at once, so that waiting writers go on
+    flush_lacks_space_.store(false, std::memory_order_relaxed);
+  }
+  UpdatePressureLocked();
+  room_.SignalAll();
+}
+
+bool CommitPipeline::IsFlushing() const {
+  absl::MutexLock lock(&versions_->mutex());
+  return !versions_->FlushQueueLocked().empty() && flush_status_.ok();
+}
+
+void CommitPipeline::UpdatePressure() noexcept {
+  absl::MutexLock lock(&versions_->mutex());
+  UpdatePressureLocked();
+}
+
+void CommitPipeline::UpdatePressureLocked() noexcept {
+  const double flushes =
+      static_cast<double>(versions_->FlushQueueLocked().size()) / environment_.most_full_buffers;
+  double merges = 0;
+  const Version& version = *versions_->PresentLocked()->version;
+  TryWithMemory([&] { merges = environment_.merge_debt(version); });
+  VARVE_ASSERT(flushes >= 0 && merges >= 0);
+  merge_pressure_.store(merges, std::memory_order_relaxed);
+  throttle_.set_pressure(std::max(flushes, merges));
+}
+
+void CommitPipeline::NoteLogFailure() {
+  if (log_.failed() || log_->status().ok()) return;
+  absl::MutexLock lock(&versions_->mutex());
+  NoteLogFailureLocked();
+}
+
+void CommitPipeline::NoteLogFailureLocked() noexcept {
+  if (!log_.NoteFailure()) return;
+  VARVE_ASSERT(log_.failed() && !log_->status().ok());
+  TryWithMemory(
+      [&] { spdlog::critical("writes are refused, reads go on: {}", log_->status().ToString()); });
+  room_.SignalAll();
+}
+
+bool CommitPipeline::Close() {
+  absl::MutexLock lock(&versions_->mutex());
+  room_.SignalAll();
+  return !std::exchange(closed_, true);
+}
+
+bool CommitPipeline::IsClosed() const {
+  absl::MutexLock lock(&versions_->mutex());
+  return closed_;
+}
+
+// --- Exclusive writes ----------------------------------------------------------------------------
+
+class CommitPipeline::Exclusive final : public ExclusiveWrite {
+ public:
+  explicit Exclusive(CommitPipeline* pipeline) : pipeline_(pipeline) {}
+  ~Exclusive() override {
+    absl::MutexLock lock(&pipeline_->versions_->mutex());
+    if (pipeline_->exclusive_ != this) return;
+    pipeline_->exclusive_ = nullptr;
+    pipeline_->exclusive_ended_.SignalAll();
+  }
+
+ private:
+  CommitPipeline* const pipeline_;
+};
+
+std::unique_ptr<ExclusiveWrite> CommitPipeline::BeginExclusiveWrite() {
+  std::unique_ptr<Exclusive> exclusive;  // takes some 50 bytes, which are waited for
+  while (!TryWithMemory([&] { exclusive = std::make_unique<Exclusive>(this); }))
+    absl::SleepFor(absl::Milliseconds(1));
+  absl::MutexLock lock(&versions_->mutex());
+  WaitForExclusiveWriteLocked(nullptr);
+  VARVE_ASSERT(exclusive_ == nullptr);
+  exclusive_ = exclusive.get();
+  return exclusive;
+}
+
+void CommitPipeline::WaitForExclusiveWrite(const ExclusiveWrite* own) {
+  absl::MutexLock lock(&versions_->mutex());
+  WaitForExclusiveWriteLocked(own);
+}
+
+void CommitPipeline::WaitForExclusiveWriteLocked(const ExclusiveWrite* own) {
+  while (exclusive_ != nullptr && exclusive_ != own) exclusive_ended_.Wait(&versions_->mutex());
+}
+
+}  // namespace varve

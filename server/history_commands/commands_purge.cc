@@ -1,0 +1,43 @@
+// PURGE: a key goes from all files of the store.
+#include "server/commands/command_groups.h"
+#include "server/execution/command_context.h"
+
+namespace varve {
+namespace {
+
+// PURGE key
+void HandlePurge(CommandContext& context, Arguments arguments) {
+  const std::string_view key = arguments[1];
+  TrackedWrite write(&context.server.clients.tracking);
+  WriteBatch batch;
+  batch.Delete(key, context.space());
+  write.Note(batch);
+  const absl::StatusOr<PurgeResult> purged = context.server.store->Purge(context.space(), key, [&] {
+    // Caches and listeners hear of it at once: the files take their time.
+    write.Tell(context.client.id);
+    context.Notify(kGenericEvent, "del", key);
+  });
+  if (!purged.ok()) return context.Fail(purged.status());
+  context.reply.Integer(purged->found ? 1 : 0);
+}
+
+constexpr Command kRows[] = {
+    {.name = "purge",
+     .arity = 2,
+     .flags = kWriteCommand | kSlowCommand | kMaintenanceCommand | kNotInTransactionCommand |
+              kSecretArguments,
+     .keys = kOneKey,
+     .handler = HandlePurge,
+     .group = "generic",
+     .summary = "Removes a key with all of its versions from the store's files; answers when done.",
+     .syntax = "key",
+     .complexity = "O(N) for N bytes of log files, of one segment a run and of value files with "
+                   "garbage, in the background",
+     .redis = {.flags = "no_multi", .categories = "@dangerous", .key_flags = "RM delete"}},
+};
+
+}  // namespace
+
+absl::Span<const Command> PurgeCommands() { return kRows; }
+
+}  // namespace varve

@@ -1,0 +1,68 @@
+#include "server/scans/counted_stream.h"
+
+#include <utility>
+
+#include "spdlog/spdlog.h"
+
+namespace varve {
+
+CountedStream::CountedStream(SelectedKeys keys, const RangeCursor::Options& options, int64_t limit)
+    : cursor_(std::move(keys), options) {
+  if (limit >= 0) remaining_ = limit;
+  if (cursor_.empty()) remaining_ = 0;
+}
+
+bool CountedStream::Prepare(CommandContext& context) {
+  if (phase_ == Phase::kCollect) {
+    RespWriter writer(&collected_, context.reply.protocol());
+    while (remaining_ > 0 && collected_.size() < kCollectBytes && Find(context)) {
+      Write(&writer);
+      Pass();
+      ++collected_count_;
+      --remaining_;
+    }
+    const bool wants_more = remaining_ > 0 && !AtEnd();
+    if (wants_more && collected_.size() < kCollectBytes) return false;
+    if (wants_more) rest_begins_.assign(cursor_.key());
+    phase_ = Phase::kCount;
+  }
+  for (; rest_ < remaining_ && Find(context); ++rest_) Pass();
+  if (rest_ < remaining_ && !AtEnd()) return false;
+  if (!cursor_.status().ok()) return false;
+  Announce(context);
+  return true;
+}
+
+void CountedStream::Announce(CommandContext& context) {
+  context.reply.Array(elements() * static_cast<size_t>(collected_count_ + rest_));
+  context.reply.buffer()->Append(collected_.view());
+  collected_ = ByteBuffer();
+  remaining_ = rest_;
+  if (rest_ > 0) Return(rest_begins_);
+  phase_ = Phase::kSend;
+}
+
+ReplyStream::Progress CountedStream::Produce(CommandContext& context, size_t budget) {
+  if (remaining_ == 0 && phase_ == Phase::kCollect && collected_count_ == 0) {
+    context.reply.Array(0);
+    return Progress::kDone;
+  }
+  const size_t full = context.reply.buffer()->size() + budget;
+  const RangeCursor::Slice slice(&cursor_, context);
+  if (phase_ != Phase::kSend && !Prepare(context)) {
+    if (cursor_.status().ok()) return Progress::kMore;
+    context.Fail(cursor_.status());
+    return Progress::kDone;
+  }
+  while (remaining_ > 0 && context.reply.buffer()->size() < full && Find(context)) {
+    Write(&context.reply);
+    Pass();
+    --remaining_;
+  }
+  if (remaining_ == 0) return Progress::kDone;
+  if (!AtEnd() && cursor_.status().ok()) return Progress::kMore;
+  spdlog::error("A reply broke off after its length was sent: {}", cursor_.status().ToString());
+  return Progress::kBroken;
+}
+
+}  // namespace varve
