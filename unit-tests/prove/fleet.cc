@@ -73,6 +73,7 @@ void Fleet::Complain(std::string complaint) {
 
 absl::Status Fleet::Start(uint16_t port, size_t depth, bool may_go_back) {
   stop_ = false;
+  watches_ = true;
   std::vector<std::unique_ptr<Client>> clients;
   for (size_t i = 0; i <= writers_.size(); ++i) {
     VARVE_ASSIGN_OR_RETURN(clients.emplace_back(), ConnectTo(port));
@@ -118,7 +119,7 @@ void Fleet::Watch(std::unique_ptr<Client> client, bool may_go_back) {
   for (const std::unique_ptr<Writer>& writer : writers_) request.push_back(writer->Key(0));
   while (!stop_) {
     const absl::StatusOr<Reply> reply = client->Call(Views(request));
-    if (!reply.ok()) return;
+    if (!reply.ok() || !watches_) return;
     for (size_t i = 0; i < writers_.size(); ++i) {
       if (reply->elements[i].is_error()) continue;  // it can't be read at present
       const std::string& text = reply->elements[i].text;
@@ -175,6 +176,16 @@ void Fleet::CheckRefusals(Figures* figures) const {
   }
 }
 
+uint64_t Fleet::MustSurvive(size_t index, const Grace& grace) const {
+  const Writer& writer = *writers_[index];
+  if (grace.any)
+    return grace.age.count() == 0 ? 0 : writer.AcknowledgedBefore(grace.crash - grace.age);
+  uint64_t acknowledged = writer.acknowledged();
+  if (grace.settled && writer.LastChangeSentAt() < *grace.settled)
+    acknowledged = writer.AcknowledgedBefore(grace.crash);
+  return std::max(acknowledged, writer.StepsUntilCount(shown_[index]));
+}
+
 absl::Status Fleet::CheckAgainst(Client* client, const Grace& grace, Figures* figures) {
   size_t keys = 0;
   std::vector<Pairs> found;
@@ -184,14 +195,8 @@ absl::Status Fleet::CheckAgainst(Client* client, const Grace& grace, Figures* fi
     const Writer& writer = *writers_[i];
     VARVE_ASSIGN_OR_RETURN(found.emplace_back(), ReadAll(client, writer));
     keys += found.back().size();
-    uint64_t must = writer.acknowledged();
-    if (grace.any) {
-      must = grace.age.count() == 0 ? 0 : writer.AcknowledgedBefore(grace.crash - grace.age);
-    } else {
-      must = std::max(must, writer.StepsUntilCount(shown_[i]));
-    }
-    least.push_back(must);
-    const Verdict verdict = writer.Check(found[i], must);
+    least.push_back(MustSurvive(i, grace));
+    const Verdict verdict = writer.Check(found[i], least[i]);
     if (verdict.survived > 0)
       last_survivor = std::max(last_survivor, writer.SentAt(verdict.survived - 1));
   }
@@ -202,7 +207,7 @@ absl::Status Fleet::CheckAgainst(Client* client, const Grace& grace, Figures* fi
     const uint64_t must = std::max(least[i], writer.AcknowledgedBefore(last_survivor));
     const Verdict verdict = writer.Check(found[i], must);
     figures->sent += writer.sent();
-    figures->acknowledged += grace.any ? must : writer.acknowledged();
+    figures->acknowledged += std::min(must, writer.acknowledged());
     figures->released += writer.acknowledged() - std::min(writer.acknowledged(), must);
     figures->lost += verdict.lost;
     figures->torn += verdict.torn;

@@ -58,10 +58,12 @@ class PowerCuts {
       const bool long_enough_for_a_sync = ModeOf(cycle) == "everysec" && random_() % 5 == 0;
       std::this_thread::sleep_for(
           milliseconds((long_enough_for_a_sync ? 2700 : 5) + random_() % 400));
+      fleet_.StopWatching();
       grace = {.any = ModeOf(cycle) != "always",
                .age = ModeOf(cycle) == "everysec" ? kEverySecondPromise : milliseconds(0),
                .crash = steady_clock::now()};
       VARVE_RETURN_IF_ERROR(device_->CutPower(RandomCut()));
+      grace.settled = steady_clock::now();
       // A moment in which it could acknowledge what is not on the disk.
       std::this_thread::sleep_for(milliseconds(random_() % 20));
       server.process().Kill(SIGKILL);
