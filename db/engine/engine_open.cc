@@ -101,7 +101,7 @@ absl::Status Engine::ReplayLog(const ReplayListener& on_replay, LogRecovery* rec
                  recovery->torn_bytes, recovery->last_sequence);
   }
   version_set_.SkipFileNumbers(recovery->last_file_number);
-  version_set_.NoteReplayed();
+  version_set_.NoteReplayed(recovery->last_sequence);
   absl::MutexLock lock(&versions_.mutex());
   versions_.ShowLocked();
   recovered_.sequence = versions_.LastSequenceLocked();

@@ -114,8 +114,8 @@ class VersionSet {
   // Returns the recorder of retained changes, and the feeds.
   ChangeRecorder& changes() { return changes_; }
   const ChangeRecorder& changes() const { return changes_; }
-  // The log has been replayed: nothing more comes from it.
-  void NoteReplayed() ABSL_LOCKS_EXCLUDED(install_mutex_);
+  // The log has been replayed up to `last`: nothing more comes from it.
+  void NoteReplayed(SequenceNumber last) ABSL_LOCKS_EXCLUDED(install_mutex_);
   // Requires: OpenSegments() returned OK.
   uint64_t history_id() const { return history_id_.load(std::memory_order_relaxed); }
   // Returns a copy.

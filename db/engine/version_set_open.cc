@@ -205,7 +205,8 @@ absl::Status VersionSet::OpenSegments() {
   return absl::OkStatus();
 }
 
-void VersionSet::NoteReplayed() {
+void VersionSet::NoteReplayed(SequenceNumber last) {
+  horizons_.NoteReplayed(last);
   changes_.CatchUp();
   if (changes_.on() && !parts_.options->changes.on() && changes_.feeds().All()->empty())
     changes_.Stop();

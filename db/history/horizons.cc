@@ -1,6 +1,7 @@
 #include "db/history/horizons.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "util/base/assert.h"
@@ -140,6 +141,8 @@ std::vector<Horizon> RaiseHorizons(std::vector<Horizon> horizons,
 
 void Horizons::Start(std::vector<Horizon> on_disk, const HistoryLimits& limits,
                      const NamespaceTable& namespaces, SequenceNumber flushed) {
+  std::set<NamespaceId> was_there;
+  for (const Horizon& horizon : on_disk) was_there.insert(horizon.space);
   {
     absl::MutexLock lock(&mutex_);
     VARVE_ASSERT(!started_ && horizons_.empty());
@@ -152,6 +155,17 @@ void Horizons::Start(std::vector<Horizon> on_disk, const HistoryLimits& limits,
     for (const ManifestNamespace& entry : namespaces.entries()) made.push_back(entry.id);
   }
   NoteNamespaces(namespaces, flushed, made);
+  if (flushed == kNoSequence) return;  // nothing was ever dropped
+  absl::MutexLock lock(&mutex_);
+  for (const Horizon& horizon : horizons_) {
+    if (!was_there.contains(horizon.space)) to_raise_.push_back(horizon.space);
+  }
+}
+
+void Horizons::NoteReplayed(SequenceNumber last) {
+  absl::MutexLock lock(&mutex_);
+  for (const NamespaceId space : std::exchange(to_raise_, {}))
+    RaiseTo(last, &*Find(horizons_, space));
 }
 
 void Horizons::NoteNamespaces(const NamespaceTable& namespaces, SequenceNumber at,

@@ -81,9 +81,14 @@ class Horizons {
   Horizons& operator=(const Horizons&) = delete;
 
   // The store keeps histories from now on: those that are on disk, and those that `namespaces` ask
-  // for, from `flushed` on. `limits` are those of a namespace that has none of its own.
+  // for, from `flushed` on until NoteReplayed() is called. `limits` are those of a namespace that
+  // has none of its own.
   void Start(std::vector<Horizon> on_disk, const HistoryLimits& limits,
              const NamespaceTable& namespaces, SequenceNumber flushed) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The log was replayed up to `last`. Raises to it the horizons that Start() began in a store that
+  // has segments: while these histories were not kept, a flush may have dropped what a later write
+  // of the log covers.
+  void NoteReplayed(SequenceNumber last) ABSL_LOCKS_EXCLUDED(mutex_);
   // The namespaces changed with the write `at`, which made those in `made`: begins the horizons
   // that are missing. Throws std::bad_alloc; then none of them has begun.
   void NoteNamespaces(const NamespaceTable& namespaces, SequenceNumber at,
@@ -111,7 +116,8 @@ class Horizons {
   mutable absl::Mutex mutex_;
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   HistoryLimits limits_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Horizon> horizons_ ABSL_GUARDED_BY(mutex_);  // ascending by namespace
+  std::vector<Horizon> horizons_ ABSL_GUARDED_BY(mutex_);      // ascending by namespace
+  std::vector<NamespaceId> to_raise_ ABSL_GUARDED_BY(mutex_);  // by NoteReplayed()
 };
 
 }  // namespace varve

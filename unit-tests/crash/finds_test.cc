@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -15,6 +16,7 @@
 #include "unit-tests/crash/workload.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "util/base/status.h"
+#include "varve/history_status.h"
 #include "varve/ingest.h"
 
 namespace varve::testing {
@@ -253,6 +255,47 @@ TEST_F(FindsTest, AnIngestThatIsKilledTakesNoPlaceOfAReaderOfChanges) {
         << held;
   }
   EXPECT_EQ(seen.size(), 3u);
+}
+
+// While no history was kept, a flush dropped what an emptying of the namespace covered that was in
+// the log alone. A history that began with the next opening promised the versions before the
+// emptying, and showed what had been there earlier.
+TEST_F(FindsTest, AHistoryThatBeginsWithAnOpeningTellsNothingWrongOfWhatTheLogHeld) {
+  EngineOptions without = SmallOptions(1, &file_system_);
+  without.history = {};
+  without.changes = {};
+  EngineOptions with = without;
+  with.history.time_ms = 86'400'000;
+  for (int round = 0; round < 40; ++round) {
+    std::map<SequenceNumber, std::string> written;
+    {
+      const auto store = StorageEngine::Open(kStoreDirectory, without);
+      ASSERT_TRUE(store.ok()) << store.status();
+      const auto change = [&](std::string_view value) {
+        WriteBatch batch;
+        value.empty() ? batch.ClearNamespace(kDefaultNamespace) : batch.Put("key", value);
+        const absl::StatusOr<CommitResult> committed = (*store)->Write({}, &batch);
+        ASSERT_TRUE(committed.ok()) << committed.status();
+        written[committed->sequence] = value;
+      };
+      change("old");
+      ASSERT_TRUE((*store)->Flush().ok());
+      for (int i = 0; i <= round % 4; ++i) change("new" + std::string(6000, '.'));
+      change({});
+      for (int i = 0; i <= round / 4; ++i) change("end" + std::string(6000, '.'));
+    }
+    const auto store = StorageEngine::Open(kStoreDirectory, with);
+    ASSERT_TRUE(store.ok()) << store.status();
+    for (const auto& [version, value] : written) {
+      const auto then = (*store)->SnapshotAt(kDefaultNamespace, version);
+      if (FirstOfTrimmed(then.status())) continue;
+      ASSERT_TRUE(then.ok()) << then.status();
+      std::string found;
+      const auto read = (*store)->Get({.snapshot = then->get()}, "key", &found);
+      ASSERT_TRUE(read.ok()) << read.status();
+      EXPECT_EQ(found.substr(0, 3), value.substr(0, 3)) << "round " << round;
+    }
+  }
 }
 
 }  // namespace

@@ -160,8 +160,11 @@ absl::Status CheckRemoved(StorageEngine* store, const KnownPast& past, Namespace
     }
     if (back->value != *candidate.entry->value || back->metadata != candidate.entry->metadata ||
         back->expiry_ms != kNoExpiry) {
-      return WrongAnswer(fmt::format("{} of namespace {} does not come back as it was before {}",
-                                     key, space, candidate.gone_at));
+      return WrongAnswer(fmt::format(
+          "{} of namespace {} does not come back as it was before {}: {} instead of {} bytes, "
+          "metadata {} instead of {}, expiry {}, first is {}",
+          key, space, candidate.gone_at, back->value.size(), candidate.entry->value->size(),
+          back->metadata.size(), candidate.entry->metadata.size(), back->expiry_ms, first));
     }
   }
   return found.empty() ? absl::OkStatus() : WrongAnswer(found.begin()->first + " is to come back");
