@@ -24,8 +24,8 @@ struct TlsOptions {
   std::string key_file;
   std::string key_password;
   std::string ca_file;
-  std::string ca_directory;
-  std::string crl_file;  // certificates that are taken back
+  std::string ca_directory;  // of files whose names are hashes of their subjects
+  std::string crl_file;      // certificates that are taken back
   TlsClientCertificates client_certificates = TlsClientCertificates::kYes;
   TlsUserName user_name = TlsUserName::kOff;
   std::string protocols;      // "TLSv1.2 TLSv1.3"; empty: both

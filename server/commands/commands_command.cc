@@ -10,6 +10,7 @@
 #include "server/commands/command_table.h"
 #include "server/commands/command_traits.h"
 #include "server/execution/syntax_arguments.h"
+#include "server/past/past_request.h"
 #include "util/base/glob.h"
 
 namespace varve {
@@ -221,6 +222,22 @@ void HandleList(CommandContext& context, Arguments filter) {
   for (const std::string_view name : names) context.reply.Bulk(name);
 }
 
+// Answers the keys of a request whose number of arguments fits.
+void ReplyKeys(RespWriter& reply, const NamedCommand& named, Arguments request, bool with_flags) {
+  if (!named.HasKeys()) return reply.Error("ERR The command has no key arguments");
+  reply.Array(KeyCount(named.command, request.size()));
+  for (const KeySpecification& specification : KeySpecifications(named)) {
+    const auto first = static_cast<size_t>(specification.first);
+    const size_t last = specification.last < 0 ? request.size() - 1
+                                               : first + static_cast<size_t>(specification.last);
+    for (size_t i = first; i <= last; i += static_cast<size_t>(specification.step)) {
+      if (with_flags) reply.Array(2);
+      reply.Bulk(request[i]);
+      if (with_flags) ReplyWords(reply, KeyFlagsOf(specification, named.command, request));
+    }
+  }
+}
+
 void HandleGetKeys(CommandContext& context, Arguments request, bool with_flags) {
   const Command* const command = FindCommand(request[0]);
   if (command == nullptr) return context.reply.Error("ERR Invalid command specified");
@@ -229,24 +246,19 @@ void HandleGetKeys(CommandContext& context, Arguments request, bool with_flags) 
       (command->flags & kContainerCommand) != 0) {
     return context.reply.Error("ERR Invalid command specified");
   }
-  if (!named->HasKeys()) return context.reply.Error("ERR The command has no key arguments");
+  const bool takes_past = TakesPastRequest(*command);
+  if (!named->HasKeys() && !takes_past)
+    return context.reply.Error("ERR The command has no key arguments");
   const bool takes = named->subcommand != nullptr ? ArityMatches(named->arity(), request.size())
                                                   : TakesArguments(*command, request);
   if (!takes) {
     return context.reply.Error("ERR Invalid number of arguments specified for command");
   }
-  const std::vector<KeySpecification> specifications = KeySpecifications(*named);
-  context.reply.Array(KeyCount(*command, request.size()));
-  for (const KeySpecification& specification : specifications) {
-    const auto first = static_cast<size_t>(specification.first);
-    const size_t last = specification.last < 0 ? request.size() - 1
-                                               : first + static_cast<size_t>(specification.last);
-    for (size_t i = first; i <= last; i += static_cast<size_t>(specification.step)) {
-      if (with_flags) context.reply.Array(2);
-      context.reply.Bulk(request[i]);
-      if (with_flags) ReplyWords(context.reply, KeyFlagsOf(specification, *command, request));
-    }
-  }
+  if (!takes_past) return ReplyKeys(context.reply, *named, request, with_flags);
+  const std::optional<PastRequest> past = TakePastRequest(context, request);
+  if (!past) return;
+  const char* const name = FullCommandName(*past->command, past->arguments);
+  ReplyKeys(context.reply, *FindNamed(name), past->arguments, with_flags);
 }
 
 void HandleCommand(CommandContext& context, Arguments arguments) {

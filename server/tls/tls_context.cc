@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "server/tls/hashed_directory.h"
 #include "util/base/assert.h"
 #include "util/base/status.h"
 
@@ -50,6 +51,13 @@ absl::StatusOr<std::string> ReadFile(std::string_view setting, const std::string
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+absl::StatusOr<std::string> DescribeDirectory(const TlsOptions& options) {
+  if (options.ca_directory.empty()) return std::string();
+  absl::StatusOr<std::string> text = DescribeHashedFiles(options.ca_directory);
+  if (text.ok()) return text;
+  return Wrong("tls-ca-cert-dir", options.ca_directory, std::string(text.status().message()));
 }
 
 Bio ReaderOf(const std::string& text) {
@@ -149,11 +157,7 @@ absl::Status UseAuthorities(const TlsOptions& options, const TlsFiles& files, SS
       return Wrong("tls-ca-cert-file", options.ca_file, "it holds no certificate in PEM form");
   }
   if (!options.ca_directory.empty()) {
-    struct stat there {};
-    if (::stat(options.ca_directory.c_str(), &there) != 0)
-      return Wrong("tls-ca-cert-dir", options.ca_directory, std::strerror(errno));
-    if (!S_ISDIR(there.st_mode))
-      return Wrong("tls-ca-cert-dir", options.ca_directory, "it is no directory");
+    VARVE_RETURN_IF_ERROR(DescribeDirectory(options).status());
     if (SSL_CTX_load_verify_dir(context, options.ca_directory.c_str()) != 1)
       return Wrong("tls-ca-cert-dir", options.ca_directory, TakeTlsError());
   }
@@ -258,6 +262,7 @@ absl::StatusOr<TlsFiles> ReadTlsFiles(const TlsOptions& options) {
   VARVE_ASSIGN_OR_RETURN(files.ca, ReadFile("tls-ca-cert-file", options.ca_file));
   VARVE_ASSIGN_OR_RETURN(files.crl, ReadFile("tls-crl-file", options.crl_file));
   VARVE_ASSIGN_OR_RETURN(files.dh, ReadFile("tls-dh-params-file", options.dh_file));
+  VARVE_ASSIGN_OR_RETURN(files.ca_directory, DescribeDirectory(options));
   return files;
 }
 

@@ -17,13 +17,15 @@
 
 namespace varve {
 
-// The contents of the files that the settings name, at one moment.
+// The contents of the files that the settings name, at one moment, and what tells the files in the
+// directory of authorities from later ones. OpenSSL reads those when it first needs them.
 struct TlsFiles {
   std::string certificate;
   std::string key;
   std::string ca;
   std::string crl;
   std::string dh;
+  std::string ca_directory;  // as DescribeHashedFiles() has it
 
   bool operator==(const TlsFiles&) const = default;
 };

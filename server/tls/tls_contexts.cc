@@ -82,7 +82,7 @@ void TlsContexts::LookAtFiles(std::chrono::system_clock::time_point now) {
   absl::StatusOr<TlsFiles> files = files_;
   if (watches) files = ReadTlsFiles(options_);
   if (!files.ok()) return failed(files.status());
-  if (*files == files_ && !is_old) return;
+  if (*files == files_ && !is_old) return last_error_.clear();  // the next error is told of anew
   absl::StatusOr<std::shared_ptr<const TlsContext>> context = TlsContext::Make(options_, *files);
   if (!context.ok()) {
     files_ = *std::move(files);  // another look at the same files would not help

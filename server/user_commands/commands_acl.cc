@@ -14,6 +14,7 @@
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
 #include "server/execution/rights_check.h"
+#include "server/past/past_request.h"
 #include "server/user_commands/user_connections.h"
 #include "spdlog/spdlog.h"
 #include "util/resp/resp_parser.h"
@@ -199,6 +200,14 @@ std::string DryRunText(const Denial& denial) {
   return fmt::format("{}access the {}", begin, denial.object);
 }
 
+// Returns why the user may not execute the request where the client works. Nothing: it may.
+std::optional<Denial> DenialOf(CommandContext& context, const User& user, const Command& command,
+                               Arguments request) {
+  if (user.unrestricted) return std::nullopt;
+  return FindDenial(Users(context).catalog(), user, command, request,
+                    PlaceOfClient(context.client));
+}
+
 void DryRun(CommandContext& context, Arguments arguments) {
   const UserPointer user = Users(context).Find(arguments[2]);
   if (user == nullptr) {
@@ -216,10 +225,13 @@ void DryRun(CommandContext& context, Arguments arguments) {
   const bool takes = subcommand != nullptr ? ArityMatches(subcommand->arity, request.size())
                                            : TakesArguments(*command, request);
   if (!takes) return ReplyWrongArity(context, FullCommandName(*command, request));
-  const std::optional<Denial> denial = user->unrestricted
-                                           ? std::nullopt
-                                           : FindDenial(Users(context).catalog(), *user, *command,
-                                                        request, PlaceOfClient(context.client));
+  std::optional<Denial> denial = DenialOf(context, *user, *command, request);
+  if (!denial && TakesPastRequest(*command)) {
+    // The rights hold for what stands behind AT, too.
+    const std::optional<PastRequest> past = TakePastRequest(context, request);
+    if (!past) return;
+    denial = DenialOf(context, *user, *past->command, past->arguments);
+  }
   if (!denial) return context.reply.Ok();
   context.reply.Bulk(DryRunText(*denial));
 }

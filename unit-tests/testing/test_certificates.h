@@ -30,6 +30,12 @@ class TestCertificates {
   // The path of a file in the directory.
   std::string File(const std::string& name) const { return directory_ + "/" + name; }
   std::string authority() const { return File("ca.crt"); }
+  // Returns the name that the authority's certificate has in a directory of them.
+  std::string HashedName() const {
+    char name[16];
+    std::snprintf(name, sizeof(name), "%08lx.0", X509_subject_name_hash(certificate_.get()));
+    return name;
+  }
 
   struct Names {
     std::string common_name;

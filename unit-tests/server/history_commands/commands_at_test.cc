@@ -233,5 +233,74 @@ TEST_F(AtTest, ThePastShowsAUserNoMoreThanThePresent) {
             "!NOPERM this user has no permissions to run the 'strlen' command");
 }
 
+// ACL DRYRUN says of each request behind AT whether its execution is denied, and by what.
+TEST_F(AtTest, DryRunChecksAtAndWhatStandsBehindIt) {
+  const std::string version = Write({"MSET", "app:1", "x", "secret", "y"});
+  ASSERT_EQ(Do({"ACL", "SETUSER", "alice", "on", "nopass", "+at", "+get", "+mget", "+count",
+                "+memory|usage", "+acl|whoami", "~app:*"}),
+            "OK");
+  ASSERT_EQ(Do({"ACL", "SETUSER", "bob", "on", "nopass", "+get", "~*"}), "OK");
+  ASSERT_EQ(Do({"ACL", "SETUSER", "carol", "on", "nopass", "+at", "+get", "~*", "db=1"}), "OK");
+  const auto dry_run = [&](const std::string& user, const Words& request) {
+    Words words = {"ACL", "DRYRUN", user, "AT", version};
+    words.insert(words.end(), request.begin(), request.end());
+    return Do(words);
+  };
+  const std::string begin = "This user has no permissions to ";
+  const std::string key = begin + "access the 'secret' key";
+  EXPECT_EQ(dry_run("alice", {"GET", "app:1"}), "OK");
+  EXPECT_EQ(dry_run("alice", {"GET", "secret"}), key);
+  EXPECT_EQ(dry_run("alice", {"MGET", "app:1", "secret"}), key);
+  EXPECT_EQ(dry_run("alice", {"MEMORY", "USAGE", "secret"}), key);
+  EXPECT_EQ(dry_run("alice", {"STRLEN", "app:1"}), begin + "run the 'strlen' command");
+  EXPECT_EQ(dry_run("alice", {"DBSIZE"}), begin + "run the 'dbsize' command");
+  EXPECT_EQ(dry_run("bob", {"GET", "app:1"}), begin + "run the 'at' command");
+  EXPECT_EQ(dry_run("bob", {"NOSUCH"}), begin + "run the 'at' command");
+  EXPECT_EQ(dry_run("carol", {"GET", "app:1"}), begin + "access the database '0'");
+  EXPECT_EQ(dry_run("default", {"GET", "secret"}), "OK");
+  EXPECT_EQ(Do({"ACL", "DRYRUN", "alice", "AT", "TIME", "1", "GET", "secret"}), key);
+  EXPECT_EQ(Do({"ACL", "DRYRUN", "alice", "at", "ago", "1d", "get", "app:1"}), "OK");
+  EXPECT_EQ(Do({"ACL", "LOG"}), "()") << "nothing was executed";
+}
+
+// What is wrong with a request behind AT is told in the same words by all that take it apart.
+TEST_F(AtTest, AWrongRequestGetsTheErrorOfItsExecution) {
+  ASSERT_EQ(Do({"ACL", "SETUSER", "alice", "on", "nopass", "+@all", "~app:*"}), "OK");
+  for (const Words& request : std::vector<Words>{{"AT", "1", "NOSUCH", "k"},
+                                                 {"AT", "1", "hget", "k", "f"},
+                                                 {"AT", "1", "memory|usage", "k"},
+                                                 {"AT", "1", std::string(1000, 'x'), "k"},
+                                                 {"AT", "1", "GET"},
+                                                 {"AT", "1", "MEMORY", "USAGE"},
+                                                 {"AT", "1", "MEMORY", "NOSUCH"},
+                                                 {"AT", "1", "SET", "k", "v"},
+                                                 {"AT", "1", "AT", "1", "GET", "k"},
+                                                 {"AT", "TIME", "1"},
+                                                 {"AT", "yesterday", "GET", "k"}}) {
+    const std::string executed = Do(request);
+    EXPECT_TRUE(executed.starts_with("!ERR ")) << executed;
+    const auto behind = [&](Words words) {
+      words.insert(words.end(), request.begin(), request.end());
+      return Do(words);
+    };
+    EXPECT_EQ(behind({"ACL", "DRYRUN", "default"}), executed);
+    EXPECT_EQ(behind({"ACL", "DRYRUN", "alice"}), executed);
+    EXPECT_EQ(behind({"COMMAND", "GETKEYS"}), executed);
+    EXPECT_EQ(behind({"COMMAND", "GETKEYSANDFLAGS"}), executed);
+  }
+}
+
+TEST_F(AtTest, TheKeysAreThoseOfTheRequestBehindIt) {
+  EXPECT_EQ(Do({"COMMAND", "GETKEYS", "AT", "1", "GET", "k"}), "(k)");
+  EXPECT_EQ(Do({"COMMAND", "GETKEYS", "at", "time", "1", "mget", "a", "b"}), "(a b)");
+  EXPECT_EQ(Do({"COMMAND", "GETKEYS", "AT", "AGO", "1d", "MEMORY", "USAGE", "k"}), "(k)");
+  EXPECT_EQ(Do({"COMMAND", "GETKEYSANDFLAGS", "AT", "1", "EXISTS", "a", "b"}),
+            Do({"COMMAND", "GETKEYSANDFLAGS", "EXISTS", "a", "b"}));
+  EXPECT_EQ(Do({"COMMAND", "GETKEYS", "AT", "1", "DBSIZE"}),
+            "!ERR The command has no key arguments");
+  EXPECT_EQ(Do({"COMMAND", "GETKEYS", "AT", "1"}),
+            "!ERR Invalid number of arguments specified for command");
+}
+
 }  // namespace
 }  // namespace varve

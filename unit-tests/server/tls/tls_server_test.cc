@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/tls/hashed_directory.h"
 #include "server/tls/tls_contexts.h"
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
@@ -346,6 +347,143 @@ TEST_F(TlsServerTest, NewFilesServeNewConnectionsAndWrongOnesNobody) {
   certificates_->Issue("server", {.common_name = "server"});
   contexts.LookAtFiles(now);
   EXPECT_EQ(TlsClient(server.port()).serial(), certificates_->last_serial());
+}
+
+// OpenSSL keeps every authority that it has read from the directory, so what is removed or replaced
+// counts once the context is a new one.
+class TlsAuthoritiesTest : public TlsServerTest {
+ protected:
+  void SetUp() override {
+    TlsServerTest::SetUp();
+    std::filesystem::create_directories(authorities_);
+    certificates_->Issue("client", {.common_name = "client"});
+    Put(*certificates_);
+  }
+  TlsOptions WatchingOptions() {
+    TlsOptions options = VerifyingOptions(TlsMode::kRequired, TlsClientCertificates::kYes).tls;
+    options.ca_file.clear();
+    options.ca_directory = authorities_;
+    options.reload_seconds = 3600;
+    return options;
+  }
+  // Another authority, whose files lie in a directory of their own, and a client of it.
+  std::unique_ptr<TestCertificates> Found(const std::string& name, const std::string& directory) {
+    std::filesystem::create_directories(directory_.File(directory));
+    auto authority = std::make_unique<TestCertificates>(directory_.File(directory), name);
+    authority->Issue("client", {.common_name = "client"});
+    return authority;
+  }
+  std::string PathOf(const TestCertificates& authority) const {
+    return authorities_ + "/" + authority.HashedName();
+  }
+  // Puts the authority's certificate into the directory, in place of one of the same name.
+  void Put(const TestCertificates& authority) {
+    std::filesystem::copy_file(authority.authority(), authorities_ + "/new");
+    std::filesystem::rename(authorities_ + "/new", PathOf(authority));
+  }
+  // Returns whether the server serves the client of the authority.
+  static bool Serves(const TestServer& server, const TestCertificates& authority) {
+    TlsClient client(server.port(), {.certificate = authority.File("client.crt"),
+                                     .key = authority.File("client.key")});
+    return client.Ask("PING\r\n", "+PONG\r\n") == "+PONG\r\n";
+  }
+
+  const std::string authorities_ = directory_.File("authorities");
+  const std::chrono::system_clock::time_point now_ = std::chrono::system_clock::now();
+};
+
+TEST_F(TlsAuthoritiesTest, WhatComesAndGoesInTheDirectoryCounts) {
+  ServerOptions options;
+  options.tls = WatchingOptions();
+  TestServer server(options);
+  TlsContexts& contexts = *server.server().state().tls;
+  const std::unique_ptr<TestCertificates> other = Found("other", "other");
+  EXPECT_TRUE(Serves(server, *certificates_));
+  EXPECT_FALSE(Serves(server, *other));
+  Put(*other);
+  contexts.LookAtFiles(now_);
+  EXPECT_TRUE(Serves(server, *other));
+  EXPECT_TRUE(Serves(server, *certificates_));
+  std::filesystem::remove(PathOf(*certificates_));
+  contexts.LookAtFiles(now_);
+  EXPECT_FALSE(Serves(server, *certificates_));
+  EXPECT_TRUE(Serves(server, *other));
+  // An authority of the same name with another key.
+  const std::unique_ptr<TestCertificates> renewed = Found("other", "renewed");
+  ASSERT_EQ(renewed->HashedName(), other->HashedName());
+  Put(*renewed);
+  contexts.LookAtFiles(now_);
+  EXPECT_FALSE(Serves(server, *other));
+  EXPECT_TRUE(Serves(server, *renewed));
+}
+
+TEST_F(TlsAuthoritiesTest, ADirectoryThatCannotBeReadChangesNothing) {
+  ServerOptions options;
+  options.tls = WatchingOptions();
+  TestServer server(options);
+  TlsContexts& contexts = *server.server().state().tls;
+  EXPECT_TRUE(Serves(server, *certificates_));
+  const auto before = contexts.Get();
+  const std::string aside = directory_.File("aside");
+  {
+    const testing::LogLines log;
+    std::filesystem::rename(authorities_, aside);
+    contexts.LookAtFiles(now_);
+    contexts.LookAtFiles(now_);
+    EXPECT_EQ(log.Count("The old certificate and key stay in use: tls-ca-cert-dir: " +
+                        authorities_ + ": No such file or directory"),
+              1u);
+    std::filesystem::rename(aside, authorities_);
+    contexts.LookAtFiles(now_);
+    std::filesystem::rename(authorities_, aside);
+    contexts.LookAtFiles(now_);
+    EXPECT_EQ(log.Count("No such file or directory"), 2u) << "it was there in between";
+    std::ofstream(authorities_) << "no directory";
+    contexts.LookAtFiles(now_);
+    EXPECT_EQ(log.Count("tls-ca-cert-dir: " + authorities_ + ": it is no directory"), 1u);
+  }
+  EXPECT_EQ(contexts.Get(), before);
+  EXPECT_FALSE(contexts.Reload().ok());
+  EXPECT_TRUE(Serves(server, *certificates_));
+  std::filesystem::remove(authorities_);
+  std::filesystem::rename(aside, authorities_);
+  std::filesystem::remove(PathOf(*certificates_));
+  contexts.LookAtFiles(now_);
+  EXPECT_NE(contexts.Get(), before);
+  EXPECT_FALSE(Serves(server, *certificates_));
+}
+
+TEST_F(TlsAuthoritiesTest, OnlyAChangeMakesANewContext) {
+  TlsContexts contexts;
+  ASSERT_TRUE(contexts.Use(WatchingOptions()).ok());
+  // Returns whether the next look makes a new context.
+  const auto renews = [&] {
+    const auto before = contexts.Get();
+    contexts.LookAtFiles(now_);
+    return contexts.Get() != before;
+  };
+  EXPECT_FALSE(renews());
+  std::ofstream(authorities_ + "/README") << "of a name that OpenSSL does not look for";
+  EXPECT_FALSE(renews());
+  const std::string target = directory_.File("target.pem");
+  std::ofstream(target) << "a";
+  std::filesystem::create_symlink(target, authorities_ + "/01234567.r0");
+  EXPECT_TRUE(renews());
+  std::ofstream(target, std::ios::app) << "b";
+  EXPECT_TRUE(renews()) << "the file behind the link has changed";
+  std::filesystem::remove(target);
+  EXPECT_TRUE(renews()) << "the link leads nowhere";
+  EXPECT_FALSE(renews());
+}
+
+TEST_F(TlsAuthoritiesTest, ADirectoryHasABoundedNumberOfEntries) {
+  std::filesystem::remove(PathOf(*certificates_));
+  for (size_t i = 0; i < kMaxHashedEntries; ++i)
+    std::ofstream(authorities_ + "/" + std::to_string(i));
+  EXPECT_TRUE(TlsContexts().Use(WatchingOptions()).ok());
+  std::ofstream(authorities_ + "/more");
+  EXPECT_EQ(TlsContexts().Use(WatchingOptions()).message(),
+            "tls-ca-cert-dir: " + authorities_ + ": it has more than 10000 entries");
 }
 
 TEST_F(TlsServerTest, TheServerLooksAtTheFilesByItself) {
