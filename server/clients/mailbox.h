@@ -2,9 +2,15 @@
 // of MONITOR, and the request to close. The first message wakes the loop of the connection, which
 // sends messages between replies. A message that lies in several mailboxes is shared by them.
 //
+// A large pulled message leaves in parts. Until its last part was taken, nothing else leaves and no
+// request is executed. When the client takes nothing meanwhile, the mailbox may forget the text and
+// keep its hash: whoever pulls makes the text again. So thousands of slow readers of large commits
+// cost a part each (32 KiB, where whole commits of 256 KiB took 314 KiB).
+//
 // Thread-safety: Deliver(), RequestClose(), Nudge(), overflowed(), bytes() and empty() may be
-// called on any thread; only the thread that executes for the connection calls the rest. Messages
-// of one thread leave in the order in which it delivered them.
+// called on any thread; DeliverPulled(), LacksText() and GiveText() on the thread that makes the
+// pulled messages, while it makes one; only the thread that executes for the connection calls the
+// rest. Messages of one thread leave in the order in which it delivered them.
 // Invariants: beside pulled messages, a mailbox holds no more bytes than the limits allow.
 // When a message would exceed them, the connection is to be closed and the mailbox takes no more
 // messages.
@@ -50,9 +56,16 @@ class Mailbox {
   bool Deliver(Message message, SequenceNumber durable_after, Audience audience = Audience::kAll)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds a message that is made only once the client has taken those before it, and wakes nobody:
-  // Nudge() follows. No limit holds for it: a commit is sent whole, whatever it holds.
-  void DeliverPulled(Message message, SequenceNumber durable_after, Audience audience)
+  // Nudge() follows. No limit holds for it: a commit is sent whole, whatever it holds. It is for
+  // connections that speak RESP3. `can_be_made_again`: see PutAway().
+  void DeliverPulled(Message message, SequenceNumber durable_after, bool can_be_made_again)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns whether the text of a pulled message was put away and is wanted.
+  bool LacksText() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Gives the text back. Returns false if it is another one: then the connection is to be closed,
+  // as the client has the beginning of the first one.
+  // Requires: LacksText().
+  [[nodiscard]] bool GiveText(Message message) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns whether a message would have exceeded the limits, so that the connection is to be
   // closed.
   bool overflowed() const { return overflowed_.load(std::memory_order_relaxed); }
@@ -67,33 +80,60 @@ class Mailbox {
   // Returns whether the connection takes its messages too slowly for the limits.
   bool OverLimit(std::chrono::steady_clock::time_point now) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Moves messages behind `replies` until about `budget` bytes were moved.
+  // Returns whether a part of a message was taken, and its end was not.
+  bool inside() const { return inside_; }
+  // The client takes nothing at present: forgets the text of the message that it has begun to take,
+  // if it can be made again. A message is put away at most every five seconds and the more seldom
+  // the larger it is, so that making it again takes little of the processor's time. `second` is the
+  // present one.
+  void PutAway(uint32_t second) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Moves messages behind `replies` until about `budget` bytes were moved. The next part of a
+  // message is moved once `replies` is empty.
   void Take(PendingReplies* replies, int protocol, size_t budget) ABSL_LOCKS_EXCLUDED(mutex_);
   // Appends all messages to `out`; returns the highest of their durable-after
   // sequences.
+  // Requires: !inside().
   SequenceNumber TakeAll(ByteBuffer* out, int protocol) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Item {
-    Message message;
+    Message message;  // null: it was put away
     SequenceNumber durable_after;
     Audience audience;
-    bool is_pulled;
+    bool is_pulled = false;
+    bool can_be_made_again = false;
+    size_t taken = 0;  // bytes that have left
+    size_t whole = 0;  // bytes and hash of what was put away
+    uint64_t hash = 0;
+    uint32_t may_be_put_away_at = 0;  // second
+
+    size_t bytes() const { return kItemBytes + (message == nullptr ? 0 : message->size()); }
   };
+  static constexpr size_t kItemBytes = 64;  // that a message takes beside its text
   void Add(Item item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The item is counted, or not any more.
+  void Count(const Item& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Discount(const Item& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool LacksTextLocked() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return !items_.empty() && items_.front().message == nullptr;
+  }
   // Returns the bytes for which the limits hold.
   size_t LimitedBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return bytes_.load(std::memory_order_relaxed) - pulled_bytes_;
   }
   // Appends the first message, if it is for this protocol, and returns its durable-after sequence.
   SequenceNumber TakeFirst(ByteBuffer* out, int protocol) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Appends the next part of the first message.
+  void TakePart(PendingReplies* replies) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const LiveOutputLimits* limits_ = nullptr;
   std::function<void()> wake_;
   std::atomic<size_t> bytes_{0};
   std::atomic<bool> close_requested_{false};
   std::atomic<bool> overflowed_{false};  // set under the mutex
-  absl::Mutex mutex_;
+  bool inside_ = false;                  // for the thread that executes
+  mutable absl::Mutex mutex_;
   std::deque<Item> items_ ABSL_GUARDED_BY(mutex_);
   size_t pulled_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   OutputGauge gauge_ ABSL_GUARDED_BY(mutex_);

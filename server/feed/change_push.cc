@@ -8,12 +8,14 @@
 #include "server/execution/rights_check.h"
 #include "util/base/assert.h"
 #include "util/base/glob.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {
 
-constexpr size_t kLookBytes = 1u << 20;  // of changes that are looked at in one step
-constexpr size_t kLookRecords = 4096;    // of a snapshot
+constexpr size_t kLookBytes = 1u << 20;      // of changes that are looked at in one step
+constexpr size_t kLookRecords = 4096;        // of a snapshot
+constexpr size_t kMostHeldOpen = 64u << 10;  // of a message beside which the iterator stays open
 constexpr int kProtocol = 3;
 // Between signs of life about commits of which nothing is shown.
 constexpr std::chrono::seconds kBetweenMoves{1};
@@ -99,11 +101,12 @@ std::chrono::steady_clock::time_point ChangePush::snapshot_since() const {
   return Time(Time::duration(snapshot_since_.load()));
 }
 
-void ChangePush::Deliver(std::string_view message, SequenceNumber durable_after) {
+void ChangePush::Deliver(std::string_view message, SequenceNumber durable_after,
+                         bool can_be_made_again) {
   const absl::MutexLock lock(&mutex_);
   if (ended()) return;
   mailbox_.DeliverPulled(std::make_shared<const std::string>(message), durable_after,
-                         Mailbox::Audience::kThreeOnly);
+                         can_be_made_again);
 }
 
 void ChangePush::Fail(std::string_view error) {
@@ -121,9 +124,12 @@ void ChangePush::Fail(std::string_view error) {
 
 void ChangePush::Step() {
   VARVE_ASSERT(state_.load() == State::kRunning);
+  if (mailbox_.LacksText()) return MakeAgain();
   ByteBuffer message;
   Outcome outcome = Outcome::kMore;
   SequenceNumber durable_after = kNoSequence;
+  const bool of_snapshot = in_snapshot_;
+  last_began_ = start_.since;
   if (!ended() && in_snapshot_) {
     outcome = ReadSnapshot(&message);
     if (records_ != nullptr) durable_after = records_->durable_after();
@@ -133,9 +139,11 @@ void ChangePush::Step() {
   }
   if (!message.empty()) {
     const absl::Status pushed = server_.store->PushUnsynced();
-    pushed.ok() ? Deliver(message.view(), durable_after) : Fail(pushed);
+    pushed.ok() ? Deliver(message.view(), durable_after, /*can_be_made_again=*/!of_snapshot)
+                : Fail(pushed);
   }
   if (ended()) LetSnapshotGo();
+  if (message.size() > kMostHeldOpen) changes_.reset();
   const uint64_t word = word_;
   if (outcome == Outcome::kMore || !message.empty()) {
     state_.store(State::kReady);
@@ -269,17 +277,47 @@ bool ChangePush::WriteChanges(RespWriter* reply) {
     }
     start_.since = std::max(start_.since, changes_->position());
     if (!*next) return changes_->position() == before;
-    const Change& change = changes_->change();
-    const std::vector<ShownOperation> shown = visible_.Show(change, request_.keys_only);
-    if (shown.empty()) continue;
-    told_ = false;
-    reply->Push(4);
-    reply->Bulk("change");
-    reply->Integer(AsInteger(change.version));
-    reply->Integer(AsInteger(change.instant_ms));
-    writer_.WriteOperations(change, shown, reply);
+    const size_t length = reply->buffer()->size();
+    WriteChange(changes_->change(), reply);
+    if (reply->buffer()->size() > length) told_ = false;
   }
   return false;
+}
+
+void ChangePush::WriteChange(const Change& change, RespWriter* reply) {
+  const std::vector<ShownOperation> shown = visible_.Show(change, request_.keys_only);
+  if (shown.empty()) return;
+  reply->Push(4);
+  reply->Bulk("change");
+  reply->Integer(AsInteger(change.version));
+  reply->Integer(AsInteger(change.instant_ms));
+  writer_.WriteOperations(change, shown, reply);
+}
+
+void ChangePush::MakeAgain() {
+  ByteBuffer message;
+  RespWriter reply(&message, kProtocol);
+  const bool is_same = !ended() && WriteAgain(&reply).ok() &&
+                       mailbox_.GiveText(std::make_shared<const std::string>(message.view()));
+  state_.store(State::kReady);
+  if (is_same) return mailbox_.Nudge();
+  End();
+  mailbox_.RequestClose();
+}
+
+absl::Status ChangePush::WriteAgain(RespWriter* reply) {
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<ChangeIterator> changes,
+                         server_.store->NewChangeIterator(last_began_, start_.filter));
+  while (changes->position() < start_.since) {
+    const SequenceNumber before = changes->position();
+    VARVE_ASSIGN_OR_RETURN(const bool has_change, changes->Next(kLookBytes));
+    if (has_change) {
+      WriteChange(changes->change(), reply);
+    } else if (changes->position() == before) {
+      return absl::InternalError("the changes end before the message");
+    }
+  }
+  return absl::OkStatus();
 }
 
 void ChangePush::WriteProgress(RespWriter* reply) {

@@ -8,7 +8,8 @@
 //   ["error", text]                      nothing follows
 //
 // The stream pulls: a step reads from its position what one message holds, and holds no iterator
-// while the client takes nothing. A stream that has sent everything waits for the next commit
+// while the client takes nothing. When the mailbox has put a large message away meanwhile, a step
+// makes its text again. A stream that has sent everything waits for the next commit
 // (server/clients/change_waiters.h).
 //
 // Thread-safety: as PushedStream.
@@ -73,11 +74,19 @@ class ChangePush final : public PushedStream {
   bool OpenChanges();
   // Writes what the iterator has next. Returns whether the stream has come to the head.
   bool WriteChanges(RespWriter* reply);
+  // Writes the change, or nothing of it if none of its operations is shown.
+  void WriteChange(const Change& change, RespWriter* reply);
+  // Makes the text of the last message again. Closes the connection if it cannot be had: the
+  // retention has passed over it, or other rights hold.
+  void MakeAgain();
+  // Writes the changes between the last message's beginning and its end.
+  absl::Status WriteAgain(RespWriter* reply);
   void WriteProgress(RespWriter* reply);
   // Sends the error; nothing follows.
   void Fail(std::string_view error) ABSL_LOCKS_EXCLUDED(mutex_);
   void Fail(const absl::Status& status) { Fail(CommandContext::ErrorText(status)); }
-  void Deliver(std::string_view message, SequenceNumber durable_after) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Deliver(std::string_view message, SequenceNumber durable_after,
+               bool can_be_made_again = false) ABSL_LOCKS_EXCLUDED(mutex_);
   void CloseIterators();
   void LetSnapshotGo();
 
@@ -90,7 +99,8 @@ class ChangePush final : public PushedStream {
   absl::Mutex mutex_;                       // held while a message is delivered
 
   // The step that is being made has these; between steps the thread that has the session.
-  ChangeStart start_;  // its `since` moves on
+  ChangeStart start_;                        // its `since` moves on
+  SequenceNumber last_began_ = kNoSequence;  // where it was before the last message
   VisibleChanges visible_;
   ChangeWriter writer_;
   std::string space_name_;

@@ -96,12 +96,19 @@ void LogInByCertificate(const std::vector<std::string>& names, ServerState* serv
                        .client_id = client->id});
 }
 
-// Has the pool make the next step of the client's stream once the client has taken the last one.
+// Has the pool make the next step of the client's stream once the client has taken the last one, or
+// has to be given more of it.
 void PumpStream(IoLoop* loop, Session* session, ClientState* client, bool is_taken) {
   PushedStream& stream = *client->modes.stream;
-  if (stream.ended()) return EndStream(client);
-  if (!is_taken) return stream.Rest();
-  if (!client->link.mailbox.empty() || !stream.TryBegin(client)) return;
+  Mailbox& mailbox = client->link.mailbox;
+  const bool lacks_text = mailbox.inside() && mailbox.LacksText();
+  // The rest of a message that nobody makes any more is missing.
+  if (stream.ended()) return lacks_text ? session->Close() : EndStream(client);
+  if (!is_taken) {
+    mailbox.PutAway(loop->seconds());
+    return stream.Rest();
+  }
+  if ((!mailbox.empty() && !lacks_text) || !stream.TryBegin(client)) return;
   const bool begins = loop->RunOnPool(
       [self = session->shared_from_this(), made = client->modes.stream] { made->Step(); });
   if (begins) return;
@@ -247,7 +254,7 @@ void Session::OnHandshake() {
 
 void Session::ReadAndParse(bool draining) {
   if (state_ == State::kArriving && socket_.readable() && !draining) Arrive();
-  if (state_ != State::kReading || OutputFull()) return;
+  if (state_ != State::kReading || HoldsBack()) return;
   VARVE_ASSERT(batch_.empty() && protocol_error_.empty());
   TakeMail();  // before the replies to what follows
   if (needs_input_ && socket_.readable() && !draining && !socket_.at_end()) {
@@ -462,8 +469,19 @@ void Session::EndRound(bool draining) {
   const bool finished =
       state_ == State::kFinishing || ((state_ == State::kReading || is_new) && at_end);
   if ((finished && output_.empty()) || Abandoned()) return Close();
-  // Goes on when the client has taken its replies.
-  if (OutputFull() || state_ == State::kFinishing) return executor_.Rest();
+  // Goes on when the client has taken its replies, or what it has to be given of a message is here.
+  if (HoldsBack() || state_ == State::kFinishing) {
+    const Mailbox& mailbox = client_.link.mailbox;
+    if (mailbox.inside() && output_.empty()) {
+      if (!mailbox.LacksText()) {
+        loop_->Schedule(this);
+      } else if (draining) {
+        Close();  // nobody makes it any more
+        return;
+      }
+    }
+    return executor_.Rest();
+  }
   // A client that has gone does not wait for the end of the pause.
   if (waits_ && !draining) return socket_.peer_closing() ? Close() : void();
   const bool has_mail = !client_.link.mailbox.empty() && output_.empty();
@@ -594,7 +612,7 @@ void Session::ShowFigures() {
 bool Session::CloseOverdue() {
   const std::chrono::seconds idle_timeout = server_->live.idle_timeout;
   const uint32_t silent = loop_->seconds() - active_at_;
-  const bool waits_for_client = batch_.empty() || OutputFull();
+  const bool waits_for_client = batch_.empty() || HoldsBack();
   if (idle_timeout.count() > 0 && waits_for_client && !client_.Listens() &&
       silent > idle_timeout.count()) {
     spdlog::debug("Client {} at {} was idle for {} s, its connection is closed", client_.id,

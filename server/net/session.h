@@ -81,7 +81,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool ShakesHands() const;
   // Returns whether the batch may be executed now.
   bool ready() const {
-    return state_ == State::kReady && !OutputFull() && (!waits_ || server_->draining);
+    return state_ == State::kReady && !HoldsBack() && (!waits_ || server_->draining);
   }
   // Returns whether LeaveOnWorker() should be called before the session is destroyed.
   bool LeavesSlowly() const;
@@ -166,6 +166,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // Returns whether nobody is there to take the reply that is being worked on.
   bool Abandoned() const;
   bool OutputFull() const { return output_.size() >= server_->live.unsent_max_bytes; }
+  // Returns whether the client has to take something before a request is read or executed.
+  bool HoldsBack() const { return OutputFull() || client_.link.mailbox.inside(); }
   // Moves messages of other connections behind the replies, if no reply is under way: so an
   // invalidation stands behind the value that it is about.
   void TakeMail();

@@ -124,5 +124,68 @@ TEST_F(MailboxTest, MessagesOfEachThreadLeaveInItsOrder) {
   EXPECT_TRUE(mailbox_.empty());
 }
 
+class PulledMessageTest : public MailboxTest {
+ protected:
+  // Takes what may be taken, and returns it.
+  std::string Take() {
+    PendingReplies replies;
+    mailbox_.Take(&replies, /*protocol=*/3, /*budget=*/1u << 20);
+    return std::string(replies.bytes().view());
+  }
+
+  const std::string large_ = ">1\r\n$100000\r\n" + std::string(100'000, 'v') + "\r\n";
+};
+
+TEST_F(PulledMessageTest, ALargeOneLeavesInPartsAndNothingBetweenThem) {
+  mailbox_.DeliverPulled(Message(large_), kNoSequence, /*can_be_made_again=*/true);
+  mailbox_.Deliver(Message("+after\r\n"), kNoSequence);
+  std::string taken = Take();
+  EXPECT_LT(taken.size(), 40'000u);
+  EXPECT_TRUE(mailbox_.inside());
+  PendingReplies unsent;
+  unsent.bytes().Append(taken);
+  unsent.Mark(kNoSequence, 0);
+  mailbox_.Take(&unsent, 3, 1u << 20);
+  EXPECT_EQ(unsent.size(), taken.size()) << "the part before has not left";
+  for (int part = 0; part < 3; ++part) {
+    EXPECT_TRUE(mailbox_.inside());
+    taken += Take();
+  }
+  EXPECT_FALSE(mailbox_.inside());
+  EXPECT_EQ(taken, large_ + "+after\r\n");
+  EXPECT_TRUE(mailbox_.empty());
+}
+
+TEST_F(PulledMessageTest, WhatWasPutAwayIsGivenBackOrRefused) {
+  mailbox_.DeliverPulled(Message(large_), kNoSequence, /*can_be_made_again=*/true);
+  mailbox_.PutAway(1);
+  EXPECT_GT(mailbox_.bytes(), large_.size()) << "nothing of it has left";
+  std::string taken = Take();
+  mailbox_.PutAway(1);
+  EXPECT_LT(mailbox_.bytes(), 1'000u);
+  EXPECT_TRUE(mailbox_.LacksText());
+  EXPECT_EQ(Take(), "");
+  EXPECT_FALSE(mailbox_.GiveText(Message(large_ + "x")));
+  EXPECT_FALSE(mailbox_.GiveText(Message(std::string(large_.size(), 'w'))));
+  ASSERT_TRUE(mailbox_.GiveText(Message(large_)));
+  taken += Take();
+  mailbox_.PutAway(2);
+  EXPECT_FALSE(mailbox_.LacksText()) << "so soon it is not put away again";
+  mailbox_.PutAway(6);
+  EXPECT_TRUE(mailbox_.LacksText());
+  ASSERT_TRUE(mailbox_.GiveText(Message(large_)));
+  while (mailbox_.inside()) taken += Take();
+  EXPECT_EQ(taken, large_);
+  EXPECT_TRUE(mailbox_.empty());
+}
+
+TEST_F(PulledMessageTest, WhatCannotBeMadeAgainStays) {
+  mailbox_.DeliverPulled(Message(large_), kNoSequence, /*can_be_made_again=*/false);
+  const std::string begin = Take();
+  mailbox_.PutAway(100);
+  EXPECT_FALSE(mailbox_.LacksText());
+  EXPECT_EQ(begin + Take() + Take() + Take(), large_);
+}
+
 }  // namespace
 }  // namespace varve

@@ -296,6 +296,64 @@ TEST(StalledStreamsTest, TheyCostLittleAndHoldNoWriterUp) {
   EXPECT_TRUE(Eventually([&] { return figures().second == 0; }));
 }
 
+// A client that takes a stream of large commits only when it is asked to.
+class LargeCommitsTest : public ChangePushTest {
+ protected:
+  // Has the follower's sockets full, the server in the middle of a message, and what is left of the
+  // message put away.
+  void Stall(Follower* follower) {
+    ASSERT_EQ(follower->Do({"CLIENT", "SETNAME", "stalled"}), "OK");
+    ASSERT_EQ(follower->Do({"CHANGES", "STREAM", "SINCE", std::to_string(Now())}), "OK");
+    int put_away = 0, at_end = 0;
+    ASSERT_TRUE(Eventually([&] {
+      Write();
+      const std::string clients = Do({"CLIENT", "LIST"});
+      const std::string line = clients.substr(clients.find(" name=stalled "));
+      const auto figure = [&](const std::string& name) {
+        return std::stoul(line.substr(line.find(name) + name.size()));
+      };
+      const size_t waiting = figure(" omem=");
+      put_away = figure(" obl=") > 0 && waiting > 0 && waiting < 1'000 ? put_away + 1 : 0;
+      // The socket is full where a message ends: the next one does not begin.
+      at_end = figure(" obl=") > 0 && waiting == 0 ? at_end + 1 : 0;
+      if (at_end > 5) EXPECT_EQ(follower->Do({"PING"}), "PONG");
+      return put_away > 5;
+    }));
+  }
+  void Write() {
+    Words request = {"MSET"};
+    for (int i = 0; i < 60; ++i) {
+      request.push_back("key" + std::to_string(++writes_ % 1'000));
+      request.push_back(std::string(5'000, static_cast<char>('a' + writes_ % 26)));
+    }
+    ASSERT_EQ(Do(request), "OK");
+  }
+
+  int writes_ = 0;
+};
+
+TEST_F(LargeCommitsTest, AStalledReaderHasAPartOfOneAndGetsTheRest) {
+  Follower follower(server_.port());
+  ASSERT_NO_FATAL_FAILURE(Stall(&follower));
+  ASSERT_EQ(Do({"DEL", "key1"}), "1");
+  EXPECT_EQ(follower.Do({"PING"}), "PONG");  // behind the message
+  ASSERT_TRUE(follower.UntilProgress(Now()));
+  EXPECT_TRUE(follower.in_order);
+  EXPECT_EQ(follower.copy, All());
+}
+
+TEST_F(LargeCommitsTest, WhoLostTheRightsToTheRestIsClosed) {
+  ASSERT_EQ(Do({"ACL", "SETUSER", "alice", "on", ">secret", "~key*", "+@all"}), "OK");
+  Follower follower(server_.port(), {"AUTH", "alice", "secret"});
+  ASSERT_NO_FATAL_FAILURE(Stall(&follower));
+  ASSERT_EQ(Do({"ACL", "SETUSER", "alice", "resetkeys", "~other"}), "OK");
+  EXPECT_FALSE(follower.UntilProgress(Now()));
+  EXPECT_EQ(follower.error, "");
+  ASSERT_TRUE(Eventually([&] {
+    return Do({"CLIENT", "LIST"}).find(" name=stalled ") == std::string::npos;
+  }));
+}
+
 TEST_F(ChangePushTest, ACommitLargerThanAnyLimitIsPushedWhole) {
   Follower follower(server_.port());
   ASSERT_EQ(Do({"CONFIG", "SET", "client-output-buffer-limit", "pubsub 1mb 1mb 1"}), "OK");
