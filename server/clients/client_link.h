@@ -111,6 +111,7 @@ struct ClientModes {
   ClientTransaction transaction;
   TrackingMode tracking;
   std::shared_ptr<PushedStream> stream;  // null: there is none
+  StreamTurns::Turn stream_turn;         // null: it makes no message
 
   bool Subscribed() const {
     return !subscriptions[0].empty() || !subscriptions[1].empty() || !subscriptions[2].empty();

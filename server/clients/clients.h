@@ -20,6 +20,7 @@
 #include "server/clients/login_guard.h"
 #include "server/clients/monitors.h"
 #include "server/clients/pubsub.h"
+#include "server/clients/pushed_stream.h"
 #include "type/server_options.h"
 
 namespace varve {
@@ -46,6 +47,7 @@ struct Clients {
   ClientPause pause{&registry};
   KeyTracking tracking{&memory, &users, &registry};
   ChangeWaiters changes;
+  StreamTurns stream_turns;
 };
 
 }  // namespace varve

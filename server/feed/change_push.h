@@ -44,6 +44,7 @@ class ChangePush final : public PushedStream {
 
   bool TryBegin(ClientState* client) override;
   void Abandon() override { state_.store(State::kReady); }
+  bool running() const override { return state_.load() == State::kRunning; }
   void Step() override;
   void Rest() override;
   void End() override ABSL_LOCKS_EXCLUDED(mutex_);

@@ -98,20 +98,25 @@ void LogInByCertificate(const std::vector<std::string>& names, ServerState* serv
 
 // Has the pool make the next step of the client's stream once the client has taken the last one, or
 // has to be given more of it.
-void PumpStream(IoLoop* loop, Session* session, ClientState* client, bool is_taken) {
+void PumpStream(IoLoop* loop, Session* session, ServerState* server, ClientState* client,
+                bool is_taken) {
   PushedStream& stream = *client->modes.stream;
   Mailbox& mailbox = client->link.mailbox;
   const bool lacks_text = mailbox.inside() && mailbox.LacksText();
   // The rest of a message that nobody makes any more is missing.
   if (stream.ended()) return lacks_text ? session->Close() : EndStream(client);
+  if (!stream.running() && (!is_taken || mailbox.empty())) client->modes.stream_turn = nullptr;
   if (!is_taken) {
     mailbox.PutAway(loop->seconds());
     return stream.Rest();
   }
   if ((!mailbox.empty() && !lacks_text) || !stream.TryBegin(client)) return;
-  const bool begins = loop->RunOnPool(
-      [self = session->shared_from_this(), made = client->modes.stream] { made->Step(); });
+  client->modes.stream_turn = server->clients.stream_turns.Take();
+  const bool begins = client->modes.stream_turn != nullptr &&
+                      loop->RunOnPool([self = session->shared_from_this(),
+                                       made = client->modes.stream] { made->Step(); });
   if (begins) return;
+  client->modes.stream_turn = nullptr;
   stream.Abandon();
   loop->Hold(session->shared_from_this(), Session::Wait::kPause, kBetweenTries);
 }
@@ -462,7 +467,7 @@ void Session::EndRound(bool draining) {
   if (closed() || in_flight()) return;
   if (socket_.reset()) return Close();
   if (client_.modes.stream != nullptr && !draining) [[unlikely]]
-    PumpStream(loop_, this, &client_, output_.empty());
+    PumpStream(loop_, this, server_, &client_, output_.empty());
   if (closed() || state_ == State::kHeld) return;
   const bool at_end = (socket_.at_end() || draining) && needs_input_;
   const bool is_new = state_ == State::kArriving || state_ == State::kHandshake;
