@@ -290,6 +290,7 @@ absl::Status VersionSet::Install(const TreeChange& change, std::vector<Level> le
   if (old_times != 0 && old_times != manifest_.times.number)
     RemoveFile(parts_.file_system, TimeFilePath(parts_.directory, old_times));
   RemoveUnused(*before, *version, live, change.flushed != nullptr);
+  if (!in_doubt_.empty()) TryWithMemory([&] { DropUnnamed(manifest_); });
   return absl::OkStatus();
 }
 
@@ -414,32 +415,33 @@ void VersionSet::RetireLog(SequenceNumber flushed) {
   }
 }
 
-void VersionSet::DropUninstalled(
-    const std::vector<std::shared_ptr<Segment>>& segments) const noexcept {
+void VersionSet::DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segments) noexcept {
   try {
+    // Before anything else that takes memory.
+    in_doubt_.insert(in_doubt_.end(), segments.begin(), segments.end());
     const absl::StatusOr<Manifest> on_disk = ReadManifest(parts_.file_system, parts_.directory);
-    // Orphans, if that is what they are, go at the next open.
-    if (on_disk.ok()) DropUnnamed(segments, *on_disk);
+    if (on_disk.ok()) DropUnnamed(*on_disk);
   } catch (const std::exception&) {
-    // Without memory they go at the next open, too.
+    // Without memory they go with the next manifest, or at the next open.
   }
 }
 
-void VersionSet::DropUnnamed(const std::vector<std::shared_ptr<Segment>>& segments,
-                             const Manifest& on_disk) const {
+void VersionSet::DropUnnamed(const Manifest& on_disk) {
   const std::unordered_set<uint64_t> before = SegmentNumbers(manifest_),
                                      after = SegmentNumbers(on_disk);
   const std::unordered_set<uint64_t> values_before = ValueFileNumbers(manifest_),
                                      values_after = ValueFileNumbers(on_disk);
-  for (const std::shared_ptr<Segment>& segment : segments) {
+  std::erase_if(in_doubt_, [&](const std::shared_ptr<Segment>& segment) {
     const uint64_t number = segment->info().number;
-    if (before.contains(number) || after.contains(number)) continue;
+    if (before.contains(number)) return true;
+    if (after.contains(number)) return false;
     segment->MarkObsolete(parts_.remover);
     for (const std::shared_ptr<ValueFile>& file : segment->value_files()) {
       if (!values_before.contains(file->number()) && !values_after.contains(file->number()))
         file->MarkObsolete(parts_.remover);
     }
-  }
+    return true;
+  });
 }
 
 }  // namespace varve

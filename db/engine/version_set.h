@@ -196,10 +196,10 @@ class VersionSet {
   void RetireLog(SequenceNumber flushed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
   // Removes the new segments of a failed install, unless the manifest on disk names them, because
   // the failure may have come after its rename. Otherwise retries would fill a full disk further.
-  void DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segments) const noexcept
+  void DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segments) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
-  void DropUnnamed(const std::vector<std::shared_ptr<Segment>>& segments,
-                   const Manifest& on_disk) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
+  // Removes those of in_doubt_ that neither the present manifest nor the one on disk names.
+  void DropUnnamed(const Manifest& on_disk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
 
   const VersionSetParts parts_;
   std::function<void(bool flushed)> installed_;
@@ -214,6 +214,9 @@ class VersionSet {
   size_t marks_in_time_file_ ABSL_GUARDED_BY(install_mutex_) = 0;  // thinned-out ones among them
   // A write or a sync of the time file failed: what was written behind its end is never trusted.
   bool time_file_failed_ ABSL_GUARDED_BY(install_mutex_) = false;
+  // Segments that could not be installed and that the manifest on disk may name all the same: the
+  // next manifest decides.
+  std::vector<std::shared_ptr<Segment>> in_doubt_ ABSL_GUARDED_BY(install_mutex_);
   // The manifest that is on disk, or the one before it if that could not be published.
   Manifest manifest_ ABSL_GUARDED_BY(install_mutex_);
 };
