@@ -290,7 +290,12 @@ absl::Status VersionSet::Install(const TreeChange& change, std::vector<Level> le
   if (old_times != 0 && old_times != manifest_.times.number)
     RemoveFile(parts_.file_system, TimeFilePath(parts_.directory, old_times));
   RemoveUnused(*before, *version, live, change.flushed != nullptr);
-  if (!in_doubt_.empty()) TryWithMemory([&] { DropUnnamed(manifest_); });
+  if (!in_doubt_.empty()) {
+    TryWithMemory([this] {
+      install_mutex_.AssertHeld();
+      DropUnnamed(manifest_);
+    });
+  }
   return absl::OkStatus();
 }
 

@@ -57,6 +57,21 @@ bool Holds(const std::string& path, const std::string& text) {
   return testing::Eventually([&] { return ReadFile(path).find(text) != std::string::npos; });
 }
 
+// Sends SIGHUP, and waits for what the server says of it. ThreadSanitizer may hold a signal back
+// that arrives before the server waits for signals, until the next one comes.
+bool HangsUp(Process& process, const std::string& log, const std::string& text) {
+  process.Kill(SIGHUP);
+#if defined(__SANITIZE_THREAD__)
+  return testing::Eventually([&] {
+    if (ReadFile(log).find(text) != std::string::npos) return true;
+    process.Kill(SIGHUP);
+    return false;
+  });
+#else
+  return Holds(log, text);
+#endif
+}
+
 TEST(ProgramTest, CertificatesAreCheckedWithoutStartingAndUsedAnewAtSighup) {
   TempDir dir;
   testing::TestCertificates certificates(dir.path());
@@ -158,8 +173,7 @@ TEST(ProgramTest, HangupOpensTheLogAnew) {
                             "--unixsocket=" + socket, "--logfile=" + log});
   ASSERT_TRUE(Holds(log, " on " + socket + ", opened in ")) << ReadFile(log);
   std::filesystem::rename(log, log + ".1");
-  process.Kill(SIGHUP);
-  ASSERT_TRUE(Holds(log, "SIGHUP"));
+  ASSERT_TRUE(HangsUp(process, log, "SIGHUP"));
   EXPECT_EQ(ReadFile(log).find("opened in"), std::string::npos);
   struct stat written {};
   ASSERT_EQ(stat(log.c_str(), &written), 0);
@@ -167,8 +181,7 @@ TEST(ProgramTest, HangupOpensTheLogAnew) {
   // A path that can't be opened: the old file stays in use.
   std::filesystem::rename(log, log + ".2");
   std::filesystem::create_directory(log);
-  process.Kill(SIGHUP);
-  ASSERT_TRUE(Holds(log + ".2", "the old file stays in use")) << ReadFile(log + ".2");
+  ASSERT_TRUE(HangsUp(process, log + ".2", "the old file stays in use")) << ReadFile(log + ".2");
   process.Kill(SIGTERM);
   EXPECT_EQ(process.Wait(), 0);
   EXPECT_TRUE(Holds(log + ".2", "Stopped"));
