@@ -109,10 +109,14 @@ absl::Status Purger::CheckHolders(const SuperVersion& state, const PurgedKey& pu
     VARVE_ASSIGN_OR_RETURN(const bool holds, FindLive(state, fork.fork_point, &lookup));
     if (!holds) continue;
     if (is_purged(fork.parent)) {
+      const bool is_there = state.namespaces.Holds(fork.generation);
       return absl::FailedPreconditionError(fmt::format(
-          "{} holds the key: it is a clone that was made while the key was there; drop it, then "
-          "purge the key again",
-          OwnerOf(fork.generation, state.namespaces, retired)));
+          "{} holds the key: it is a clone that was made while the key was there; {}, then purge "
+          "the key again",
+          OwnerOf(fork.generation, state.namespaces, retired),
+          is_there ? "drop it"
+                   : "wait until that past is no longer kept, or bring the namespace back, end its "
+                     "history, drop it and flush"));
     }
     return absl::FailedPreconditionError(
         fmt::format("{} holds the key, and this namespace is its clone: the key cannot be purged "

@@ -37,6 +37,22 @@ absl::Status AnotherHasWritten() {
   return absl::AbortedError("another operation has taken the sequence of the ingest");
 }
 
+// Returns the horizons with the limits that dropped namespaces had in the end. `present` are the
+// namespaces once everything up to `flushed` is in segments.
+std::vector<Horizon> WithLastLimits(std::vector<Horizon> horizons,
+                                    const std::vector<RetiredGeneration>& retired,
+                                    const NamespaceTable& present, SequenceNumber flushed,
+                                    const HistoryLimits& usual) {
+  for (Horizon& horizon : horizons) {
+    if (present.Generation(horizon.space).has_value()) continue;
+    for (const RetiredGeneration& each : retired) {  // the newest one counts
+      if (each.space == horizon.space && each.dropped != nullptr && each.retired_at <= flushed)
+        horizon.limits = each.dropped->options.history.value_or(usual);
+    }
+  }
+  return horizons;
+}
+
 // Raises `number` to `least`.
 template <typename Number>
 void RaiseTo(std::atomic<Number>* number, Number least) {
@@ -254,7 +270,9 @@ void VersionSet::RaiseHorizonsOf(const std::vector<Horizon>& before, const TreeC
       rise.written.emplace_back(each.space, static_cast<uint64_t>(left.bytes));
     }
   }
-  next->horizons = RaiseHorizons(before, retired, rise);
+  next->horizons =
+      RaiseHorizons(WithLastLimits(before, retired, flushed, rise.flushed, parts_.options->history),
+                    retired, rise);
   std::erase_if(retired, [&](const RetiredGeneration& each) {
     return each.retired_at > next->flushed_sequence || !IsKept(each, next->horizons);
   });

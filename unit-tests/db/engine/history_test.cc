@@ -397,6 +397,26 @@ TEST_F(HistoryEndsTest, TimeEndsItWithoutWrites) {
   EXPECT_TRUE(FallsTo(100'000));
 }
 
+TEST_F(HistoryEndsTest, TheLastLimitsOfADroppedNamespaceHold) {
+  Open(kADay);
+  Create(5);
+  Fill(5);
+  ASSERT_TRUE((*store_)->Flush().ok());
+  Change([](WriteBatch* batch) {
+    batch->AlterNamespace({.id = 5, .options = {.history = HistoryLimits{.time_ms = 2'000}}});
+  });
+  Change([](WriteBatch* batch) { batch->DropNamespace(5); });
+  ASSERT_TRUE((*store_)->Flush().ok());
+  EXPECT_EQ((*store_)->DroppedNamespaces()->size(), 1u);
+  clock_.Advance(120'000);
+  EXPECT_TRUE(FallsTo(100'000));
+  EXPECT_TRUE(testing::Eventually([&] {
+    EXPECT_TRUE((*store_)->Put("key", "value").ok());
+    EXPECT_TRUE((*store_)->Flush().ok());
+    return (*store_)->DroppedNamespaces()->empty();
+  }));
+}
+
 TEST_F(HistoryEndsTest, ManyEmptiedGenerationsAreForgotten) {
   Open(kADay);
   for (int i = 0; i < 1300; ++i) {

@@ -393,6 +393,33 @@ TEST_F(PurgedHistoryTest, ThePastForgetsTheKeyAlone) {
   EXPECT_FALSE(Purge().found);
 }
 
+TEST_F(PurgedHistoryTest, ADroppedCloneHoldsTheKeyUntilItsHistoryIsEnded) {
+  const NamespaceDescription clone{.id = kFirstNamedNamespace, .name = "the-clone"};
+  Put(kKey, Secret(0, 1));
+  WriteBatch batch;
+  batch.CloneNamespace(kDefaultNamespace, clone);
+  Commit(&batch);
+  batch.DropNamespace(clone.id);
+  Commit(&batch);
+  const absl::StatusOr<PurgeResult> purged = store_->Purge(kDefaultNamespace, kKey);
+  EXPECT_TRUE(absl::IsFailedPrecondition(purged.status())) << purged.status();
+  EXPECT_NE(purged.status().message().find("end its history"), std::string::npos)
+      << purged.status();
+  const std::vector<DroppedNamespace> dropped = *store_->DroppedNamespaces();
+  ASSERT_EQ(dropped.size(), 1u);
+  batch.CloneNamespaceAt(clone.id, dropped[0].dropped_at - 1, dropped[0].space);
+  Commit(&batch);
+  NamespaceDescription ended = clone;
+  ended.options.history = HistoryLimits();
+  batch.AlterNamespace(ended);
+  Commit(&batch);
+  batch.DropNamespace(clone.id);
+  Commit(&batch);
+  Flush();
+  EXPECT_TRUE(Purge().existed);
+  ExpectNothingLeft();
+}
+
 // A model of the present, of the past, and of what must not be found again.
 TEST_F(PurgedHistoryTest, RandomKeysArePurgedBesideRandomWrites) {
   std::mt19937_64 random(20261125);
