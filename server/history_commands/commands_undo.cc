@@ -84,6 +84,20 @@ class HistoryStream final : public ReplyStream {
   size_t next_ = 0;
 };
 
+// Tells a missing key of which nothing is kept any more from one that never was there: what there
+// was lies before the oldest version that can be read.
+void ReplyBelowHorizon(CommandContext& context) {
+  const absl::StatusOr<SequenceNumber> first = context.server.store->FirstVersion(context.space());
+  if (!first.ok()) return context.Fail(first.status());
+  context.reply.Array(1);
+  context.reply.Array(5);
+  context.reply.Integer(static_cast<int64_t>(*first));
+  context.reply.Integer(static_cast<int64_t>(context.server.store->InstantOf(*first).value_or(0)));
+  context.reply.Bulk("below_horizon");
+  context.reply.Integer(0);
+  context.reply.Integer(0);
+}
+
 // HISTORY key [COUNT n]
 void HandleHistory(CommandContext& context, Arguments arguments) {
   int64_t count = kMostEvents;
@@ -106,6 +120,8 @@ void HandleHistory(CommandContext& context, Arguments arguments) {
         "ERR the key was changed more than {} times: ask for fewer with COUNT", kMostEvents));
   }
   context.DependOn(history->durable_after);
+  if (history->events.empty() && history->state == KeyState::kBelowHorizon)
+    return ReplyBelowHorizon(context);
   context.Stream(std::make_unique<HistoryStream>(std::move(history->events)));
 }
 
