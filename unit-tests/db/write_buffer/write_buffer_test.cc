@@ -78,6 +78,33 @@ TEST(WriteBufferTest, PositionsAreSpreadOverAllRecords) {
   }
 }
 
+TEST(WriteBufferTest, PositionsAreSpreadWhileTheWriterAdds) {
+  constexpr SequenceNumber kRecords = 50'000;
+  WriteBuffer buffer(16 << 20, 1, kRecords);
+  std::atomic<SequenceNumber> visible{0};
+  std::thread writer([&] {
+    for (SequenceNumber i = 1; i <= kRecords; ++i) {
+      Add(&buffer, Key(std::to_string(i)), "v", i);
+      visible.store(i, std::memory_order_release);
+    }
+  });
+  for (SequenceNumber end = 0; end < kRecords;) {
+    end = visible.load(std::memory_order_acquire);
+    SequenceNumber before = 0;
+    for (WriteBuffer::Position position : buffer.SpreadPositions(1, end)) {
+      EXPECT_LT(before, position.sequence());
+      EXPECT_LT(position.sequence(), end);
+      before = position.sequence();
+      SequenceNumber next = before;
+      buffer.Walk(
+          &position, std::min(end, before + 32),
+          [&](const RecordView& record, const RecordView*) { EXPECT_EQ(record.sequence, ++next); });
+      EXPECT_EQ(next, std::min(end, before + 32));
+    }
+  }
+  writer.join();
+}
+
 TEST(WriteBufferTest, ExpiryAndMetadataAreKept) {
   WriteBuffer buffer(1 << 20, 1);
   const std::string key = Key("a");
