@@ -17,6 +17,7 @@
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
 #include "util/base/status.h"
+#include "util/os/disk_wait.h"
 #include "util/os/thread_setup.h"
 
 namespace varve {
@@ -86,6 +87,7 @@ Server::Server(Store* store, ServerConfig config, ServerProgram program,
   state_.run_on_pool = [this](std::function<void()> task) {
     return pool_.TrySubmit(std::move(task));
   };
+  state_.pool_idle_nanos = [this] { return pool_.IdleNanos(CoarseNow()); };
 }
 
 Server::~Server() { Stop(); }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "absl/strings/match.h"
 #include "absl/types/span.h"
 #include "client/url.h"
 #include "fmt/format.h"
@@ -412,7 +413,7 @@ bool GoTogether(const Parsed& parsed) {
 
 int Fail(const absl::Status& status) {
   fmt::print(stderr, "{}: {}{}\n", program_invocation_short_name, std::string(status.message()),
-             absl::IsUnauthenticated(status)
+             absl::IsUnauthenticated(status) && absl::StrContains(status.message(), "NOAUTH")
                  ? " (the password is taken from the environment, as VARVE_PASSWORD)"
                  : "");
   return kFailed;

@@ -42,7 +42,8 @@ class Mapping {
   Mapping(const SuperVersion& state, const GroupCounts& buffered)
       : state_(state), buffered_(buffered.groups()) {}
 
-  KeyMap Map(size_t most_groups);
+  // Fills the map in, but for what it says of write buffers.
+  void Map(size_t most_groups, KeyMap* result);
 
  private:
   // A group that may be divided.
@@ -128,8 +129,8 @@ std::vector<KeyGroup> Mapping::Divide(std::string_view tree_key, uint64_t bytes)
   return groups;
 }
 
-KeyMap Mapping::Map(size_t most_groups) {
-  KeyMap map;
+void Mapping::Map(size_t most_groups, KeyMap* result) {
+  KeyMap& map = *result;
   for (const Run* const run : state_.version->runs()) {
     for (const std::shared_ptr<Segment>& segment : run->segments) {
       map.segment_bytes += segment->info().file_size;
@@ -162,7 +163,6 @@ KeyMap Mapping::Map(size_t most_groups) {
     groups += group->groups.size();
     for (KeyGroup& within : group->groups) open.push({&within, generation});
   }
-  return map;
 }
 
 }  // namespace
@@ -187,23 +187,27 @@ void GroupCounts::Add(const GroupCounts& other, double scale) {
   for (const auto& [group, counts] : other.groups_) groups_[group] += Scaled(counts, scale);
 }
 
-GroupCounts KeyMapper::Buffered(const SuperVersion& state, SequenceNumber visible) {
+GroupCounts KeyMapper::Buffered(const SuperVersion& state, SequenceNumber visible, KeyMap* map) {
   GroupCounts sum;
   absl::MutexLock lock(&mutex_);
-  walks_.Round(
+  const WalkedRecords walked = walks_.Round(
       state, visible,
       [](const RecordView& record, const RecordView* previous, uint64_t weight,
          GroupCounts* counts) {
         counts->Add(record.key, Scaled(ChangeOf(record, previous), static_cast<double>(weight)));
       },
       [&](const GroupCounts& counts, double scale) { sum.Add(counts, scale); });
+  map->buffer_records = walked.all;
+  map->known_buffer_records = walked.walked;
   return sum;
 }
 
 KeyMap KeyMapper::Map(const SuperVersion& state, SequenceNumber visible, size_t most_groups) {
   VARVE_ASSERT(most_groups > 0);
-  const GroupCounts buffered = Buffered(state, visible);
-  return Mapping(state, buffered).Map(most_groups);
+  KeyMap map;
+  const GroupCounts buffered = Buffered(state, visible, &map);
+  Mapping(state, buffered).Map(most_groups, &map);
+  return map;
 }
 
 }  // namespace varve

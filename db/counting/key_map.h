@@ -54,7 +54,8 @@ class KeyMapper {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  GroupCounts Buffered(const SuperVersion& state, SequenceNumber visible)
+  // Returns what the write buffers hold, and notes in `*map` how much of them was walked.
+  GroupCounts Buffered(const SuperVersion& state, SequenceNumber visible, KeyMap* map)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Mutex mutex_;

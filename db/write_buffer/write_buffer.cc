@@ -187,7 +187,7 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool readers_wait
     newest_->next_arrival.store(entry, std::memory_order_release);
   }
   newest_ = entry;
-  if (entries() % kEntriesPerMark == 0) marks_.push_back(entry);
+  if (entries() % kEntriesPerMark == 0) Mark(entry);
   entries_.store(entries() + 1, std::memory_order_relaxed);
   if (record.log_offset != 0) {
     logged_large_bytes_.store(logged_large_bytes() + record.key.size() + record.value.size(),
@@ -255,6 +255,52 @@ WriteBuffer::Position WriteBuffer::PositionNear(SequenceNumber sequence) const {
   Position position;
   if (behind != marks_.begin()) position.last = *std::prev(behind);
   return position;
+}
+
+SequenceNumber WriteBuffer::Position::sequence() const {
+  return last == nullptr ? kNoSequence : last->sequence;
+}
+
+void WriteBuffer::Mark(const Entry* entry) {
+  const size_t number = marks_.size();
+  if (number > 0) recent_mark_.store(marks_.back(), std::memory_order_release);
+  marks_.push_back(entry);
+  if (number % spread_distance_ != 0) return;
+  if (number / spread_distance_ == kSpreadMarks) {
+    // Each second one stays. A reader in between sees some of both distances, all of them entries.
+    spread_distance_ *= 2;
+    for (size_t i = 0; i < kSpreadMarks; ++i) {
+      const bool stays = 2 * i < kSpreadMarks;
+      spread_[i].store(stays ? marks_[i * spread_distance_] : nullptr, std::memory_order_release);
+    }
+  }
+  VARVE_ASSERT(number % spread_distance_ == 0 && number / spread_distance_ < kSpreadMarks);
+  spread_[number / spread_distance_].store(entry, std::memory_order_release);
+}
+
+std::vector<WriteBuffer::Position> WriteBuffer::SpreadPositions(SequenceNumber begin,
+                                                                SequenceNumber end) const {
+  std::vector<Position> positions;
+  positions.reserve(kSpreadMarks + 1);
+  const Entry* const recent = recent_mark_.load(std::memory_order_acquire);
+  const auto note = [&](const Entry* mark) {
+    if (mark == nullptr || mark->sequence < begin || mark->sequence >= end) return;
+    Position position;
+    position.last = mark;
+    positions.push_back(position);
+  };
+  for (const std::atomic<const Entry*>& mark : spread_) {
+    const Entry* const entry = mark.load(std::memory_order_acquire);
+    if (recent == nullptr || entry == nullptr || entry->sequence < recent->sequence) note(entry);
+  }
+  note(recent);
+  std::sort(positions.begin(), positions.end(),
+            [](const Position& a, const Position& b) { return a.sequence() < b.sequence(); });
+  positions.erase(
+      std::unique(positions.begin(), positions.end(),
+                  [](const Position& a, const Position& b) { return a.last == b.last; }),
+      positions.end());
+  return positions;
 }
 
 std::vector<WriteBuffer::Sortable> WriteBuffer::SortArrivals(const Entry** last,

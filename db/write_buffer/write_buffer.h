@@ -39,6 +39,9 @@ class WriteBuffer {
   struct Entry;
 
  public:
+  static constexpr uint64_t kEntriesPerMark = 64;
+  static constexpr size_t kSpreadMarks = 32;
+
   // `capacity` is in bytes of memory; `first_sequence` is the lowest that the writer can add. The
   // buffer makes buckets for `expected_entries` records, even if the capacity says fewer (a batch
   // always goes into one buffer). It takes its memory from `pool`, if there is one.
@@ -89,6 +92,12 @@ class WriteBuffer {
   // The position of a walk over the records in the order of their arrival. It is valid as long as
   // the buffer lives.
   class Position {
+   public:
+    // Returns the sequence of the record before those that Walk delivers next; kNoSequence: it
+    // delivers from the first one on.
+    SequenceNumber sequence() const;
+
+   private:
     friend class WriteBuffer;
     const Entry* last = nullptr;  // the record delivered last
   };
@@ -101,6 +110,10 @@ class WriteBuffer {
   // older ones before them.
   // Requires: the caller is the writer, or the buffer is sealed.
   Position PositionNear(SequenceNumber sequence) const;
+  // Returns positions spread evenly over the records that are newer than `begin` and not newer than
+  // `end`, in the order of arrival, kSpreadMarks + 1 at most; between kEntriesPerMark and
+  // twice as many of what was added follow the last of them.
+  std::vector<Position> SpreadPositions(SequenceNumber begin, SequenceNumber end) const;
   // Returns a cursor over everything added so far. It must not outlive the buffer.
   std::unique_ptr<InternalIterator> NewIterator() const;
   // Returns a cursor for one walk, which sorts the records for itself; that costs less than the
@@ -131,12 +144,13 @@ class WriteBuffer {
   struct Order;
   class OrderedIterator;
   class SortedIterator;
-  static constexpr uint64_t kEntriesPerMark = 64;
   struct Sortable {
     uint64_t word;  // the eight bytes behind what all keys of the list share, which mostly decide
     const Entry* entry;
   };
 
+  // Notes an arrival in marks_, and for readers.
+  void Mark(const Entry* entry);
   const Entry* FindKey(std::string_view tree_key, uint64_t hash) const;
   // Returns what arrived behind `*last` (null: everything), sorted; `*last` is then the last of
   // them. `newest_only`: see NewSortedIterator.
@@ -170,6 +184,11 @@ class WriteBuffer {
   // Held by the thread that brings the order up to date; readers of the skip list need no lock.
   mutable absl::Mutex order_mutex_;
   std::unique_ptr<Order> order_;
+
+  // The marks that readers see: the newest but one, and each spread_distance_-th from the first on.
+  std::atomic<const Entry*> recent_mark_{nullptr};
+  std::atomic<const Entry*> spread_[kSpreadMarks] = {};
+  size_t spread_distance_ = 1;  // the writer's
 };
 
 }  // namespace varve

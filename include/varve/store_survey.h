@@ -88,6 +88,10 @@ struct KeyMap {
   // last key are known, and groups are guessed from them.
   uint64_t segment_bytes = 0;
   uint64_t known_segment_bytes = 0;
+  // The records of write buffers, and those that were looked at; the others are taken to be like a
+  // few spread among them.
+  uint64_t buffer_records = 0;
+  uint64_t known_buffer_records = 0;
 };
 
 struct StorePositions {

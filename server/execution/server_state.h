@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "server/clients/clients.h"
 #include "server/config/configuration.h"
@@ -84,6 +85,8 @@ struct ServerState final : public LiveSettings {
   const std::function<void()> shut_down;
   // Has a thread of the pool call the task. False: its queue is full, or the server stops.
   std::function<bool(std::function<void()> task)> run_on_pool = [](const auto&) { return false; };
+  // Returns for how long each thread of the pool has been idle, see ThreadPool::IdleNanos().
+  std::function<std::vector<int64_t>()> pool_idle_nanos = [] { return std::vector<int64_t>(); };
   const std::shared_ptr<TlsContexts> tls;  // never null
   const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   LastSave last_save;

@@ -72,6 +72,14 @@ bool MayCome(const User& user, const HttpPeer& peer) {
   return RefusalByLimits(user.limits, user.name, peer.address, std::time(nullptr)).empty();
 }
 
+// Returns whether there is a password to give: of a user who is on.
+bool AnyoneHasPassword(const UserTable& users) {
+  const std::vector<UserPointer> all = users.All();
+  return std::any_of(all.begin(), all.end(), [](const UserPointer& user) {
+    return user->on && !user->nopass && !user->passwords.empty();
+  });
+}
+
 // Returns the user that the peer's certificate names; null: it names none that is on.
 UserPointer CertifiedUser(const UserTable& users, const HttpPeer& peer) {
   for (const std::string& name : peer.user_names) {
@@ -122,7 +130,15 @@ HttpReader ReaderOf(ServerState& server, const HttpRequest& request, const HttpP
       const bool is_user = !users.login_needed() && MayCome(*nobody_in_particular, peer);
       return {.user = is_user ? std::move(nobody_in_particular) : nullptr};
     }
-    if (users.login_needed()) return refuse(401, "This page takes a password.\n", kAskForUser);
+    const bool is_password_known = users.login_needed() || AnyoneHasPassword(users);
+    if (certified != nullptr) {
+      return refuse(is_password_known ? 401 : 403,
+                    fmt::format("The certificate names the user {}, who may not execute STATUS or "
+                                "may not come from there.\n",
+                                certified->name),
+                    is_password_known ? kAskForUser : std::string_view());
+    }
+    if (is_password_known) return refuse(401, "This page takes a password.\n", kAskForUser);
     return refuse(403,
                   "This page takes a password where it is asked for from another machine, and the "
                   "server has none: set one (requirepass).\n");

@@ -47,6 +47,8 @@ std::string_view ReasonOf(int status) {
       return "Not Found";
     case 405:
       return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
     case 410:
       return "Gone";
     case 421:
@@ -317,8 +319,23 @@ void HttpListener::CloseStalest() {
 void HttpListener::CloseLate(Time now) {
   for (auto connection = connections_.begin(); connection != connections_.end();) {
     const auto here = connection++;
-    if (here->deadline <= now) Close(here);
+    if (here->deadline > now) continue;
+    if (!HasBegunHead(*here) || !RefuseLate(&*here, now)) Close(here);
   }
+}
+
+bool HttpListener::HasBegunHead(const Connection& connection) {
+  // A complete head waits for its answer, or has one.
+  return connection.stage == Stage::kOpen && !connection.input.empty() &&
+         connection.output.empty() && connection.stream == nullptr &&
+         connection.answer_at == Time();
+}
+
+bool HttpListener::RefuseLate(Connection* connection, Time now) {
+  VARVE_ASSERT(HasBegunHead(*connection));
+  Refuse(connection, 408, fmt::format("The head of a request has {} s.", kHeadTime.count()));
+  connection->deadline = now + kFarewellTime;
+  return Send(connection, now);
 }
 
 void HttpListener::Close(Connections::iterator connection) {

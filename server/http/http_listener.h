@@ -3,9 +3,10 @@
 // say is up to a handler, which the thread calls. Where TLS is in use, the first byte of a
 // connection tells it from plain text, and the same thread does the handshakes.
 //
-// A connection has 10 s for each head of a request, 10 s for taking a reply, and 60 s between
-// requests. There are at most 64 connections; one more takes the place of the one that has gone
-// longest without a complete head. At most 32 of them are streams (server/http/http_stream.h).
+// A connection has 10 s for each head of a request, which it is told if it has sent a part of it,
+// 10 s for taking a reply, and 60 s between requests. There are at most 64 connections; one more
+// takes the place of the one that has gone longest without a complete head. At most 32 of them are
+// streams (server/http/http_stream.h).
 //
 // Thread-safety: one thread calls Start() and Stop(); the handlers run on the listener's thread.
 // Invariants: connections_ has at most kMaxConnections elements between two rounds.
@@ -153,6 +154,10 @@ class HttpListener {
   static void Refuse(Connection* connection, int status, std::string_view why);
   void Answer(const HttpRequest& request, Connection* connection);
   void CloseLate(Time now);
+  // Returns whether a part of a head came, and nothing but the rest of it is waited for.
+  static bool HasBegunHead(const Connection& connection);
+  // Says that the head took too long; returns whether the connection stays for the reply.
+  bool RefuseLate(Connection* connection, Time now);
   void Close(Connections::iterator connection);
 
   TlsContexts* const tls_;

@@ -12,6 +12,7 @@ namespace {
 constexpr double kPressureThatSlows = 0.5;  // above it, writers pay (include/varve/store.h)
 constexpr double kBusySync = 0.5;
 constexpr double kBusyLoop = 0.9;
+constexpr double kBusyPool = 0.9;
 constexpr uint64_t kLongWait = 1'000'000'000;
 
 double Milliseconds(uint64_t nanos) { return static_cast<double>(nanos) / 1e6; }
@@ -64,6 +65,11 @@ Limit LimitOf(const Load& load) {
     return {"cpu",
             fmt::format("An I/O thread is busy for {} % of the time.", Percent(load.loop_busy))};
   }
+  if (load.pool_busy >= kBusyPool) {
+    return {"cpu", fmt::format("Requests wait for a thread: each of the {} threads of the pool is "
+                               "busy for at least {} % of the time.",
+                               now.pool_idle_nanos.size(), Percent(load.pool_busy))};
+  }
   return {"nothing", "Nothing limits the server."};
 }
 
@@ -81,6 +87,14 @@ Load LoadSampler::Look(LoadSample sample) {
   for (size_t i = 0; i < load.now.loop_idle_nanos.size(); ++i) {
     const int64_t idle = load.now.loop_idle_nanos[i] - earlier_.loop_idle_nanos[i];
     load.loop_busy = std::max(load.loop_busy, 1 - share(static_cast<double>(idle)));
+  }
+  const size_t pool_threads = load.now.pool_idle_nanos.size();
+  if (pool_threads > 0 && earlier_.pool_idle_nanos.size() == pool_threads) {
+    load.pool_busy = 1;
+    for (size_t i = 0; i < pool_threads; ++i) {
+      const int64_t idle = load.now.pool_idle_nanos[i] - earlier_.pool_idle_nanos[i];
+      load.pool_busy = std::min(load.pool_busy, 1 - share(static_cast<double>(idle)));
+    }
   }
   load.sync_busy =
       share(static_cast<double>(load.now.sync_busy_nanos) -

@@ -22,6 +22,7 @@ namespace varve {
 struct LoadSample {
   std::chrono::steady_clock::time_point at{};
   std::vector<int64_t> loop_idle_nanos;  // of each I/O loop
+  std::vector<int64_t> pool_idle_nanos;  // of each thread of the pool
   uint64_t sync_busy_nanos = 0;
   uint64_t sync_wait_nanos = 0;  // since a sync ended, with one under way
   uint64_t loop_wait_nanos = 0;  // for which the disk has held up an I/O loop so far
@@ -41,6 +42,7 @@ struct Load {
   LoadSample now;
   double seconds = 0;                // of the time that the shares are about
   double loop_busy = 0;              // the share of it in which the busiest I/O loop worked
+  double pool_busy = 0;              // the share of it in which the idlest pool thread worked
   double sync_busy = 0;              // the share of it in which a sync was under way
   uint64_t connections_refused = 0;  // in it
   uint64_t commands_refused = 0;     // in it

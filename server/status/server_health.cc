@@ -87,6 +87,7 @@ Load LookAtLoad(ServerState& server, const StoreObservation& seen) {
   sample.at = std::chrono::steady_clock::now();
   for (const LoopTimes& loop : server.statistics.loops)
     sample.loop_idle_nanos.push_back(loop.IdleNanos(sample.at));
+  sample.pool_idle_nanos = server.pool_idle_nanos();
   sample.loop_wait_nanos = LongestWait(server, sample.at);
   sample.sync_busy_nanos = seen.sync_busy_nanos;
   sample.sync_wait_nanos = seen.sync_wait_nanos;

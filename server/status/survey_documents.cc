@@ -97,6 +97,8 @@ StatusValue KeysDocument(const KeyMap& map, bool names_keys) {
       .Set("bytes_estimate", StatusValue::Integer(map.bytes))
       .Set("segment_bytes", StatusValue::Integer(map.segment_bytes))
       .Set("known_segment_bytes", StatusValue::Integer(map.known_segment_bytes))
+      .Set("buffer_records", StatusValue::Integer(map.buffer_records))
+      .Set("known_buffer_records", StatusValue::Integer(map.known_buffer_records))
       .Set("namespaces", std::move(namespaces));
   return document;
 }

@@ -342,6 +342,7 @@ TEST_F(GuardedServerTest, APasswordAndASocket) {
     EXPECT_NE(Output().find("VARVE_PASSWORD"), std::string::npos) << Output();
     EXPECT_EQ(Run({where, "--password=wrong", "ping"}), 2);
     EXPECT_NE(Output().find("WRONGPASS"), std::string::npos) << Output();
+    EXPECT_EQ(Output().find("VARVE_PASSWORD"), std::string::npos) << "one was given: " << Output();
     EXPECT_EQ(Run({where, "--password=secret", "put", "a", "1"}), 0) << Output();
     EXPECT_EQ(Run({where, "--password=secret", "--user=default", "call", "get", "a"}), 0)
         << Output();

@@ -6,8 +6,10 @@
 #include <future>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "util/os/disk_wait.h"
 
 namespace varve {
 namespace {
@@ -41,6 +43,51 @@ TEST(ThreadPoolTest, AFullQueueRefuses) {
   EXPECT_TRUE(pool.TrySubmit([] {}));
   EXPECT_FALSE(pool.TrySubmit([] {}));
   durable_after.set_value();
+}
+
+// Returns the first tick of the coarse clock behind `since`.
+ThreadPool::Time AwaitTick(ThreadPool::Time since) {
+  while (true) {
+    if (const ThreadPool::Time now = CoarseNow(); now > since) return now;
+    std::this_thread::yield();
+  }
+}
+
+TEST(ThreadPoolTest, AThreadIsIdleWhileItHasNoTask) {
+  ThreadPool pool("test", 2, 8);
+  std::promise<void> running, ends;
+  ASSERT_TRUE(pool.TrySubmit([&] {
+    running.set_value();
+    ends.get_future().wait();
+  }));
+  running.get_future().wait();
+  const ThreadPool::Time begin = CoarseNow();
+  const std::vector<int64_t> before = pool.IdleNanos(begin);
+  ASSERT_EQ(before.size(), 2u);
+  ThreadPool::Time now = AwaitTick(begin);
+  std::vector<int64_t> after = pool.IdleNanos(now);
+  // The other thread may have been about to rest.
+  for (; after == before; after = pool.IdleNanos(now)) now = AwaitTick(now);
+  const bool first_works = after[0] == before[0];
+  EXPECT_EQ(after[first_works ? 0 : 1], before[first_works ? 0 : 1]) << "it has a task";
+  EXPECT_LE(after[first_works ? 1 : 0] - before[first_works ? 1 : 0], (now - begin).count());
+  ends.set_value();
+}
+
+TEST(ThreadPoolTest, AWaitForTheDiskIsNoWork) {
+  ThreadPool pool("test", 1, 8);
+  std::promise<void> running, ends;
+  ASSERT_TRUE(pool.TrySubmit([&] {
+    const DiskWait wait;
+    running.set_value();
+    ends.get_future().wait();
+  }));
+  running.get_future().wait();
+  const ThreadPool::Time begin = CoarseNow();
+  const int64_t before = pool.IdleNanos(begin)[0];
+  const ThreadPool::Time now = AwaitTick(begin);
+  EXPECT_EQ(pool.IdleNanos(now)[0] - before, (now - begin).count());
+  ends.set_value();
 }
 
 TEST(ThreadPoolTest, TasksRunSideBySide) {

@@ -85,7 +85,9 @@ function squarify(nodes, box) {
 function showKeys() {
   if (keys === null) return;
   if (keys.namespaces.length === 0) {
-    say(find('keys-note'), 'The store is empty.');
+    say(find('keys-note'),
+        buffersAreKnown() ? 'The store is empty.' :
+                            `No key was found yet. ${buffersBehind()}`);
     find('keys-map').replaceChildren();
     find('keys-path').replaceChildren();
     fill(find('keys-table'), []);
@@ -105,6 +107,15 @@ function showKeys() {
   listKeys(nodes.at(-1));
 }
 
+function buffersAreKnown() {
+  return keys.known_buffer_records >= keys.buffer_records;
+}
+
+function buffersBehind() {
+  return `The server has looked at ${asCount(keys.known_buffer_records)} of the ` +
+      `${asCount(keys.buffer_records)} records in write buffers so far.`;
+}
+
 function tellAboutKeys(root) {
   const note = find('keys-note');
   const known = keys.segment_bytes === 0 ? 1 : keys.known_segment_bytes / keys.segment_bytes;
@@ -119,6 +130,9 @@ function tellAboutKeys(root) {
     text += ` The index of ${brief(100 * known)} % of the segments' bytes is in memory;`;
     text += ' elsewhere groups are guessed.';
   }
+  // A few records that were written just now are no news.
+  if (keys.known_buffer_records < 0.995 * keys.buffer_records)
+    text += ` ${buffersBehind()} The others are estimated.`;
   say(note, `${text} No key was read for this.`);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "fmt/format.h"
+#include "unit-tests/testing/namespace_calls.h"
 #include "unit-tests/testing/test_store.h"
 
 namespace varve {
@@ -51,6 +52,38 @@ TEST(BufferEstimatesTest, ExtrapolateWhatIsNotWalkedYet) {
   EXPECT_EQ(First(store).keys, keys);
   ASSERT_TRUE(store->Flush().ok());
   EXPECT_NEAR(static_cast<double>(First(store).keys), static_cast<double>(keys), 10);
+}
+
+void PutMany(TestStore& store, NamespaceId space, uint64_t writes, bool same_key) {
+  for (uint64_t i = 0; i < writes;) {
+    WriteBatch batch;
+    batch.UseNamespace(space);
+    for (int of_batch = 0; of_batch < 1000 && i < writes; ++of_batch, ++i)
+      batch.Put(same_key ? "same" : fmt::format("key{:06}", i), "0123456789");
+    ASSERT_TRUE(store->Write({}, &batch).ok());
+  }
+}
+
+TEST(BufferEstimatesTest, NewKeysCountBesideManyDeadOnes) {
+  TestStore store(Options());
+  PutMany(store, kDefaultNamespace, 300'000, /*same_key=*/true);
+  Fill(store, 20);
+  EXPECT_EQ(First(store).keys, 21u) << "the newest records are not extrapolated away";
+  EXPECT_EQ(First(store).bytes, 14u + 20 * 19);
+}
+
+TEST(BufferEstimatesTest, ANamespaceThatIsNewerThanTheWalkCounts) {
+  TestStore store(Options());
+  ASSERT_TRUE(testing::Create(store, 3).ok());
+  PutMany(store, 3, 300'000, /*same_key=*/false);
+  Fill(store, 25);
+  const StoreObservation seen = store->Observe();
+  ASSERT_EQ(seen.namespaces.size(), 2u);
+  EXPECT_EQ(seen.namespaces[0].keys, 25u);
+  EXPECT_NEAR(static_cast<double>(seen.namespaces[1].keys), 300'000, 10);
+  ASSERT_TRUE(testing::Drop(store, 3).ok());
+  PutMany(store, kDefaultNamespace, 40'000, /*same_key=*/false);
+  EXPECT_NEAR(static_cast<double>(First(store).keys), 40'000, 10'000) << "spread over all records";
 }
 
 }  // namespace

@@ -89,6 +89,29 @@ TEST(KeyMapTest, ManyRecordsInAWriteBufferAreSampled) {
   EXPECT_NEAR(static_cast<double>(FindIn(map, "user:").bytes), 2000 * 110, 50 * 110);
 }
 
+TEST(KeyMapTest, WhatIsNewerThanTheWalkIsShownAndTheWalkCatchesUp) {
+  EngineOptions options = Options();
+  options.write_buffer_size = 64 << 20;
+  TestStore store(options);
+  constexpr uint64_t kWrites = 300'000;
+  for (uint64_t i = 0; i < kWrites / 1000; ++i) {
+    WriteBatch batch;
+    for (int of_batch = 0; of_batch < 1000; ++of_batch) batch.Put("same", "value");
+    ASSERT_TRUE(store->Write({}, &batch).ok());
+  }
+  Put(store, "new:", 25, 3000);
+  KeyMap map = Survey(store).MapKeys(kMostGroups);
+  EXPECT_EQ(FindIn(map, "new:").keys, 25u);
+  EXPECT_EQ(map.buffer_records, kWrites + 25);
+  for (uint64_t known = 0; known < kWrites + 25;) {
+    ASSERT_GT(map.known_buffer_records, known) << "each look walks on";
+    known = map.known_buffer_records;
+    map = Survey(store).MapKeys(kMostGroups);
+  }
+  EXPECT_EQ(map.known_buffer_records, map.buffer_records);
+  EXPECT_EQ(FindIn(map, "new:").keys, 25u);
+}
+
 TEST(KeyMapTest, SegmentsCountButForABlockAtEachEnd) {
   TestStore store(Options());
   PutKinds(store);

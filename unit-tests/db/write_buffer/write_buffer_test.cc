@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "type/tree_key.h"
 #include "util/base/hash.h"
@@ -45,6 +47,62 @@ TEST(WriteBufferTest, EachSequenceSeesItsOwnVersion) {
   EXPECT_EQ(Lookup(buffer, Key("a", 2), kMaxSequence), "(none)");
   EXPECT_EQ(buffer.NewestSequence(Key("a"), HashKey(Key("a"))), 4u);
   EXPECT_EQ(buffer.NewestSequence(Key("c"), HashKey(Key("c"))), kNoSequence);
+}
+
+TEST(WriteBufferTest, PositionsAreSpreadOverAllRecords) {
+  for (const uint64_t records : {1u, 64u, 65u, 129u, 3000u, 50'000u}) {
+    WriteBuffer buffer(16 << 20, 1, records);
+    for (SequenceNumber i = 1; i <= records; ++i) Add(&buffer, Key(std::to_string(i)), "v", i);
+    const std::vector<WriteBuffer::Position> positions = buffer.SpreadPositions(1, records);
+    EXPECT_LE(positions.size(), WriteBuffer::kSpreadMarks + 1);
+    if (records == 1) {
+      EXPECT_TRUE(positions.empty()) << "nothing follows the only record";
+      continue;
+    }
+    ASSERT_FALSE(positions.empty());
+    EXPECT_EQ(positions.front().sequence(), 1u);
+    EXPECT_LT(records - positions.back().sequence(), 2 * WriteBuffer::kEntriesPerMark);
+    EXPECT_GE(records - positions.back().sequence(), records > 64 ? 64 : records - 1);
+    const uint64_t widest = std::max<uint64_t>(128, 2 * records / WriteBuffer::kSpreadMarks + 64);
+    for (size_t i = 1; i < positions.size(); ++i) {
+      EXPECT_LT(positions[i - 1].sequence(), positions[i].sequence());
+      EXPECT_LE(positions[i].sequence() - positions[i - 1].sequence(), widest);
+    }
+    WriteBuffer::Position last = positions.back();
+    SequenceNumber next = last.sequence();
+    buffer.Walk(&last, records, [&](const RecordView& record, const RecordView*) {
+      EXPECT_EQ(record.sequence, ++next);
+    });
+    EXPECT_EQ(next, records);
+    EXPECT_EQ(buffer.SpreadPositions(records, records).size(), 0u);
+  }
+}
+
+TEST(WriteBufferTest, PositionsAreSpreadWhileTheWriterAdds) {
+  constexpr SequenceNumber kRecords = 50'000;
+  WriteBuffer buffer(16 << 20, 1, kRecords);
+  std::atomic<SequenceNumber> visible{0};
+  std::thread writer([&] {
+    for (SequenceNumber i = 1; i <= kRecords; ++i) {
+      Add(&buffer, Key(std::to_string(i)), "v", i);
+      visible.store(i, std::memory_order_release);
+    }
+  });
+  for (SequenceNumber end = 0; end < kRecords;) {
+    end = visible.load(std::memory_order_acquire);
+    SequenceNumber before = 0;
+    for (WriteBuffer::Position position : buffer.SpreadPositions(1, end)) {
+      EXPECT_LT(before, position.sequence());
+      EXPECT_LT(position.sequence(), end);
+      before = position.sequence();
+      SequenceNumber next = before;
+      buffer.Walk(
+          &position, std::min(end, before + 32),
+          [&](const RecordView& record, const RecordView*) { EXPECT_EQ(record.sequence, ++next); });
+      EXPECT_EQ(next, std::min(end, before + 32));
+    }
+  }
+  writer.join();
 }
 
 TEST(WriteBufferTest, ExpiryAndMetadataAreKept) {

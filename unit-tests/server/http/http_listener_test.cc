@@ -144,12 +144,22 @@ TEST_F(HttpListenerTest, HundredsOfSlowConnectionsDoNotKeepOthersOut) {
 }
 
 TEST_F(HttpListenerTest, AHeadHasTenSeconds) {
-  RawConnection slow(listener_.port());
+  RawConnection slow(listener_.port()), silent(listener_.port()), next(listener_.port());
   const auto begin = std::chrono::steady_clock::now();
   slow.Send("GET / HTTP/1.1\r\n");
-  EXPECT_EQ(slow.ReceiveAll(), "");
-  EXPECT_TRUE(slow.closed());
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, HttpListener::kHeadTime);
+  next.Send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nG");
+  EXPECT_EQ(ReceiveAnswer(next).body, "/1 here");
+  for (RawConnection* const late : {&slow, &next}) {
+    const HttpAnswer answer = ReceiveAnswer(*late);
+    EXPECT_TRUE(answer.head.starts_with("HTTP/1.1 408 Request Timeout\r\n")) << answer.head;
+    EXPECT_TRUE(answer.Has("Connection: close\r\n")) << answer.head;
+    EXPECT_EQ(answer.body, "The head of a request has 10 s.\n");
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, HttpListener::kHeadTime);
+    EXPECT_EQ(late->ReceiveAll(), "");
+    EXPECT_TRUE(late->closed());
+  }
+  EXPECT_EQ(silent.ReceiveAll(), "") << "who said nothing is told nothing";
+  EXPECT_TRUE(silent.closed());
 }
 
 TEST_F(HttpListenerTest, TicksAndStops) {

@@ -97,9 +97,34 @@ TEST_F(HttpPagesTest, FromElsewhereACertificateStandsForThePassword) {
   EXPECT_EQ(get(), 200);
   peer.user_names = {"other"};
   EXPECT_EQ(get(), 403) << "a user who may not execute STATUS";
+  EXPECT_EQ(pages_.Answer(RequestOf("/metrics"), peer).body,
+            "The certificate names the user other, who may not execute STATUS or may not come from "
+            "there.\n");
   ASSERT_EQ(Do({"acl", "setuser", "monitor", "off"}), "OK");
   peer.user_names = {"monitor"};
   EXPECT_EQ(get(), 403) << "a user who is off";
+}
+
+TEST_F(HttpPagesTest, FromElsewhereAnyUsersPasswordWillDo) {
+  HttpPeer away = Away("192.0.2.1:40000");
+  const auto get = [&](const std::string& headers = "") {
+    return pages_.Answer(RequestOf("/login", headers), away);
+  };
+  const auto asks = [](const HttpReply& reply) {
+    return reply.status == 401 &&
+           reply.more_headers.find("WWW-Authenticate: Basic") != std::string_view::npos;
+  };
+  ASSERT_EQ(Do({"acl", "setuser", "open", "on", "nopass", "+status"}), "OK");
+  ASSERT_EQ(Do({"acl", "setuser", "alice", "off", ">secret", "+status"}), "OK");
+  EXPECT_EQ(get().status, 403) << "nobody who is on has a password";
+  ASSERT_EQ(Do({"acl", "setuser", "alice", "on"}), "OK");
+  EXPECT_TRUE(asks(get())) << "the default user has none, but alice has";
+  EXPECT_EQ(get("Authorization: Basic YWxpY2U6c2VjcmV0\r\n").status, 303);
+  ASSERT_EQ(Do({"acl", "setuser", "other", "on", "+get", "~*"}), "OK");
+  away.user_names = {"other"};
+  const HttpReply refused = get();
+  EXPECT_TRUE(asks(refused)) << "somebody else may log in";
+  EXPECT_NE(refused.body.find("names the user other"), std::string::npos) << refused.body;
 }
 
 TEST_F(HttpPagesTest, FromElsewherePagesTakeThePassword) {
@@ -249,6 +274,8 @@ TEST_F(HttpPagesTest, KeysSegmentsClientsAndSlowLog) {
   ASSERT_TRUE(server_.store().Flush().ok());
   const std::string keys = Get("/keys.json").body;
   EXPECT_NE(keys.find("\"prefix\":\"user:\",\"keys_estimate\":"), std::string::npos) << keys;
+  EXPECT_NE(keys.find("\"buffer_records\":0,\"known_buffer_records\":0"), std::string::npos)
+      << keys;
   EXPECT_NE(keys.find("\"prefix\":\"bad:\\\\x01\\\\xff:\""), std::string::npos) << keys;
   const std::string tree = Get("/tree.json").body;
   EXPECT_NE(tree.find("\"last_key\":\"user:99\""), std::string::npos) << tree;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace varve {
 namespace {
@@ -60,6 +62,30 @@ TEST(LoadSamplerTest, TheBusierOfDiskAndProcessorLimits) {
   LoadSample hangs = At(2);
   hangs.sync_wait_nanos = 2'000'000'000;
   EXPECT_EQ(LimitAfter(hangs), "sync");
+}
+
+// Samples whose pool threads have rested for these times between the first and the last.
+Limit LimitWithPool(std::vector<int64_t> idle_nanos, uint64_t sync_busy_nanos = 0) {
+  LoadSampler sampler;
+  LoadSample before = At(0), later = At(1), now = At(2);
+  before.pool_idle_nanos.resize(idle_nanos.size());
+  later.pool_idle_nanos.resize(idle_nanos.size());
+  now.pool_idle_nanos = std::move(idle_nanos);
+  now.sync_busy_nanos = sync_busy_nanos;
+  sampler.Look(before);
+  sampler.Look(later);
+  return LimitOf(sampler.Look(now));
+}
+
+TEST(LoadSamplerTest, APoolWithoutAnIdleThreadLimits) {
+  const Limit busy = LimitWithPool({10'000'000, 50'000'000});
+  EXPECT_EQ(busy.id, "cpu");
+  EXPECT_EQ(busy.text,
+            "Requests wait for a thread: each of the 2 threads of the pool is busy for at least "
+            "95 % of the time.");
+  EXPECT_EQ(LimitWithPool({0, 200'000'000}).id, "nothing") << "one of them takes what comes";
+  EXPECT_EQ(LimitWithPool({}).id, "nothing");
+  EXPECT_EQ(LimitWithPool({0, 0}, 800'000'000).id, "sync") << "the pool waits for the disk";
 }
 
 TEST(LoadSamplerTest, WhatIsOverForASecondOrTwoCountsNoMore) {

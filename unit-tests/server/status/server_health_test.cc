@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -210,6 +211,26 @@ TEST(ServerHealthTest, AColdReadThatHangsIsNoReasonToStartAnew) {
         << check.name << ": " << check.problem;
   files.Release();
   EXPECT_EQ(reader.Receive(11), "$5\r\nvalue\r\n");
+}
+
+TEST(ServerHealthTest, APoolWhoseThreadsAllWorkLimits) {
+  ServerOptions options;
+  options.threads = 2;
+  TestServer server(options, TestServer::SmallEngine());
+  ServerState& state = server.server().state();
+  const auto limit = [&] { return LimitOf(LookAtLoad(state, server.store().Observe())); };
+  std::promise<void> ends;
+  const std::shared_future<void> ended = ends.get_future().share();
+  ASSERT_TRUE(server.server().RunOnPool([ended] { ended.wait(); }));
+  EXPECT_TRUE(Eventually([&] { return LookAtLoad(state, server.store().Observe()).seconds > 1; }));
+  EXPECT_EQ(limit().id, "nothing") << "a thread is left";
+  ASSERT_TRUE(server.server().RunOnPool([ended] { ended.wait(); }));
+  EXPECT_TRUE(Eventually([&] { return limit().id == "cpu"; }));
+  EXPECT_TRUE(limit().text.starts_with(
+      "Requests wait for a thread: each of the 2 threads of the pool is busy for at least "))
+      << limit().text;
+  ends.set_value();
+  EXPECT_TRUE(Eventually([&] { return limit().id == "nothing"; }));
 }
 
 TEST(ServerHealthTest, AFailedLogIsNotHealthy) {
