@@ -35,11 +35,15 @@ bool Holds(const IngestRange& range, std::string_view key) {
 
 IngestBuilder::~IngestBuilder() {
   builder_.reset();
-  if (kept_) return;
   for (const SegmentInfo& segment : segments_) {
-    TryWithMemory(
-        [&] { RemoveFile(options_.file_system, SegmentPath(options_.directory, segment.number)); });
+    if (!kept_) {
+      TryWithMemory([&] {
+        RemoveFile(options_.file_system, SegmentPath(options_.directory, segment.number));
+      });
+    }
+    options_.files->Forget(segment.number);
   }
+  options_.files->Forget(number_);
 }
 
 absl::Status IngestBuilder::Check(absl::Span<const IngestPair> pairs) const {
@@ -109,6 +113,7 @@ absl::Status IngestBuilder::BeginSegment(std::string_view tree_key, uint64_t rec
   number_ = options_.next_file_number();
   // Nobody collects an index that is left for an ingest which never commits, so none is.
   VARVE_ASSIGN_OR_RETURN(
+  options_.files->Add(number_);
       builder_, SegmentBuilder::Create(options_.file_system,
                                        {.directory = options_.directory,
                                         .number = number_,
