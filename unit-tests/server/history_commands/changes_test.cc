@@ -174,6 +174,34 @@ TEST_F(ChangesTest, NamespacesAreCreatedClonedSwappedAndDropped) {
   EXPECT_NE(all.find("{(drop copy nil nil 0 nil)}"), std::string::npos) << all;
 }
 
+TEST_F(ChangesTest, AClonesVersionOfThePastIsShown) {
+  ASSERT_EQ(Do({"NAMESPACE", "CREATE", "own"}), "OK");
+  ASSERT_EQ(Do({"SET", "k", "v"}), "OK");
+  const std::string before = Now();
+  ASSERT_EQ(Do({"SET", "k", "w"}), "OK");
+  ASSERT_EQ(Do({"NAMESPACE", "CLONE", "0", "past", "AT", before}), "OK");
+  ASSERT_EQ(Do({"NAMESPACE", "DROP", "own"}), "OK");
+  ASSERT_EQ(Do({"NAMESPACE", "UNDROP", "own"}), "OK");
+  const Reply reply = Get(*client_, {"CHANGES", "SINCE", before, "NAMESPACE", "ALL"});
+  ASSERT_EQ(reply.elements.size(), 4u) << ReplyText(reply);
+  ASSERT_EQ(reply.elements[3].elements.size(), 4u) << ReplyText(reply);
+  const int64_t dropped_at = reply.elements[3].elements[2].elements[0].integer;
+  const std::string all = "{(set 0 k w 0 nil)} {(clone past 0 " + before +
+                          " 0 nil)} {(drop own nil nil 0 nil)} {(clone own own " +
+                          std::to_string(dropped_at - 1) + " 0 nil)}";
+  EXPECT_EQ(Operations(reply), all);
+  Restart();
+  EXPECT_EQ(Changes({"SINCE", before, "NAMESPACE", "ALL", "KEYS"}).substr(24), all.substr(22));
+  // Who may not know of the source is not told of its version either.
+  ASSERT_EQ(Do({"ACL", "SETUSER", "guest", "on", "nopass", "+@all", "~*", "db=1", "ns=past"}),
+            "OK");
+  const std::unique_ptr<Client> guest = server_.Connect();
+  ASSERT_EQ(Ask(*guest, {"AUTH", "guest", "x"}), "OK");
+  ASSERT_EQ(Ask(*guest, {"SELECT", "1"}), "OK");
+  EXPECT_EQ(Operations(Get(*guest, {"CHANGES", "SINCE", before, "NAMESPACE", "past"})),
+            "{(clone past nil nil 0 nil)}");
+}
+
 TEST_F(ChangesTest, TheValueBeforeIsShownWhereHistoryHasIt) {
   ASSERT_EQ(Do({"SET", "k", "old"}), "OK");
   const std::string before = Now();
