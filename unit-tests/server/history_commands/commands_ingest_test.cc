@@ -74,6 +74,16 @@ TEST_F(IngestCommandsTest, AKeyOutOfOrderIsNamedAndChangesNothing) {
   EXPECT_EQ(Do({"RANGE", "-", "+"}), "(k 1 l 3)");
 }
 
+TEST_F(IngestCommandsTest, ItsKeysAreTold) {
+  EXPECT_EQ(Do({"COMMAND", "GETKEYS", "INGEST", "ADD", "load", "a", "1", "b", "2"}), "(a b)");
+  EXPECT_EQ(Do({"COMMAND", "GETKEYSANDFLAGS", "INGEST", "ADD", "load", "a", "1"}),
+            "((a (OW update)))");
+  EXPECT_EQ(Do({"COMMAND", "GETKEYS", "INGEST", "ADD", "load", "a", "1", "b"}),
+            "!ERR Invalid number of arguments specified for command");
+  EXPECT_EQ(Do({"COMMAND", "GETKEYS", "INGEST", "BEGIN", "load"}),
+            "!ERR The command has no key arguments");
+}
+
 TEST_F(IngestCommandsTest, ARangeIsReplacedAsAWhole) {
   ASSERT_EQ(Do({"MSET", "a", "1", "p:1", "old", "p:9", "old", "q", "1"}), "OK");
   ASSERT_EQ(Do({"INGEST", "BEGIN", "load", "REPLACE", "[p:", "(p;"}), "OK");
