@@ -173,6 +173,8 @@ TEST_F(IngestCommandsTest, AUserNeedsTheRightToWriteAllOfIt) {
   EXPECT_EQ(Ask(*alice, {"INGEST", "ADD", "hers", "a1", "1", "a3", "1"}), "OK");
   EXPECT_THAT(Ask(*alice, {"INGEST", "BEGIN", "range", "REPLACE", "[a", "[b"}),
               StartsWith("!NOPERM "));
+  EXPECT_THAT(Ask(*alice, {"INGEST", "BEGIN", "more", "REPLACE", "-", "+"}),
+              HasSubstr("every key in the range - +"));
   EXPECT_EQ(Ask(*alice, {"INGEST", "BEGIN", "range", "REPLACE", "[a", "(b"}), "OK");
   ASSERT_EQ(Do({"INGEST", "BEGIN", "all"}), "OK");
   ASSERT_EQ(Do({"INGEST", "ADD", "all", "b", "1"}), "OK");
