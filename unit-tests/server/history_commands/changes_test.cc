@@ -174,6 +174,30 @@ TEST_F(ChangesTest, NamespacesAreCreatedClonedSwappedAndDropped) {
   EXPECT_NE(all.find("{(drop copy nil nil 0 nil)}"), std::string::npos) << all;
 }
 
+TEST_F(ChangesTest, AVersionInsideACommitLeadsToItsBeginning) {
+  ASSERT_EQ(Do({"MSET", "a", "1", "b", "2", "c", "3"}), "OK");
+  const Reply first = Get(*client_, {"GET", "a", "WITHVERSION"});
+  const Reply last = Get(*client_, {"GET", "c", "WITHVERSION"});
+  ASSERT_EQ(first.elements[1].integer + 2, last.elements[1].integer);
+  const Reply reply =
+      Get(*client_, {"CHANGES", "SINCE", std::to_string(first.elements[1].integer)});
+  EXPECT_EQ(Operations(reply), "{(set 0 a 1 0 nil) (set 0 b 2 0 nil) (set 0 c 3 0 nil)}");
+  EXPECT_EQ(reply.elements[1].integer, last.elements[1].integer);
+}
+
+TEST_F(ChangesTest, TheKeysOfAnIngestAreReadAtItsVersion) {
+  ASSERT_EQ(Do({"MSET", "b", "old", "c", "old"}), "OK");
+  const std::string before = Now();
+  ASSERT_EQ(Do({"INGEST", "BEGIN", "i"}), "OK");
+  ASSERT_EQ(Do({"INGEST", "ADD", "i", "a", "1", "b", "2", "d", "3"}), "OK");
+  const int64_t version = Get(*client_, {"INGEST", "COMMIT", "i"}).integer;
+  ASSERT_EQ(Do({"DEL", "a", "d"}), "2");
+  EXPECT_EQ(Changes({"SINCE", before, "COUNT", "1"}), "{(ingest 0 a d 0 nil)}");
+  EXPECT_EQ(Do({"RANGE", "[a", "[d", "SINCE", std::to_string(version - 1), "AT",
+                std::to_string(version)}),
+            "(a 1 b 2 d 3)");
+}
+
 TEST_F(ChangesTest, AClonesVersionOfThePastIsShown) {
   ASSERT_EQ(Do({"NAMESPACE", "CREATE", "own"}), "OK");
   ASSERT_EQ(Do({"SET", "k", "v"}), "OK");
