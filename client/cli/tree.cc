@@ -26,19 +26,12 @@ class TreePrinter {
         output_(output),
         lines_(style.ascii ? kAscii : kUtf8) {}
 
-  void Draw(const Reply& nodes) {
-    for (const Reply& node : nodes.elements) {
-      const size_t fields = style_.sizes ? 4 : 2;
-      if (node.elements.size() != fields) continue;
-      const bool is_last = &node == &nodes.elements.back();
-      text_ += trunks_;
-      text_ += is_last ? lines_.last_branch : lines_.branch;
-      Name(node);
-      const size_t begin = trunks_.size();
-      trunks_ += is_last ? kNoTrunk : lines_.trunk;
-      Draw(node.elements.back());
-      trunks_.resize(begin);
-    }
+  void Draw(const Reply& tree) {
+    DrawNames(tree);
+    // Where the reply may have been cut, the last directories have more than it shows.
+    const bool is_cut =
+        style_.limit >= 0 && directories_ + keys_ >= static_cast<uint64_t>(style_.limit);
+    CountNamesakes(tree, /*depth=*/1, is_cut);
   }
   std::string Text(std::string_view root) const {
     return fmt::format("{}\n{}\n{}, {}\n", output_.Coloured(Escaped(root), kDirectoryColour), text_,
@@ -47,6 +40,35 @@ class TreePrinter {
   }
 
  private:
+  static constexpr size_t kFields = 4;  // name, keys, bytes, what is in it
+
+  void DrawNames(const Reply& nodes) {
+    for (const Reply& node : nodes.elements) {
+      if (node.elements.size() != kFields) continue;
+      const bool is_last = &node == &nodes.elements.back();
+      text_ += trunks_;
+      text_ += is_last ? lines_.last_branch : lines_.branch;
+      Name(node);
+      const size_t begin = trunks_.size();
+      trunks_ += is_last ? kNoTrunk : lines_.trunk;
+      DrawNames(node.elements.back());
+      trunks_.resize(begin);
+    }
+  }
+  // Counts the keys that are named as their directory, delimiter included: such a directory has one
+  // key more than the names in it. `is_cut`: the last of the nodes may have more keys than those.
+  void CountNamesakes(const Reply& nodes, size_t depth, bool is_cut) {
+    if (depth >= style_.depth) return;
+    for (const Reply& node : nodes.elements) {
+      if (node.elements.size() != kFields || !node.elements[0].text.ends_with(delimiter_)) continue;
+      const bool may_have_more = is_cut && &node == &nodes.elements.back();
+      int64_t keys = node.elements[1].integer;
+      for (const Reply& each : node.elements.back().elements)
+        keys -= each.elements.size() == kFields ? each.elements[1].integer : 0;
+      if (keys > 0 && !may_have_more) ++keys_;
+      CountNamesakes(node.elements.back(), depth + 1, may_have_more);
+    }
+  }
   static std::string Count(uint64_t count, std::string_view one, std::string_view many) {
     return fmt::format("{} {}", count, count == 1 ? one : many);
   }
@@ -92,15 +114,16 @@ int RunTree(Client& client, const CommandLine& line, const Output& output) {
   std::vector<std::string_view> request = {"TREE", prefix, "DELIM", options.delimiter};
   if (options.depth != 0) request.insert(request.end(), {"DEPTH", depth});
   if (line.query.limit >= 0) request.insert(request.end(), {"LIMIT", limit});
-  if (options.sizes) request.emplace_back("WITHSIZES");
+  const bool is_json = output.style == OutputStyle::kJson;
+  if (options.sizes || !is_json) request.emplace_back("WITHSIZES");
   const absl::StatusOr<Reply> reply = client.Call(request);
   if (!reply.ok()) return Fail(reply.status());
   if (reply->is_error()) return Fail(absl::InvalidArgumentError(reply->text));
-  PrintOut(output.style == OutputStyle::kJson
-               ? JsonOf(*reply) + "\n"
-               : DrawTree(*reply, prefix.empty() ? std::string_view(".") : prefix,
-                          {.ascii = options.ascii, .sizes = options.sizes}, options.delimiter,
-                          output));
+  TreeStyle style{.ascii = options.ascii, .sizes = options.sizes, .limit = line.query.limit};
+  if (options.depth != 0) style.depth = static_cast<size_t>(options.depth);
+  PrintOut(is_json ? JsonOf(*reply) + "\n"
+                   : DrawTree(*reply, prefix.empty() ? std::string_view(".") : prefix, style,
+                              options.delimiter, output));
   return kDone;
 }
 

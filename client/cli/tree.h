@@ -3,6 +3,8 @@
 // Thread-safety: the functions are pure, but for RunTree().
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "client/client.h"
@@ -15,11 +17,14 @@ namespace varve {
 // How a tree is drawn.
 struct TreeStyle {
   bool ascii = false;  // without the line characters of UTF-8
-  bool sizes = false;  // the reply says keys and bytes behind each name
+  bool sizes = false;  // with keys and bytes behind each name
+  size_t depth = 32;   // of the deepest names; what lies below them is not in the reply
+  int64_t limit = -1;  // of the names, as in TREE: the reply may end here
 };
 
-// Returns the reply to TREE as lines, beneath the line `root`, and how many directories and keys it
-// shows as the last line. Where the reply is none of TREE's, returns what could be read of it.
+// Returns the reply to TREE ... WITHSIZES as lines, beneath the line `root`, and how many
+// directories and keys it shows as the last line. A directory that is a key, too, counts as both.
+// Where the reply is none of TREE's, returns what could be read of it.
 std::string DrawTree(const Reply& tree, std::string_view root, const TreeStyle& style,
                      std::string_view delimiter, const Output& output);
 

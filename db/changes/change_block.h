@@ -29,7 +29,7 @@
 //
 // An operation that no reader shall see takes no room, nor does a commit of such operations; the
 // versions that they took are covered. The value of a kSwap is the id of the other namespace (4
-// bytes), which no reader is shown.
+// bytes), which no reader is shown. That of a kClone of the past is the version, as decimal text.
 //
 // Thread-safety: plain values and stateless functions.
 #pragma once

@@ -130,7 +130,7 @@ void ChangeTranslator::AppendChange(const RecordView& record, Spaces* spaces, Se
   const std::optional<NamespaceChange> change = DecodeNamespaceChange(record);
   if (!change) return;
   const NamespaceId id = change->space.id;
-  std::string other_name, other_id;
+  std::string other_name, value;
   switch (change->verb) {
     case NamespaceChange::Verb::kAlter:
       spaces->Apply(record);
@@ -147,18 +147,20 @@ void ChangeTranslator::AppendChange(const RecordView& record, Spaces* spaces, Se
       break;
     case NamespaceChange::Verb::kClone:
       shown.kind = Kind::kClone;
-      other_name = spaces->NameOf(change->other);
+      // A namespace that comes back is a clone of itself, which has no name before.
+      other_name = change->other == id ? change->space.name : spaces->NameOf(change->other);
+      if (change->past) value = fmt::to_string(change->past->version);
       break;
     case NamespaceChange::Verb::kSwap:
       shown.kind = Kind::kSwap;
       other_name = spaces->NameOf(change->other);
-      other_id = BytesOf(change->other);
+      value = BytesOf(change->other);
       break;
   }
   spaces->Apply(record);
   if (change->verb != NamespaceChange::Verb::kSwap) indexes_.erase(id);
   shown.key = other_name;
-  shown.value = other_id;
+  shown.value = value;
   Append(*spaces, id, shown, last, block, operations);
 }
 

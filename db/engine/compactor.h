@@ -34,6 +34,7 @@
 #include "db/commit/commit_pipeline.h"
 #include "db/compaction/purge.h"
 #include "db/engine/version_set.h"
+#include "db/ingest/ingest_files.h"
 #include "util/base/duration_histogram.h"
 #include "util/os/steady_condition.h"
 #include "varve/compaction_picker.h"
@@ -83,6 +84,8 @@ class Compactor {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Held by who purges keys: one at a time.
   absl::Mutex& purging() ABSL_LOCK_RETURNED(purge_mutex_) { return purge_mutex_; }
+  // The files that a purge leaves alone though no version names them.
+  const std::shared_ptr<IngestFiles>& ingest_files() const { return ingest_files_; }
 
   // Asks for offset tables and fences to be brought into memory once the store is at rest, as far
   // as there is room for them beside those that are there.
@@ -179,6 +182,7 @@ class Compactor {
   std::optional<MergeUnderWay> under_way_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
   absl::Mutex purge_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  const std::shared_ptr<IngestFiles> ingest_files_ = std::make_shared<IngestFiles>();
 };
 
 }  // namespace varve

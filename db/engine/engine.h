@@ -139,7 +139,8 @@ class Engine {
   HistoryReader history() { return {&versions_, &version_set_, &log_, &clock_}; }
   KeyHistoryReader key_history() { return {&versions_, &version_set_, &log_, &clock_}; }
   Ingester ingester() {
-    return Ingester({Parts(), &version_set_, &pipeline_, &data_bound_, &watches()});
+    return Ingester(
+        {Parts(), &version_set_, &pipeline_, &data_bound_, &watches(), compactor_.ingest_files()});
   }
   ExpirySweeper& sweeper() { return sweeper_; }
   DataBound& data_bound() { return data_bound_; }

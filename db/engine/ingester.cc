@@ -305,7 +305,8 @@ absl::StatusOr<std::unique_ptr<Ingest>> Ingester::Begin(const IngestOptions& opt
           .next_file_number = [version_set] { return version_set->NewFileNumber(); },
           .segment_size = parts_.tree.options->segment_size,
           .generation = *generation,
-          .replace = range});
+          .replace = range,
+          .files = parts_.files});
 }
 
 }  // namespace varve

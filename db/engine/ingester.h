@@ -26,6 +26,7 @@
 #include "db/commit/range_watches.h"
 #include "db/counting/key_counter.h"
 #include "db/engine/version_set.h"
+#include "db/ingest/ingest_files.h"
 #include "varve/ingest.h"
 
 namespace varve {
@@ -39,6 +40,7 @@ class Ingester {
     CommitPipeline* pipeline = nullptr;
     DataBound* data_bound = nullptr;
     RangeWatches* watches = nullptr;
+    std::shared_ptr<IngestFiles> files;
   };
 
   explicit Ingester(Parts parts) : parts_(std::move(parts)) {}

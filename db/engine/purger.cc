@@ -62,7 +62,9 @@ absl::StatusOr<PurgeResult> Purger::Purge(NamespaceId space, std::string_view ke
   VARVE_ASSIGN_OR_RETURN(const uint64_t operations, PurgeChanges(space, purged));
   VARVE_ASSIGN_OR_RETURN(const uint64_t records, compactor_.Purge(purged));
   result.found |= operations != 0 || records != 0;
-  VARVE_ASSIGN_OR_RETURN(std::set<std::string> stale, StaleFiles(fresh));
+  // Merges that begin from here on find nothing of the key.
+  VARVE_ASSIGN_OR_RETURN(std::set<std::string> stale,
+                         StaleFiles(fresh, version_set_.NewFileNumber()));
   VARVE_ASSIGN_OR_RETURN(const std::vector<uint64_t> emptied, EmptyValueFiles(key));
   for (const uint64_t number : emptied) stale.insert(ValueFilePath("", number).substr(1));
   VARVE_RETURN_IF_ERROR(AwaitRemoval(std::move(stale)));
@@ -248,10 +250,12 @@ absl::StatusOr<std::vector<uint64_t>> Purger::EmptyValueFiles(std::string_view k
   return numbers;
 }
 
-absl::StatusOr<std::set<std::string>> Purger::StaleFiles(uint64_t fresh) const {
-  // The files first: what a flush makes meanwhile is in the version then.
+absl::StatusOr<std::set<std::string>> Purger::StaleFiles(uint64_t fresh, uint64_t clean) const {
+  // The files first: what a flush makes meanwhile is in the version then, and so is what an ingest
+  // commits.
   VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                          parts_.file_system->List(parts_.directory));
+  const std::set<uint64_t> ingested = compactor_.ingest_files()->Numbers();
   const std::shared_ptr<const Version> version = parts_.versions->PresentVersion();
   std::unordered_set<uint64_t> live;
   for (const Run* run : version->runs()) {
@@ -264,8 +268,8 @@ absl::StatusOr<std::set<std::string>> Purger::StaleFiles(uint64_t fresh) const {
     const std::optional<uint64_t> values = ParseValueFileName(name);
     const std::optional<uint64_t> changes = ParseChangeFileName(name);
     const std::optional<uint64_t> log = ParseLogFileName(name);
-    if ((segment && !live.contains(*segment)) ||
-        (values && version->FindValueFile(*values) == nullptr) ||
+    if ((segment && *segment < clean && !live.contains(*segment) && !ingested.contains(*segment)) ||
+        (values && *values < clean && version->FindValueFile(*values) == nullptr) ||
         (changes && !live_changes.contains(*changes)) || (log && *log < fresh))
       stale.insert(name);
   }
@@ -276,7 +280,7 @@ absl::Status Purger::AwaitRemoval(std::set<std::string> names) const {
   for (const SteadyTime end = SteadyNow() + kPatience;; absl::SleepFor(kLook)) {
     parts_.versions->Reclaim();
     // What is in use by now was being written.
-    VARVE_ASSIGN_OR_RETURN(const std::set<std::string> stale, StaleFiles(UINT64_MAX));
+    VARVE_ASSIGN_OR_RETURN(const std::set<std::string> stale, StaleFiles(UINT64_MAX, UINT64_MAX));
     std::erase_if(names, [&](const std::string& name) { return !stale.contains(name); });
     if (names.empty()) return parts_.file_system->SyncDirectory(parts_.directory);
     if (SteadyNow() < end) continue;

@@ -15,6 +15,9 @@
 //      those that hold it.
 //   8. It waits until the old files are removed.
 //
+// What an ingest under way was given is no part of the store yet, and the purge leaves it alone:
+// its commit is a write that comes after the purge.
+//
 // A purge that fails or is cut short by a crash after step 2 leaves the key deleted and part of its
 // bytes on disk. Nothing goes on with it by itself: the caller asks again. Steps that were done
 // cost little then.
@@ -85,8 +88,9 @@ class Purger {
   // these files.
   absl::StatusOr<std::vector<uint64_t>> EmptyValueFiles(std::string_view key);
   // Returns the names of files that no reader needs any more but those that began long ago, and of
-  // log files before `fresh`.
-  absl::StatusOr<std::set<std::string>> StaleFiles(uint64_t fresh) const;
+  // log files before `fresh`. Leaves out what ingests and merges may be writing: the files of the
+  // former, and segments and value files from the number `clean` on.
+  absl::StatusOr<std::set<std::string>> StaleFiles(uint64_t fresh, uint64_t clean) const;
   absl::Status AwaitRemoval(std::set<std::string> names) const;
 
   const VersionSetParts parts_;

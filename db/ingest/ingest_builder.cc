@@ -35,11 +35,15 @@ bool Holds(const IngestRange& range, std::string_view key) {
 
 IngestBuilder::~IngestBuilder() {
   builder_.reset();
-  if (kept_) return;
   for (const SegmentInfo& segment : segments_) {
-    TryWithMemory(
-        [&] { RemoveFile(options_.file_system, SegmentPath(options_.directory, segment.number)); });
+    if (!kept_) {
+      TryWithMemory([&] {
+        RemoveFile(options_.file_system, SegmentPath(options_.directory, segment.number));
+      });
+    }
+    options_.files->Forget(segment.number);
   }
+  options_.files->Forget(number_);
 }
 
 absl::Status IngestBuilder::Check(absl::Span<const IngestPair> pairs) const {
@@ -56,9 +60,11 @@ absl::Status IngestBuilder::Check(absl::Span<const IngestPair> pairs) const {
                                                     pair.value.size(), kMaxValueSize));
     }
     if (before != nullptr && pair.key <= *before) {
+      // Another user, who may not read the key before, may have added it.
       return absl::InvalidArgumentError(
-          fmt::format("keys of an ingest must ascend, but {} follows {}; nothing was added",
-                      Shown(pair.key), Shown(*before)));
+          fmt::format("keys of an ingest must ascend, but {} does not come behind the key before "
+                      "it; nothing was added",
+                      Shown(pair.key)));
     }
     if (options_.replace && !Holds(*options_.replace, pair.key)) {
       return absl::InvalidArgumentError(
@@ -107,6 +113,7 @@ absl::Status IngestBuilder::BeginSegment(std::string_view tree_key, uint64_t rec
   const uint64_t average =
       progress_.keys == 0 ? record_size : progress_.bytes / progress_.keys;  // so far
   number_ = options_.next_file_number();
+  options_.files->Add(number_);
   // Nobody collects an index that is left for an ingest which never commits, so none is.
   VARVE_ASSIGN_OR_RETURN(
       builder_, SegmentBuilder::Create(options_.file_system,

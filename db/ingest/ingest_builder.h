@@ -22,6 +22,7 @@
 #include "absl/types/span.h"
 #include "db/format/key_counts.h"
 #include "db/format/segment_info.h"
+#include "db/ingest/ingest_files.h"
 #include "db/segment/segment_builder.h"
 #include "type/tree_key.h"
 #include "util/os/file_system.h"
@@ -38,6 +39,7 @@ class IngestBuilder {
     uint64_t segment_size = 128u << 20;
     NamespaceGeneration generation = kNoGeneration;
     std::optional<IngestRange> replace = std::nullopt;
+    std::shared_ptr<IngestFiles> files = std::make_shared<IngestFiles>();  // has those of all
   };
 
   explicit IngestBuilder(Options options) : options_(std::move(options)) {}

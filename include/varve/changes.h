@@ -37,7 +37,7 @@ struct ChangeOperation {
     kCreate,       // of a namespace
     kDrop,
     kSwap,   // `key` is the other namespace's name
-    kClone,  // `key` is the source's name
+    kClone,  // `key` is the source's name; `value`: the version of its past, as text, or empty
     kMeta,   // the metadata changed and nothing else; `value` is the value as it is
   };
 

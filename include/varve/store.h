@@ -394,8 +394,9 @@ class StoreHistory {
   // Deletes the key, and removes all of its versions from the store's files before it returns:
   // values, expiries and the name of the key, in log files, too. Reads of the past find nothing of
   // the key any more, nor do readers of changes (StoreChanges), whose positions stay. Names that
-  // begin or end a deleted range stay, and copies elsewhere (backups, COPY). It rewrites up
-  // to one segment of each run and the files with the key; one purge runs at a time. It calls
+  // begin or end a deleted range stay, and copies elsewhere (backups, COPY). An ingest that was not
+  // committed yet keeps the key and may bring it back, as a later write. The purge rewrites up to
+  // one segment of each run and the files with the key; one purge runs at a time. It calls
   // `deleted`, unless that is empty, once a key that was there is deleted, long before it returns.
   // FailedPrecondition: a clone holds the key, or this namespace is a clone and its source holds
   // it. Other errors may come after the key is deleted durably: what is left of it goes when the

@@ -405,7 +405,7 @@ constexpr Subcommand kSubcommands[] = {
      .summary = "Replaces the metadata of a value; answers the new version, or null if the key is "
                 "missing or has another version.",
      .syntax = "key bytes [IFVERSION version]",
-     .redis = {.flags = "denyoom", .key_flags = "RW update"}},
+     .redis = {.flags = "denyoom"}},
     {.name = "namespace|alter",
      .arity = -5,
      .flags = kWriteCommand | kAdminCommand,

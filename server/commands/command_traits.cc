@@ -6,6 +6,8 @@
 namespace varve {
 namespace {
 
+constexpr size_t kMetaSetArguments = 4;  // META SET key bytes, without IFVERSION
+
 // In Redis' order.
 constexpr std::string_view kFlagOrder[] = {
     "write",    "readonly",         "denyoom",  "admin",      "pubsub",
@@ -55,6 +57,12 @@ const std::vector<SpecialKeys>& AllSpecialKeys() {
       {"copy", {{"", {"RO", "access"}, 1, 0, 1}, {"", {"OW", "update"}, 2, 0, 1}}},
       {"getex",
        {{"RW and UPDATE because it changes the TTL", {"RW", "access", "update"}, 1, 0, 1}}},
+      {"meta|set",
+       {{"RW and ACCESS due to the optional `IFVERSION` argument",
+         {"RW", "access", "update", "variable_flags"},
+         2,
+         0,
+         1}}},
       {"put",
        {{"RW and ACCESS due to the optional `GET` argument",
          {"RW", "access", "update", "variable_flags"},
@@ -172,6 +180,10 @@ Words KeyFlagsOf(const KeySpecification& specification, const Command& command, 
     return std::any_of(request.begin() + 3, request.end(), TellsOfOldValue)
                ? Words{"RW", "access", "update"}
                : Words{"OW", "update"};
+  }
+  if (command.name == "meta") {
+    return request.size() > kMetaSetArguments ? Words{"RW", "access", "update"}
+                                              : Words{"RW", "update"};
   }
   return OnlyReadsBits(request.subspan(2)) ? Words{"RO", "access"}
                                            : Words{"RW", "access", "update"};

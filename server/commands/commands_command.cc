@@ -11,10 +11,14 @@
 #include "server/commands/command_traits.h"
 #include "server/execution/syntax_arguments.h"
 #include "server/past/past_request.h"
+#include "server/requests/undelete_request.h"
 #include "util/base/glob.h"
 
 namespace varve {
 namespace {
+
+constexpr char kNoKeys[] = "ERR The command has no key arguments";
+constexpr char kWrongNumber[] = "ERR Invalid number of arguments specified for command";
 
 void ReplyWords(RespWriter& reply, const Words& words) {
   reply.Set(words.size());
@@ -224,7 +228,7 @@ void HandleList(CommandContext& context, Arguments filter) {
 
 // Answers the keys of a request whose number of arguments fits.
 void ReplyKeys(RespWriter& reply, const NamedCommand& named, Arguments request, bool with_flags) {
-  if (!named.HasKeys()) return reply.Error("ERR The command has no key arguments");
+  if (!named.HasKeys()) return reply.Error(kNoKeys);
   reply.Array(KeyCount(named.command, request.size()));
   for (const KeySpecification& specification : KeySpecifications(named)) {
     const auto first = static_cast<size_t>(specification.first);
@@ -238,6 +242,35 @@ void ReplyKeys(RespWriter& reply, const NamedCommand& named, Arguments request, 
   }
 }
 
+// Returns whether the request itself says which of its arguments are keys.
+bool FindsOwnKeys(const NamedCommand& named) {
+  return named.name == "undelete" || named.name == "ingest|add";
+}
+
+// Answers the keys of such a request, if its number of arguments fits.
+void ReplyOwnKeys(RespWriter& reply, const NamedCommand& named, Arguments request,
+                  bool with_flags) {
+  Words keys, flags;
+  if (named.name == "undelete") {
+    const std::optional<UndeleteRequest> undelete = ParseUndelete(request);
+    if (!undelete) return reply.Error(kWrongNumber);
+    if (!undelete->is_key) return reply.Error(kNoKeys);
+    keys.push_back(request[1]);
+    flags = {"RW", "insert"};
+  } else {
+    const Arguments pairs = request.subspan(3);
+    if (pairs.size() % 2 != 0) return reply.Error(kWrongNumber);
+    for (size_t i = 0; i < pairs.size(); i += 2) keys.push_back(pairs[i]);
+    flags = {"OW", "update"};
+  }
+  reply.Array(keys.size());
+  for (const std::string_view key : keys) {
+    if (with_flags) reply.Array(2);
+    reply.Bulk(key);
+    if (with_flags) ReplyWords(reply, flags);
+  }
+}
+
 void HandleGetKeys(CommandContext& context, Arguments request, bool with_flags) {
   const Command* const command = FindCommand(request[0]);
   if (command == nullptr) return context.reply.Error("ERR Invalid command specified");
@@ -247,13 +280,14 @@ void HandleGetKeys(CommandContext& context, Arguments request, bool with_flags) 
     return context.reply.Error("ERR Invalid command specified");
   }
   const bool takes_past = TakesPastRequest(*command);
-  if (!named->HasKeys() && !takes_past)
-    return context.reply.Error("ERR The command has no key arguments");
+  const bool finds_own = FindsOwnKeys(*named);
+  if (!named->HasKeys() && !takes_past && !finds_own) return context.reply.Error(kNoKeys);
   const bool takes = named->subcommand != nullptr ? ArityMatches(named->arity(), request.size())
                                                   : TakesArguments(*command, request);
   if (!takes) {
-    return context.reply.Error("ERR Invalid number of arguments specified for command");
+    return context.reply.Error(kWrongNumber);
   }
+  if (finds_own) return ReplyOwnKeys(context.reply, *named, request, with_flags);
   if (!takes_past) return ReplyKeys(context.reply, *named, request, with_flags);
   const std::optional<PastRequest> past = TakePastRequest(context, request);
   if (!past) return;

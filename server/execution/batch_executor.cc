@@ -222,7 +222,7 @@ bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request&
     }
   } else if (!TakesArguments(*request.command, arguments)) {
     server_->statistics.commands.Rejected(request.command->index);
-    ReplyWrongArity(*context, request.command->name);
+    ReplyWrongArguments(*context, *request.command, arguments);
   } else if (batch().refused) {
     server_->statistics.commands.Rejected(request.command->index);
     context->reply.Error("NOAUTH Authentication required.");

@@ -1,12 +1,14 @@
 #include "server/execution/request_checks.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "fmt/format.h"
 #include "server/requests/foreign_commands.h"
+#include "server/requests/past_point.h"
 #include "util/base/assert.h"
 #include "util/base/letter_case.h"
 #include "util/base/nearest_text.h"
@@ -161,6 +163,14 @@ void ReplyUnknownCommand(CommandContext& context, Arguments arguments) {
 
 void ReplyWrongArity(CommandContext& context, std::string_view name) {
   context.reply.Error(fmt::format("ERR wrong number of arguments for '{}' command", name));
+}
+
+void ReplyWrongArguments(CommandContext& context, const Command& command, Arguments arguments) {
+  if (const std::optional<Arguments> point = WrongPastPoint(command, arguments)) {
+    if (const absl::Status wrong = ParsePastPoint(*point).status(); !wrong.ok())
+      return context.Fail(wrong);
+  }
+  ReplyWrongArity(context, command.name);
 }
 
 void ReplySyntaxError(CommandContext& context) { context.reply.Error("ERR syntax error"); }

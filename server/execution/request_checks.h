@@ -40,6 +40,10 @@ bool IsHeldUp(const ClientState& client, ClientPause::Kind pause, const Command*
 
 void ReplyUnknownCommand(CommandContext& context, Arguments arguments);
 void ReplyWrongArity(CommandContext& context, std::string_view name);
+// Answers why the request does not fit the command: by the number of its arguments, or by what
+// stands behind AT.
+// Requires: TakesArguments() returns false.
+void ReplyWrongArguments(CommandContext& context, const Command& command, Arguments arguments);
 void ReplySyntaxError(CommandContext& context);
 
 // Returns the part of a command's name, sent by a client, that an error text repeats. The length is

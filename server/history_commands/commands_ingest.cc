@@ -19,6 +19,8 @@ namespace {
 
 using Opened = std::shared_ptr<OpenIngest>;
 
+constexpr size_t kFirstOption = 3;  // of INGEST BEGIN
+
 bool IsLimited(const CommandContext& context) { return context.client.rights.limited(); }
 
 Place PlaceOf(const OpenIngest& opened) {
@@ -34,13 +36,15 @@ bool DeniedPlace(CommandContext& context, const Place& place) {
   return true;
 }
 
-// The same if it may not write every key of the range.
-bool DeniedRange(CommandContext& context, const KeyRange& range, const Place& place) {
+// The same if it may not write every key of the range, whose bounds `arguments` have from `bound`
+// on.
+bool DeniedRange(CommandContext& context, const KeyRange& range, const Place& place,
+                 Arguments arguments, size_t bound) {
   if (!IsLimited(context) || MayWriteRange(context.client.rights.user(), range, place))
     return false;
   ReplyDenied(context, {.reason = DenialReason::kKey,
-                        .object = fmt::format("{} {}", range.lower, range.upper),
-                        .argument = 1,
+                        .object = fmt::format("{} {}", arguments[bound], arguments[bound + 1]),
+                        .argument = bound,
                         .is_range = true});
   return true;
 }
@@ -96,13 +100,15 @@ bool ParseSpace(CommandContext& context, std::string_view name, OpenIngest* open
   return true;
 }
 
-bool ParseBegin(CommandContext& context, Arguments options, OpenIngest* opened) {
-  for (size_t i = 0; i < options.size();) {
-    if (EqualsIgnoreCase(options[i], "namespace") && i + 1 < options.size()) {
-      if (!ParseSpace(context, options[i + 1], opened)) return false;
+// Reads the options of INGEST BEGIN. Sets `*bound` to the place of the lower bound of what is
+// replaced, if anything is. Returns false if they are wrong; that was answered.
+bool ParseBegin(CommandContext& context, Arguments arguments, OpenIngest* opened, size_t* bound) {
+  for (size_t i = kFirstOption; i < arguments.size();) {
+    if (EqualsIgnoreCase(arguments[i], "namespace") && i + 1 < arguments.size()) {
+      if (!ParseSpace(context, arguments[i + 1], opened)) return false;
       i += 2;
-    } else if (EqualsIgnoreCase(options[i], "replace") && i + 2 < options.size()) {
-      const std::optional<KeyRange> range = ParseKeyRange(options[i + 1], options[i + 2]);
+    } else if (EqualsIgnoreCase(arguments[i], "replace") && i + 2 < arguments.size()) {
+      const std::optional<KeyRange> range = ParseKeyRange(arguments[i + 1], arguments[i + 2]);
       if (!range) {
         context.reply.Error("ERR min or max not valid string range item");
         return false;
@@ -112,6 +118,7 @@ bool ParseBegin(CommandContext& context, Arguments options, OpenIngest* opened) 
         return false;
       }
       opened->options.replace = IngestRange{range->lower, range->upper};
+      *bound = i + 1;
       i += 3;
     } else {
       ReplySyntaxError(context);
@@ -130,11 +137,12 @@ void BeginIngest(CommandContext& context, Arguments arguments) {
     return context.reply.Error(
         fmt::format("ERR an ingest's id has 1 to {} bytes", IngestTable::kLongestId));
   }
-  if (!ParseBegin(context, arguments.subspan(3), opened.get())) return;
+  size_t bound = 0;
+  if (!ParseBegin(context, arguments, opened.get(), &bound)) return;
   const Place place = PlaceOf(*opened);
   if (DeniedPlace(context, place)) return;
   const std::optional<IngestRange>& replace = opened->options.replace;
-  if (replace && DeniedRange(context, RangeOf(*replace), place)) return;
+  if (replace && DeniedRange(context, RangeOf(*replace), place, arguments, bound)) return;
   if (opened->space_name.empty() && !OpenDatabase(context, opened->options.space)) return;
   if (IsLimited(context)) opened->user = context.client.rights.user().name;
   context.server.ingests.EndIdle(std::chrono::steady_clock::now());

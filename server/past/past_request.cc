@@ -39,23 +39,25 @@ bool TakesPastRequest(const Command& command) { return command.name == "at"; }
 
 std::optional<PastRequest> TakePastRequest(CommandContext& context, Arguments arguments) {
   VARVE_ASSERT(!arguments.empty());
-  const auto wrong_arity = [&context](std::string_view name) {
-    ReplyWrongArity(context, name);
-    return std::nullopt;
-  };
   const absl::StatusOr<PastPoint> point = ParsePastPoint(arguments.subspan(1));
   if (!point.ok()) {
     context.Fail(point.status());
     return std::nullopt;
   }
   const Arguments request = arguments.subspan(1 + point->words);
-  if (request.empty()) return wrong_arity("at");
+  if (request.empty()) {
+    ReplyWrongArity(context, "at");
+    return std::nullopt;
+  }
   const Command* const command = FindCommandIn(context.server.clients.users.catalog(), request[0]);
   if (command == nullptr) {
     ReplyUnknownCommand(context, request);
     return std::nullopt;
   }
-  if (!TakesArguments(*command, request)) return wrong_arity(command->name);
+  if (!TakesArguments(*command, request)) {
+    ReplyWrongArguments(context, *command, request);
+    return std::nullopt;
+  }
   if (TakesPastRequest(*command) || !OnlyReads(*command, request)) {
     context.reply.Error(fmt::format("ERR AT takes a command that reads, which '{}' is not",
                                     FullCommandName(*command, request)));

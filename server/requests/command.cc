@@ -27,6 +27,19 @@ bool TakesArguments(const Command& command, Arguments arguments) {
   return before.has_value() && FitsWithoutPast(command, arguments.first(*before));
 }
 
+std::optional<Arguments> WrongPastPoint(const Command& command, Arguments arguments) {
+  if ((command.flags & kPastCommand) == 0) return std::nullopt;
+  const size_t count = arguments.size();
+  for (const size_t behind : {0, 1}) {
+    if (count < behind + 2) break;
+    const size_t before = count - behind - 1;
+    if (EqualsIgnoreCase(arguments[before], "at") &&
+        FitsWithoutPast(command, arguments.first(before)))
+      return arguments.subspan(before + 1);
+  }
+  return std::nullopt;
+}
+
 uint32_t KeyCount(const Command& command, size_t arguments) {
   const auto [first, last, step] = command.keys;
   if (first == 0 || arguments <= static_cast<size_t>(first)) return 0;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "absl/types/span.h"
@@ -124,6 +125,10 @@ inline bool ArityMatches(int arity, size_t arguments) {
 // from Redis, and takes WITHVERSION or WITHMETA as well; a command of the past takes AT and a point
 // behind its arguments.
 bool TakesArguments(const Command& command, Arguments arguments);
+
+// Returns what stands behind the AT of a request that would fit the command without AT and what
+// follows it, and does not fit with them. Nothing: the request has another defect.
+std::optional<Arguments> WrongPastPoint(const Command& command, Arguments arguments);
 
 // Returns the number of keys among `arguments` arguments, the name included.
 uint32_t KeyCount(const Command& command, size_t arguments);

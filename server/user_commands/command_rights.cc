@@ -27,7 +27,10 @@ KeyRights RightsIn(const Words& flags) {
 // What a request of a command with varying flags does with its keys.
 KeyRights VaryingRights(const Command& command, Arguments request) {
   KeyRights rights = 0;
-  for (const KeySpecification& specification : KeySpecifications(NamedCommand(command)))
+  const Subcommand* const subcommand = FindSubcommand(command, request);
+  const NamedCommand named =
+      subcommand != nullptr ? NamedCommand(command, *subcommand) : NamedCommand(command);
+  for (const KeySpecification& specification : KeySpecifications(named))
     rights |= RightsIn(KeyFlagsOf(specification, command, request));
   return rights;
 }

@@ -224,7 +224,8 @@ void DryRun(CommandContext& context, Arguments arguments) {
   }
   const bool takes = subcommand != nullptr ? ArityMatches(subcommand->arity, request.size())
                                            : TakesArguments(*command, request);
-  if (!takes) return ReplyWrongArity(context, FullCommandName(*command, request));
+  if (!takes && subcommand != nullptr) return ReplyWrongArity(context, subcommand->name);
+  if (!takes) return ReplyWrongArguments(context, *command, request);
   std::optional<Denial> denial = DenialOf(context, *user, *command, request);
   if (!denial && TakesPastRequest(*command)) {
     // The rights hold for what stands behind AT, too.

@@ -97,6 +97,26 @@ TEST_F(ClientMainTest, DrawsATree) {
   EXPECT_EQ(Run({"tree", "a", "b"}), 2);
 }
 
+TEST_F(ClientMainTest, CountsAKeyThatIsNamedAsItsDirectory) {
+  for (const char* key : {"a/", "b/", "b/c", "b/d/", "b/d/e", "f"})
+    ASSERT_EQ(Run({"put", key, "value"}), 0);
+  EXPECT_EQ(Run({"tree", "--ascii"}), 0);
+  EXPECT_EQ(Output(),
+            ".\n"
+            "|-- a/\n"
+            "|-- b/\n"
+            "|   |-- c\n"
+            "|   `-- d/\n"
+            "|       `-- e\n"
+            "`-- f\n"
+            "\n"
+            "3 directories, 6 keys\n");
+  EXPECT_EQ(Run({"tree", "--ascii", "--depth=2"}), 0);
+  EXPECT_TRUE(Output().ends_with("3 directories, 4 keys\n")) << "without those in d/: " << Output();
+  EXPECT_EQ(Run({"tree", "--ascii", "--limit=3"}), 0);
+  EXPECT_TRUE(Output().ends_with("`-- c\n\n2 directories, 2 keys\n")) << Output();
+}
+
 TEST_F(ClientMainTest, WorksInADatabaseOrANamespace) {
   EXPECT_EQ(Run({"--db=2", "put", "key", "two"}), 0);
   EXPECT_EQ(Run({"get", "key"}), 1);

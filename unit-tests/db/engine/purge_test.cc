@@ -14,6 +14,7 @@
 #include "unit-tests/testing/files_with.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/test_store.h"
+#include "varve/ingest.h"
 #include "varve/namespace_status.h"
 
 namespace varve {
@@ -354,6 +355,47 @@ INSTANTIATE_TEST_SUITE_P(Operations, FailingPurgeTest,
                                            FileOperation::kSync, FileOperation::kRename,
                                            FileOperation::kRead, FileOperation::kList),
                          [](const auto& each) { return std::string(NameOf(each.param)); });
+
+// --- Beside ingests ------------------------------------------------------------------------------
+
+TEST_F(PurgeTest, IngestsUnderWayStayAsTheyAre) {
+  Put(kKey, Secret(0, 1));
+  absl::StatusOr<std::unique_ptr<Ingest>> committed = BeginIngest(&*store_, {});
+  absl::StatusOr<std::unique_ptr<Ingest>> aborted = BeginIngest(&*store_, {});
+  ASSERT_TRUE(committed.ok() && aborted.ok());
+  // More than one segment each: finished ones, and one that is being written.
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE((*committed)->Add(fmt::format("a{:03}", i), std::string(1000, 'c')).ok());
+    ASSERT_TRUE((*aborted)->Add(fmt::format("a{:03}", i), std::string(1000, 'd')).ok());
+  }
+  EXPECT_TRUE(Purge().existed);
+  ExpectNothingLeft();
+  ASSERT_TRUE((*committed)->Commit().ok());
+  Put(kKey, Secret(0, 2));
+  EXPECT_TRUE(Purge().existed) << "with one that was committed and is still there";
+  committed->reset();
+  aborted->reset();
+  Put(kKey, Secret(0, 3));
+  EXPECT_TRUE(Purge().existed);
+  ExpectNothingLeft();
+  EXPECT_EQ(store_.Get("a099"), std::string(1000, 'c'));
+  store_.Reopen();
+  EXPECT_EQ(store_.Get("a000"), std::string(1000, 'c'));
+}
+
+TEST_F(PurgeTest, AnIngestBringsThePurgedKeyAsAnyLaterWrite) {
+  Put(kKey, Secret(0, 1));
+  absl::StatusOr<std::unique_ptr<Ingest>> ingest = BeginIngest(&*store_, {});
+  ASSERT_TRUE(ingest.ok()) << ingest.status();
+  ASSERT_TRUE((*ingest)->Add(kKey, "of the ingest").ok());
+  EXPECT_TRUE(Purge().existed);
+  EXPECT_EQ(store_.Get(kKey), "(missing)");
+  EXPECT_EQ(FilesWith(store_.directory.path(), kSecret), "");
+  ASSERT_TRUE((*ingest)->Commit().ok());
+  EXPECT_EQ(store_.Get(kKey), "of the ingest");
+  EXPECT_TRUE(Purge().existed);
+  ExpectNothingLeft();
+}
 
 // --- With history --------------------------------------------------------------------------------
 

@@ -174,6 +174,58 @@ TEST_F(ChangesTest, NamespacesAreCreatedClonedSwappedAndDropped) {
   EXPECT_NE(all.find("{(drop copy nil nil 0 nil)}"), std::string::npos) << all;
 }
 
+TEST_F(ChangesTest, AVersionInsideACommitLeadsToItsBeginning) {
+  ASSERT_EQ(Do({"MSET", "a", "1", "b", "2", "c", "3"}), "OK");
+  const Reply first = Get(*client_, {"GET", "a", "WITHVERSION"});
+  const Reply last = Get(*client_, {"GET", "c", "WITHVERSION"});
+  ASSERT_EQ(first.elements[1].integer + 2, last.elements[1].integer);
+  const Reply reply =
+      Get(*client_, {"CHANGES", "SINCE", std::to_string(first.elements[1].integer)});
+  EXPECT_EQ(Operations(reply), "{(set 0 a 1 0 nil) (set 0 b 2 0 nil) (set 0 c 3 0 nil)}");
+  EXPECT_EQ(reply.elements[1].integer, last.elements[1].integer);
+}
+
+TEST_F(ChangesTest, TheKeysOfAnIngestAreReadAtItsVersion) {
+  ASSERT_EQ(Do({"MSET", "b", "old", "c", "old"}), "OK");
+  const std::string before = Now();
+  ASSERT_EQ(Do({"INGEST", "BEGIN", "i"}), "OK");
+  ASSERT_EQ(Do({"INGEST", "ADD", "i", "a", "1", "b", "2", "d", "3"}), "OK");
+  const int64_t version = Get(*client_, {"INGEST", "COMMIT", "i"}).integer;
+  ASSERT_EQ(Do({"DEL", "a", "d"}), "2");
+  EXPECT_EQ(Changes({"SINCE", before, "COUNT", "1"}), "{(ingest 0 a d 0 nil)}");
+  EXPECT_EQ(Do({"RANGE", "[a", "[d", "SINCE", std::to_string(version - 1), "AT",
+                std::to_string(version)}),
+            "(a 1 b 2 d 3)");
+}
+
+TEST_F(ChangesTest, AClonesVersionOfThePastIsShown) {
+  ASSERT_EQ(Do({"NAMESPACE", "CREATE", "own"}), "OK");
+  ASSERT_EQ(Do({"SET", "k", "v"}), "OK");
+  const std::string before = Now();
+  ASSERT_EQ(Do({"SET", "k", "w"}), "OK");
+  ASSERT_EQ(Do({"NAMESPACE", "CLONE", "0", "past", "AT", before}), "OK");
+  ASSERT_EQ(Do({"NAMESPACE", "DROP", "own"}), "OK");
+  ASSERT_EQ(Do({"NAMESPACE", "UNDROP", "own"}), "OK");
+  const Reply reply = Get(*client_, {"CHANGES", "SINCE", before, "NAMESPACE", "ALL"});
+  ASSERT_EQ(reply.elements.size(), 4u) << ReplyText(reply);
+  ASSERT_EQ(reply.elements[3].elements.size(), 4u) << ReplyText(reply);
+  const int64_t dropped_at = reply.elements[3].elements[2].elements[0].integer;
+  const std::string all = "{(set 0 k w 0 nil)} {(clone past 0 " + before +
+                          " 0 nil)} {(drop own nil nil 0 nil)} {(clone own own " +
+                          std::to_string(dropped_at - 1) + " 0 nil)}";
+  EXPECT_EQ(Operations(reply), all);
+  Restart();
+  EXPECT_EQ(Changes({"SINCE", before, "NAMESPACE", "ALL", "KEYS"}).substr(24), all.substr(22));
+  // Who may not know of the source is not told of its version either.
+  ASSERT_EQ(Do({"ACL", "SETUSER", "guest", "on", "nopass", "+@all", "~*", "db=1", "ns=past"}),
+            "OK");
+  const std::unique_ptr<Client> guest = server_.Connect();
+  ASSERT_EQ(Ask(*guest, {"AUTH", "guest", "x"}), "OK");
+  ASSERT_EQ(Ask(*guest, {"SELECT", "1"}), "OK");
+  EXPECT_EQ(Operations(Get(*guest, {"CHANGES", "SINCE", before, "NAMESPACE", "past"})),
+            "{(clone past nil nil 0 nil)}");
+}
+
 TEST_F(ChangesTest, TheValueBeforeIsShownWhereHistoryHasIt) {
   ASSERT_EQ(Do({"SET", "k", "old"}), "OK");
   const std::string before = Now();

@@ -170,13 +170,23 @@ TEST_F(AtTest, OnlyReadsAreTaken) {
   EXPECT_EQ(Do({"AT", "yesterday", "GET", "k"}), bad);
   EXPECT_EQ(Do({"AT", "-1", "GET", "k"}), bad);
   EXPECT_EQ(Do({"GET", "k", "AT", "-1"}), bad);
-  EXPECT_EQ(Do({"GET", "k", "AT", "yesterday"}),
-            "!ERR wrong number of arguments for 'get' command");
+  for (const Words& request :
+       std::vector<Words>{{"GET", "k", "AT", "yesterday"},
+                          {"GET", "k", "at"},
+                          {"GET", "k", "WITHVERSION", "AT", "x"},
+                          {"GET", "k", "AT", "TIME"},
+                          {"STRLEN", "k", "AT", "x"},
+                          {"KEYS", "*", "AT", "x"},
+                          {"COUNT", "-", "+", "AT", "x"},
+                          {"ACL", "DRYRUN", "default", "GET", "k", "AT", "x"},
+                          {"AT", "1", "GET", "k", "AT", "x"}})
+    EXPECT_EQ(Do(request), bad) << request[0];
+  EXPECT_EQ(Do({"GET", "AT", "x"}), "!ERR wrong number of arguments for 'get' command");
+  EXPECT_EQ(Do({"DBSIZE", "AT", "x"}), "!ERR wrong number of arguments for 'dbsize' command");
   EXPECT_EQ(Do({"GET", "k", "AT", "1", "AT", "2"}),
             "!ERR wrong number of arguments for 'get' command");
   EXPECT_TRUE(Do({"AT", "1", "MEMORY", "STATS"}).starts_with("!ERR AT takes a command that reads"));
   EXPECT_EQ(Do({"GET", "k", "AT", "TIME", "soon"}), bad);
-  EXPECT_EQ(Do({"GET", "k", "AT"}), "!ERR wrong number of arguments for 'get' command");
   EXPECT_EQ(Do({"GET", "AT", "1"}), "!ERR wrong number of arguments for 'get' command");
   EXPECT_EQ(Do({"MGET", "a", "AT", "1"}), "(nil nil nil)") << "these are keys";
 }

@@ -295,6 +295,12 @@ TEST_F(MetadataCommandsTest, RightsHold) {
   EXPECT_TRUE(refused(as("writer", {"META", "SET", "other", "m"})));
   EXPECT_TRUE(refused(as("writer", {"META", "GET", "own:a"})));
   EXPECT_TRUE(refused(as("blind", {"META", "GET", "own:a"})));
+  EXPECT_FALSE(refused(as("blind", {"META", "SET", "own:a", "m"})));
+  EXPECT_TRUE(refused(as("blind", {"META", "SET", "own:a", "m", "IFVERSION", "1"})))
+      << "the reply tells of the version";
+  EXPECT_FALSE(refused(as("writer", {"META", "SET", "own:a", "m", "IFVERSION", "1"})));
+  EXPECT_NE(Do({"COMMAND", "GETKEYSANDFLAGS", "META", "SET", "k", "m", "IFVERSION", "1"}),
+            Do({"COMMAND", "GETKEYSANDFLAGS", "META", "SET", "k", "m"}));
   EXPECT_EQ(Do({"COMMAND", "GETKEYS", "META", "SET", "k", "m"}), "(k)");
   EXPECT_EQ(Do({"COMMAND", "GETKEYS", "META", "GET", "k"}), "(k)");
   EXPECT_NE(Do({"ACL", "CAT", "read"}).find("meta|get"), std::string::npos);

@@ -185,6 +185,17 @@ TEST_F(UndoTest, AKeyMayHaveTheNameOfAWord) {
   EXPECT_TRUE(Do({"UNDELETE", "k", "AT", "999999"}).starts_with("!ERR version 999999"));
 }
 
+TEST_F(UndoTest, TheKeyOfUndeleteIsTold) {
+  EXPECT_EQ(Do({"COMMAND", "GETKEYS", "UNDELETE", "a"}), "(a)");
+  EXPECT_EQ(Do({"COMMAND", "GETKEYS", "UNDELETE", "a", "AT", "AGO", "10"}), "(a)");
+  EXPECT_EQ(Do({"COMMAND", "GETKEYSANDFLAGS", "UNDELETE", "prefix"}), "((prefix (RW insert)))");
+  const std::string none = "!ERR The command has no key arguments";
+  EXPECT_EQ(Do({"COMMAND", "GETKEYS", "UNDELETE", "PREFIX", "p"}), none);
+  EXPECT_EQ(Do({"COMMAND", "GETKEYS", "UNDELETE", "RANGE", "-", "+", "AT", "1"}), none);
+  EXPECT_EQ(Do({"COMMAND", "GETKEYS", "UNDELETE", "a", "b"}),
+            "!ERR Invalid number of arguments specified for command");
+}
+
 TEST_F(UndoTest, BelowTheHorizonItIsRefused) {
   ASSERT_EQ(Do({"NAMESPACE", "CREATE", "short", "KEEP", "0"}), "OK");
   ASSERT_EQ(Do({"NAMESPACE", "USE", "short"}), "OK");
