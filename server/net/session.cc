@@ -62,6 +62,11 @@ Session::State RestingState(const RequestBatch& batch, const ClientState& client
   return client.close_after_reply ? Session::State::kFinishing : Session::State::kReading;
 }
 
+// Returns whether so much waits for the client that nothing is added.
+bool IsFull(const PendingReplies& output, const ServerState& server) {
+  return output.size() >= server.live.unsent_max_bytes;
+}
+
 // Answers `reply`, behind which the connection closes.
 void TurnAway(std::string_view reply, PendingReplies* output, ClientState* client) {
   output->bytes().Append(reply);
@@ -432,7 +437,7 @@ void Session::TakeMail() {
   const bool may_answer = state_ == State::kReading || state_ == State::kReady ||
                           (state_ == State::kHeld && !client_.close_after_reply);
   Mailbox& mailbox = client_.link.mailbox;
-  if (!may_answer || mailbox.empty() || executor_.replying() || OutputFull()) return;
+  if (!may_answer || mailbox.empty() || executor_.replying() || IsFull(output_, *server_)) return;
   mailbox.Take(&output_, client_.protocol, server_->live.unsent_max_bytes - output_.size());
 }
 
@@ -459,8 +464,8 @@ bool Session::Abandoned() const {
   if (state_ != State::kReady || !executor_.continued()) return false;
   // A client that only says that it sends no more may still read. Whether it does shows when
   // something is sent.
-  return socket_.reset() ||
-         (socket_.peer_closing() && !OutputFull() && loop_->seconds() - active_at_ > kPatience);
+  return socket_.reset() || (socket_.peer_closing() && !IsFull(output_, *server_) &&
+                             loop_->seconds() - active_at_ > kPatience);
 }
 
 void Session::EndRound(bool draining) {

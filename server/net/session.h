@@ -165,9 +165,10 @@ class Session : public std::enable_shared_from_this<Session> {
   void ShowWait();
   // Returns whether nobody is there to take the reply that is being worked on.
   bool Abandoned() const;
-  bool OutputFull() const { return output_.size() >= server_->live.unsent_max_bytes; }
   // Returns whether the client has to take something before a request is read or executed.
-  bool HoldsBack() const { return OutputFull() || client_.link.mailbox.inside(); }
+  bool HoldsBack() const {
+    return output_.size() >= server_->live.unsent_max_bytes || client_.link.mailbox.inside();
+  }
   // Moves messages of other connections behind the replies, if no reply is under way: so an
   // invalidation stands behind the value that it is about.
   void TakeMail();
