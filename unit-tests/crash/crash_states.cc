@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 #include <unordered_set>
@@ -22,6 +23,7 @@
 #include "unit-tests/testing/simulated_file_system.h"
 #include "util/base/hash.h"
 #include "util/base/status.h"
+#include "varve/history_status.h"
 
 namespace varve::testing {
 namespace {
@@ -56,6 +58,23 @@ void SetClock(const Known& known, uint64_t dice, ManualClock* clock) {
   }
 }
 
+// Reads the changes from `first` on. The retention may pass over it meanwhile, as the store flushes
+// what it recovered; then what is left is read.
+absl::Status ReadAllChanges(StorageEngine* store, SequenceNumber first, SequenceNumber last,
+                            const History& history, std::optional<FeedReader>* reader) {
+  for (;;) {
+    if (history.At(first) == nullptr) return Bad("the change feed begins in the middle of a batch");
+    reader->emplace(last, last);
+    (*reader)->StartAt(first, history);
+    absl::Status status;
+    for (bool at_end = false; !at_end && status.ok();)
+      status = (*reader)->ReadSome(store, history, &at_end);
+    const std::optional<SequenceNumber> risen = FirstOfTrimmed(status);
+    if (!risen || *risen <= first) return status;
+    first = *risen;
+  }
+}
+
 // A reader of the change feed who begins with what the store held at its beginning has what the
 // store holds in the end. The place of the user's feed is where he left it, and can be read from.
 absl::Status CheckChanges(StorageEngine* store, SequenceNumber last, const History::Bounds& bounds,
@@ -74,14 +93,10 @@ absl::Status CheckChanges(StorageEngine* store, SequenceNumber last, const Histo
                              bounds.feed.most, positions->first));
     }
   }
-  if (history.At(positions->first) == nullptr)
-    return Bad("the change feed begins in the middle of a batch");
-  FeedReader reader(last, last);
-  reader.StartAt(positions->first, history);
-  for (bool at_end = false; !at_end;)
-    VARVE_RETURN_IF_ERROR(reader.ReadSome(store, history, &at_end));
-  if (reader.position() < last) return Bad("the change feed ends before the store");
-  return reader.CheckCopy(history);
+  std::optional<FeedReader> reader;
+  VARVE_RETURN_IF_ERROR(ReadAllChanges(store, positions->first, last, history, &reader));
+  if (reader->position() < last) return Bad("the change feed ends before the store");
+  return reader->CheckCopy(history);
 }
 
 // The store tells of its past what is in the history, which leads to `last`.
