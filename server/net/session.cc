@@ -62,11 +62,6 @@ Session::State RestingState(const RequestBatch& batch, const ClientState& client
   return client.close_after_reply ? Session::State::kFinishing : Session::State::kReading;
 }
 
-// Returns whether so much waits for the client that nothing is added.
-bool IsFull(const PendingReplies& output, const ServerState& server) {
-  return output.size() >= server.live.unsent_max_bytes;
-}
-
 // Answers `reply`, behind which the connection closes.
 void TurnAway(std::string_view reply, PendingReplies* output, ClientState* client) {
   output->bytes().Append(reply);
@@ -482,14 +477,10 @@ void Session::EndRound(bool draining) {
   // Goes on when the client has taken its replies, or what it has to be given of a message is here.
   if (HoldsBack() || state_ == State::kFinishing) {
     const Mailbox& mailbox = client_.link.mailbox;
-    if (mailbox.inside() && output_.empty()) {
-      if (!mailbox.LacksText()) {
-        loop_->Schedule(this);
-      } else if (draining) {
-        Close();  // nobody makes it any more
-        return;
-      }
-    }
+    const bool is_next_due = mailbox.inside() && output_.empty();
+    const bool lacks_text = is_next_due && mailbox.LacksText();
+    if (lacks_text && draining) return Close();  // the stream makes no text any more
+    if (is_next_due && !lacks_text) loop_->Schedule(this);
     return executor_.Rest();
   }
   // A client that has gone does not wait for the end of the pause.

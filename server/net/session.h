@@ -49,6 +49,11 @@ namespace varve {
 
 class IoLoop;
 
+// Returns whether so much waits for the client that nothing is added.
+inline bool IsFull(const PendingReplies& output, const ServerState& server) {
+  return output.size() >= server.live.unsent_max_bytes;
+}
+
 class Session : public std::enable_shared_from_this<Session> {
  public:
   enum class State : uint8_t {
@@ -166,9 +171,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Returns whether nobody is there to take the reply that is being worked on.
   bool Abandoned() const;
   // Returns whether the client has to take something before a request is read or executed.
-  bool HoldsBack() const {
-    return output_.size() >= server_->live.unsent_max_bytes || client_.link.mailbox.inside();
-  }
+  bool HoldsBack() const { return IsFull(output_, *server_) || client_.link.mailbox.inside(); }
   // Moves messages of other connections behind the replies, if no reply is under way: so an
   // invalidation stands behind the value that it is about.
   void TakeMail();

@@ -341,7 +341,7 @@ TEST_F(LargeCommitsTest, AStalledReaderHasAPartOfOneAndGetsTheRest) {
   EXPECT_EQ(follower.copy, All());
 }
 
-TEST_F(LargeCommitsTest, WhoLostTheRightsToTheRestIsClosed) {
+TEST_F(LargeCommitsTest, AReaderWithoutRightsToTheRestIsClosed) {
   ASSERT_EQ(Do({"ACL", "SETUSER", "alice", "on", ">secret", "~key*", "+@all"}), "OK");
   Follower follower(server_.port(), {"AUTH", "alice", "secret"});
   ASSERT_NO_FATAL_FAILURE(Stall(&follower));
