@@ -71,9 +71,10 @@ void AddCommit(const ChangeCommit& commit, ChangeBlock* block) {
       block->commits.reserve(std::max(needed, 2 * block->commits.capacity()));
     block->commits.append(head).append(commit.operations);
     block->first_ms = first_ms;
-    block->last_ms = instant_ms;
     ++block->count;
   }
+  // Of a commit without operations, too, or a file that holds nothing else would count as old.
+  block->last_ms = std::max(block->last_ms, commit.instant_ms);
   block->last = commit.last;
 }
 

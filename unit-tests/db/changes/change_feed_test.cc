@@ -328,6 +328,19 @@ TEST_F(ChangeFeedTest, ChangesGoByTime) {
   EXPECT_EQ(ReadAll(store(), second).front().version, third);
 }
 
+TEST_F(ChangeFeedTest, AFileThatHoldsClockMarksAloneIsAsOldAsThey) {
+  Open({.time_ms = 60'000});
+  Write([](WriteBatch* batch) { batch->MarkClock(ManualClock::kStart); });
+  ASSERT_TRUE(store().Flush().ok());
+  clock_.Advance(30'000);  // the next file begins
+  Put("a", "1");
+  ASSERT_TRUE(store().Flush().ok());
+  EXPECT_EQ(Files(), 2u);
+  ASSERT_TRUE(store().Compact("", "").ok());
+  EXPECT_EQ(First(), 0u);
+  EXPECT_EQ(ReadAll(store(), 0).size(), 1u);
+}
+
 TEST_F(ChangeFeedTest, AReaderInTheMiddleIsToldThatItsChangesWent) {
   Open({.bytes = 1u << 20});
   for (int i = 0; i < 200; ++i) Put("key", std::string(1000, 'v'));
