@@ -90,7 +90,7 @@ absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& optio
 
   absl::MutexLock lock(&versions_->mutex());
   VARVE_RETURN_IF_ERROR(PrepareLogLocked(commit));
-  if (exclusive_ != options.exclusive_write && !commit.MarksClock()) [[unlikely]] {
+  if (exclusive_ != options.exclusive_write && (marks_wait_ || !commit.MarksClock())) [[unlikely]] {
     if (!options.waits_for_exclusive_write)
       return absl::CancelledError("another writer writes exclusively");
     // The exclusive writer may need the quotas, so this thread does not wait while it holds them.
@@ -405,6 +405,7 @@ class CommitPipeline::Exclusive final : public ExclusiveWrite {
     absl::MutexLock lock(&pipeline_->versions_->mutex());
     if (pipeline_->exclusive_ != this) return;
     pipeline_->exclusive_ = nullptr;
+    pipeline_->marks_wait_ = false;
     pipeline_->exclusive_ended_.SignalAll();
   }
 
@@ -421,6 +422,12 @@ std::unique_ptr<ExclusiveWrite> CommitPipeline::BeginExclusiveWrite() {
   VARVE_ASSERT(exclusive_ == nullptr);
   exclusive_ = exclusive.get();
   return exclusive;
+}
+
+void CommitPipeline::HoldMarks() {
+  absl::MutexLock lock(&versions_->mutex());
+  VARVE_ASSERT(exclusive_ != nullptr);
+  marks_wait_ = true;
 }
 
 void CommitPipeline::WaitForExclusiveWrite(const ExclusiveWrite* own) {

@@ -27,7 +27,8 @@
 // never held across a sync.
 //
 // Exclusive writes: while a writer holds an ExclusiveWrite, every other batch waits in step 3, or
-// fails with Cancelled if its options ask for that. Clock marks never wait.
+// fails with Cancelled if its options ask for that. Clock marks go on, as the exclusive writer may
+// be counting and somebody else see something expire; but HoldMarks() has them wait as well.
 //
 // Thread-safety: all functions may be called on any thread; those whose name ends in Locked need
 // the commit lock (SuperVersions::mutex()).
@@ -107,6 +108,12 @@ class CommitPipeline {
   std::unique_ptr<ExclusiveWrite> BeginExclusiveWrite() ABSL_LOCKS_EXCLUDED(versions_->mutex());
   // Waits until no exclusive write other than `own` is held.
   void WaitForExclusiveWrite(const ExclusiveWrite* own) ABSL_LOCKS_EXCLUDED(versions_->mutex());
+
+  // Has clock marks of others wait until the exclusive write ends, too. An ingest numbers itself in
+  // a manifest before it is in the log, and a crash then lets a recovery leave out whatever the log
+  // has under these numbers.
+  // Requires: the caller holds the exclusive write, and waits for nobody who may see a key expire.
+  void HoldMarks() ABSL_LOCKS_EXCLUDED(versions_->mutex());
 
   // Appends to the log that an ingest was committed: `record` is the sealed batch record that tells
   // of it. Its operations `first` to `last` touch no write buffer. An error changes nothing.
@@ -198,6 +205,7 @@ class CommitPipeline {
   // Signalled when a buffer was flushed or the reason to wait is gone.
   absl::CondVar room_;
   const ExclusiveWrite* exclusive_ ABSL_GUARDED_BY(versions_->mutex()) = nullptr;
+  bool marks_wait_ ABSL_GUARDED_BY(versions_->mutex()) = false;  // for the exclusive write, too
   absl::CondVar exclusive_ended_;
 
   mutable ShardedCounter writes_, conflicts_;

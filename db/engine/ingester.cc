@@ -17,8 +17,6 @@
 namespace varve {
 namespace {
 
-constexpr int kMostTries = 100;  // against clock marks, of which there is one now and then
-
 std::string NameOfSpace(const SuperVersion& state, NamespaceId space) {
   const NamespaceDescription* const description = state.namespaces.Description(space);
   return description == nullptr || description->name.empty()
@@ -88,9 +86,7 @@ class EngineIngest final : public Ingest {
     VARVE_RETURN_IF_ERROR(builder_.Finish());
     VARVE_RETURN_IF_ERROR(parts_.pipeline->FlushAll());
     const std::unique_ptr<ExclusiveWrite> exclusive = parts_.pipeline->BeginExclusiveWrite();
-    absl::StatusOr<SequenceNumber> version = absl::AbortedError("");
-    for (int i = 0; i < kMostTries && absl::IsAborted(version.status()); ++i)
-      version = TryCommit(exclusive.get());
+    const absl::StatusOr<SequenceNumber> version = TryCommit(exclusive.get());
     if (!version.ok()) return TakeBack(version.status(), exclusive.get());
     builder_.Keep();
     ended_ = true;
@@ -125,7 +121,6 @@ class EngineIngest final : public Ingest {
                     WordsOf(why)));
   }
 
-  // Aborted: another operation took the sequence.
   absl::StatusOr<SequenceNumber> TryCommit(const ExclusiveWrite* exclusive) {
     std::shared_ptr<const SuperVersion> state = versions().Share();
     VARVE_RETURN_IF_ERROR(CheckGeneration(*state));
@@ -133,6 +128,8 @@ class EngineIngest final : public Ingest {
     VARVE_RETURN_IF_ERROR(CheckRoom(*state));
     VARVE_RETURN_IF_ERROR(NoteTime(exclusive));
     VARVE_RETURN_IF_ERROR(parts_.pipeline->FlushAll());
+    parts_.pipeline->HoldMarks();
+    VARVE_RETURN_IF_ERROR(parts_.pipeline->FlushAll());  // a mark that came in between
     IngestedRun run;
     run.first = versions().visible() + 1;
     const std::string record = NewRecord(&run);

@@ -33,10 +33,6 @@ std::unordered_set<uint64_t> SegmentNumbers(const Manifest& manifest) {
 constexpr uint64_t kExactMillis = 3'600'000;
 constexpr size_t kFewestMarksThinned = 1024;
 
-absl::Status AnotherHasWritten() {
-  return absl::AbortedError("another operation has taken the sequence of the ingest");
-}
-
 // Returns the horizons with the limits that dropped namespaces had in the end. `present` are the
 // namespaces once everything up to `flushed` is in segments.
 std::vector<Horizon> WithLastLimits(std::vector<Horizon> horizons,
@@ -285,8 +281,8 @@ void VersionSet::RaiseHorizonsOf(const std::vector<Horizon>& before, const TreeC
 
 absl::Status VersionSet::Install(const TreeChange& change, std::vector<Level> levels,
                                  KeyCounter::Follower follow) {
-  if (change.ingested != nullptr && manifest_.flushed_sequence + 1 != change.ingested->first)
-    return AnotherHasWritten();
+  VARVE_ASSERT(change.ingested == nullptr ||
+               manifest_.flushed_sequence + 1 == change.ingested->first);
   const std::shared_ptr<const Version> before = parts_.versions->PresentVersion();
   const auto version = std::make_shared<const Version>(std::move(levels), before.get());
   Manifest next = NextManifest(change, *version, follow);
@@ -354,7 +350,7 @@ absl::Status VersionSet::Publish(const std::shared_ptr<const Version>& version,
   const std::shared_ptr<SuperVersion> next = versions.CopyLocked();
   next->version = version;
   if (change.ingested != nullptr) {
-    if (!IngestStep::MayTake(versions, change.ingested->first)) return AnotherHasWritten();
+    VARVE_ASSERT(IngestStep::MayTake(versions, change.ingested->first));
     IngestStep::Prepare(versions, change.ingested->last, next.get());
     next->namespaces_changed = change.ingested->last;  // quotas count anew
   }

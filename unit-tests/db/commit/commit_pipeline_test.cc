@@ -75,6 +75,27 @@ TEST(CommitPipelineTest, OthersWaitForAnExclusiveWriteOrAreRefused) {
   EXPECT_EQ(parts.Get("theirs"), "2");
 }
 
+TEST(CommitPipelineTest, MarksWaitForAnExclusiveWriteOnlyIfItHoldsThem) {
+  PipelineParts parts;
+  const auto mark = [&](uint64_t instant_ms, const WriteOptions& options) {
+    WriteBatch batch;
+    batch.MarkClock(instant_ms);
+    return parts.Submit(&batch, options).status();
+  };
+  const WriteOptions at_once{.waits_for_exclusive_write = false};
+  std::unique_ptr<ExclusiveWrite> exclusive = parts.pipeline().BeginExclusiveWrite();
+  EXPECT_TRUE(mark(1000, at_once).ok());
+  parts.pipeline().HoldMarks();
+  EXPECT_TRUE(absl::IsCancelled(mark(2000, at_once)));
+  EXPECT_TRUE(mark(3000, {.exclusive_write = exclusive.get()}).ok());
+  std::thread other([&] { EXPECT_TRUE(mark(4000, {}).ok()); });
+  exclusive.reset();
+  other.join();
+  // The next exclusive write does not hold them.
+  exclusive = parts.pipeline().BeginExclusiveWrite();
+  EXPECT_TRUE(mark(5000, at_once).ok());
+}
+
 TEST(CommitPipelineTest, AFullBufferIsRotatedAndWritersWaitUntilFlushesMakeRoom) {
   PipelineParts parts(/*most_full_buffers=*/1);
   const std::string value(8u << 10, 'v');
