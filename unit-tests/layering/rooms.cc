@@ -65,6 +65,7 @@ constexpr auto kRooms = std::to_array<std::string_view>({
     "client/redis_files",
     "client/transfer",
     "client/bundle",
+    "client/copies",
     "client/cli",
     "client/program",
     "benchmark",
@@ -75,7 +76,6 @@ constexpr auto kRooms = std::to_array<std::string_view>({
 constexpr std::string_view kTests = "unit-tests";
 constexpr std::string_view kTestHelpers = "unit-tests/testing";
 constexpr std::string_view kPublic = "include";
-constexpr std::string_view kProgram = "client/client_main.cc";
 constexpr std::string_view kProgramRoom = "client/program";
 
 // The top folders that each top folder may include, itself among them.
@@ -190,10 +190,6 @@ bool MayInclude(std::string_view from, std::string_view to) {
   if (TopOf(from) != kTests) return !of_a_test && CodeMayInclude(from, to);
   const std::string_view room = WithoutTests(from);
   return of_a_test ? TestMayIncludeTest(room, WithoutTests(to)) : TestMayInclude(room, to);
-}
-
-std::string_view RulesFor(std::string_view path) {
-  return path == kProgram ? kProgramRoom : FolderOf(path);
 }
 
 }  // namespace varve

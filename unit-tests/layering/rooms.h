@@ -2,8 +2,10 @@
 //
 // The rooms stand one above the other, and an include goes to the same room or to one below it. Two
 // rules narrow that. The tools and the server stand side by side on the engine, and the client
-// stands on the public headers, type/ and util/ alone. Tests may include what the room they mirror
-// may, the tests of that room and of those below it, unit-tests/testing and the public headers.
+// stands on the public headers, type/ and util/ alone, except for client/program, which may look
+// into a store's files with the tools where the client's library may not. Tests may include what
+// the room they mirror may, the tests of that room and of those below it, unit-tests/testing and
+// the public headers.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -40,9 +42,5 @@ bool IsRoom(std::string_view folder);
 
 // Returns whether a file in the folder `from` may include one in the folder `to`.
 bool MayInclude(std::string_view from, std::string_view to);
-
-// Returns the folder whose rules hold for the file at `path`: its own, except for client_main,
-// which may look into a store's files where the client's library may not.
-std::string_view RulesFor(std::string_view path);
 
 }  // namespace varve

@@ -208,7 +208,7 @@ class Checker {
 
   void CheckInclude(const SourceFile& file, size_t line, const std::string& quoted) {
     const std::string path = IncludedPath(quoted);
-    const Arrow arrow{std::string(RulesFor(file.path)), std::string(FolderOf(path))};
+    const Arrow arrow{std::string(FolderOf(file.path)), std::string(FolderOf(path))};
     if (arrow.to.empty() || quoted.starts_with('.') || quoted.starts_with("include/")) {
       Report(file, line,
              fmt::format("\"{}\" is not named from the root of the repository", quoted));

@@ -87,7 +87,7 @@ TEST_F(SourceRulesTest, TheClientDoesNotSeeTheEngine) {
   Write("client/client.cc", "#include \"db/engine/engine.h\"\n");
   Write("client/cli/run.cc", "#include \"db/engine/engine.h\"\n");
   // Its program, which links both.
-  Write("client/client_main.cc", "#include \"db/engine/engine.h\"\n");
+  Write("client/program/client_main.cc", "#include \"db/engine/engine.h\"\n");
   Write("unit-tests/client/client_test.cc", "#include \"db/engine/engine.h\"\n");
   EXPECT_THAT(Violations(),
               ElementsAre(HasSubstr("client/cli/run.cc:1"), HasSubstr("client/client.cc:1"),
