@@ -21,20 +21,21 @@
 namespace varve {
 namespace {
 
-int RunOffline(const CommandLine& line, const OfflineCommand& command) {
-  if (line.words.size() != 2) {
-    fmt::print(stderr, "{}: {} takes one path\n", program_invocation_short_name, command.name);
-    return kFailed;
+int RunOnFiles(const CommandLine& line, const FileCommand& command) {
+  if (line.words.size() != command.count + 1) {
+    return Fail(
+        absl::InvalidArgumentError(fmt::format("{0} is used as: {1} {0} {2}", command.name,
+                                               program_invocation_short_name, command.arguments)));
   }
-  const absl::Status status = command.run(line.words[1], line);
+  const absl::Status status = command.run(line);
   return status.ok() ? kDone : Fail(status);
 }
 
-int RunCommand(const CommandLine& line, absl::Span<const OfflineCommand> offline_commands,
+int RunCommand(const CommandLine& line, absl::Span<const FileCommand> file_commands,
                const DescribeStore& describe_store) {
   if (line.words.empty()) return isatty(STDIN_FILENO) ? RunPrompt(line) : RunLines(line);
-  for (const OfflineCommand& command : offline_commands) {
-    if (command.name == line.words[0]) return RunOffline(line, command);
+  for (const FileCommand& command : file_commands) {
+    if (command.name == line.words[0]) return RunOnFiles(line, command);
   }
   const size_t count = line.words.size();
   if (line.words[0] == "import" && count == 2) return RunImport(line);
@@ -47,7 +48,7 @@ int RunCommand(const CommandLine& line, absl::Span<const OfflineCommand> offline
 
 }  // namespace
 
-int RunClient(int argc, char** argv, absl::Span<const OfflineCommand> offline_commands,
+int RunClient(int argc, char** argv, absl::Span<const FileCommand> file_commands,
               const DescribeStore& describe_store) {
   const std::optional<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line) return kFailed;
@@ -59,7 +60,7 @@ int RunClient(int argc, char** argv, absl::Span<const OfflineCommand> offline_co
     PrintOut(fmt::format("varve {}\n", kVarveVersion));
     return kDone;
   }
-  const int code = RunCommand(*line, offline_commands, describe_store);
+  const int code = RunCommand(*line, file_commands, describe_store);
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
     fmt::print(stderr, "{}: standard output could not be written\n", program_invocation_short_name);
     return kFailed;

@@ -1,6 +1,7 @@
 // The run of client_main, from its command line to its exit code.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -11,16 +12,18 @@
 
 namespace varve {
 
-// An offline command needs no server. The client knows nothing of the engine's files, so the
-// program that links both passes the commands that read them.
-struct OfflineCommand {
+// A command that reads or writes files of the engine. The client knows nothing of these, so the
+// program that links both passes the commands.
+struct FileCommand {
   std::string_view name;
-  // Prints to standard output.
-  absl::Status (*run)(const std::string& path, const CommandLine& line);
+  std::string_view arguments;  // as --help names them: "DEST NEWDIR"
+  size_t count = 1;            // how many of them
+  // Prints to standard output. Requires: line.words has the name and `count` arguments.
+  absl::Status (*run)(const CommandLine& line);
 };
 
 // `describe_store` is for `bundle`.
-int RunClient(int argc, char** argv, absl::Span<const OfflineCommand> offline_commands,
+int RunClient(int argc, char** argv, absl::Span<const FileCommand> file_commands,
               const DescribeStore& describe_store);
 
 }  // namespace varve

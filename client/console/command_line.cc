@@ -9,107 +9,27 @@
 
 #include "absl/strings/match.h"
 #include "absl/types/span.h"
+#include "client/console/time_text.h"
 #include "client/url.h"
 #include "fmt/format.h"
 #include "util/base/nearest_text.h"
+#include "util/base/size_text.h"
 #include "util/resp/resp_parser.h"
 
 namespace varve {
 
-const std::string_view kUsage =
-    "[options] [COMMAND]\n\n"
-    "Without a command: a prompt, with history, completion (Tab) and hints; where standard input "
-    "is no terminal, its\n"
-    "lines are executed. With one:\n"
-    "  put KEY [VALUE]        writes a value; without VALUE it is read from standard input\n"
-    "  get KEY                prints the value as it is (on a terminal: escaped, with a line end)\n"
-    "  delete KEY [KEY ...]   prints how many of the keys there were\n"
-    "  range [MIN MAX]        prints the keys between two bounds, one to a line: key, tab, value\n"
-    "  prefix PREFIX          the same for all keys that begin with PREFIX\n"
-    "  count [MIN MAX]        prints how many keys lie between two bounds\n"
-    "  tree [PREFIX]          draws the names below PREFIX as a tree of paths\n"
-    "  ping                   asks whether the server answers\n"
-    "  call COMMAND [ARG ...] sends any command and prints its reply\n"
-    "  changes                prints the commits behind --since in order; --follow goes on\n"
-    "  export FILE [MIN MAX]  writes keys and values to FILE (-: standard output)\n"
-    "  import FILE            writes what FILE (-: standard input) holds to the server\n"
-    "  bench                  measures SET and GET for a few seconds\n"
-    "  bundle FILE.tar.gz     writes what tells how the server fares, without keys, values and "
-    "passwords\n"
-    "  dump-log FILE|DIR      prints log files of a store, without a server\n"
-    "  dump-segment FILE      prints a segment of a store, without a server\n"
-    "  dump-manifest DIR      prints what the manifest of a store says of its files\n"
-    "  verify DIR             reads all of a store, without a server, and names each damaged "
-    "place\n"
-    "  repair DIR             makes a damaged store whole again with all that can be read of it\n\n"
-    "A bound is - (the first key), + (the last), [KEY (included) or (KEY (not included).\n\n"
-    "Connection:\n"
-    "  --host=127.0.0.1  --port=7777  --unixsocket=PATH        as redis-cli: -h  -p  -s\n"
-    "  --db=N  --namespace=NAME       where keys are looked for and written; default: database 0 "
-    "(-n N)\n"
-    "  --user=NAME  --password=WORD   better: in the environment, as VARVE_PASSWORD (-a WORD, "
-    "--pass WORD)\n"
-    "  -u URL                 redis://user:password@host:port/database, rediss:// with TLS, or "
-    "unix://path; or in\n"
-    "                         the environment, as VARVE_URL\n"
-    "  --tls                  encrypt, and verify the server's certificate and name\n"
-    "  --cacert=FILE  --cacertdir=DIR  --cert=FILE  --key=FILE  --sni=NAME    authorities to "
-    "trust, "
-    "the client's\n"
-    "                         certificate and key, the server's name\n"
-    "  --insecure             take any certificate\n"
-    "  -2  -3                 RESP2 or RESP3\n"
-    "  -x                     read the last argument from standard input\n"
-    "  --no-auth-warning      do not warn of a password on the command line\n"
-    "  --timeout=MS           give up after so many milliseconds without an answer (0: never)\n"
-    "  --reconnect=10000      import and export: try so many milliseconds to have a lost "
-    "connection back\n"
-    "Output:\n"
-    "  --raw                  bytes as they are        --json       one JSON value a line\n"
-    "  --table                columns, escaped; the default on a terminal (colours: unless "
-    "NO_COLOR is set)\n"
-    "  --limit=N              at most N keys           --reverse    from the last key to the "
-    "first\n"
-    "  --keys                 keys without values\n"
-    "Changes:\n"
-    "  --since=VERSION        default: the oldest change that is retained\n"
-    "  --prefix=PREFIX        only keys that begin with it\n"
-    "  --follow               go on with what is committed, until Ctrl-C\n"
-    "Tree:\n"
-    "  --delim=/  --depth=N (32 at most)  --sizes (keys and bytes)  --ascii (lines without UTF-8)\n"
-    "Files:\n"
-    "  --format=resp|csv|json|rdb|aof                  default: by the file's content or name\n"
-    "  --resume               go on where an interrupted import or export ended\n"
-    "  --force                export: replace FILE; import: take what is refused otherwise\n"
-    "  --atomic               import: all keys become visible in one step, or none; keys must "
-    "ascend\n"
-    "  --sort                 import --atomic: sort the keys first (the last of equal ones stays)\n"
-    "  --replace-prefix=P     import --atomic: take the place of all keys that begin with P\n"
-    "  --progress             verify, repair, import, export: show progress also where standard\n"
-    "                         error is no terminal\n"
-    "Bundle:\n"
-    "  --http-port=N          where the server serves HTTP; default: as its settings say, and 7778 "
-    "if it hangs\n"
-    "Bench:\n"
-    "  --connections=50  --pipeline=1  --size=100 (bytes of a value)  --keyspace=100000  "
-    "--seconds=2\n\n"
-    "  --help  --version\n"
-    "  --                     what follows is no option, e.g. a key that begins with --\n\n"
-    "Exit codes: 0 done, 1 missing (lines from standard input: an error reply), 2 an error "
-    "(printed to standard "
-    "error).\n";
-
 namespace {
 
-enum class OptionKind { kFlag, kText, kNumber };
+enum class OptionKind { kFlag, kText, kNumber, kSize, kTime };
 
 // The commands that take an option.
 constexpr std::string_view kPrompt = "the prompt";  // also of lines from standard input
-constexpr std::string_view kShowing[] = {"get",  "delete", "range",  "prefix", "count",   "ping",
-                                         "call", "bench",  "verify", "repair", "changes", kPrompt};
-constexpr std::string_view kJson[] = {"get",     "delete", "range", "prefix", "count",
-                                      "ping",    "call",   "bench", "verify", "repair",
-                                      "changes", "tree",   kPrompt};
+constexpr std::string_view kShowing[] = {"get",     "delete", "range",   "prefix",  "count",
+                                         "ping",    "call",   "bench",   "verify",  "repair",
+                                         "changes", "backup", "backups", "restore", kPrompt};
+constexpr std::string_view kJson[] = {"get",    "delete",  "range",   "prefix", "count",   "ping",
+                                      "call",   "bench",   "verify",  "repair", "changes", "tree",
+                                      "backup", "backups", "restore", kPrompt};
 constexpr std::string_view kSpeaking[] = {"call", kPrompt};
 constexpr std::string_view kReading[] = {"put",    "get",   "delete", "range",
                                          "prefix", "count", "call"};
@@ -120,7 +40,9 @@ constexpr std::string_view kLimited[] = {"range", "prefix", "export", "tree"};
 constexpr std::string_view kTree[] = {"tree"};
 constexpr std::string_view kFiles[] = {"import", "export"};
 constexpr std::string_view kImport[] = {"import"};
-constexpr std::string_view kLong[] = {"import", "export", "verify", "repair"};
+constexpr std::string_view kLong[] = {"import", "export", "verify", "repair", "backup", "restore"};
+constexpr std::string_view kBackup[] = {"backup"};
+constexpr std::string_view kRestore[] = {"restore"};
 constexpr std::string_view kBench[] = {"bench"};
 constexpr std::string_view kBundle[] = {"bundle"};
 
@@ -223,6 +145,13 @@ std::vector<Option> CommandOptions(Parsed* parsed) {
       {"--sort", OptionKind::kFlag, &line.sort, kImport},
       {"--replace-prefix", OptionKind::kText, &line.replace_prefix, kImport},
       {"--progress", OptionKind::kFlag, &line.progress, kLong},
+      {"--incremental", OptionKind::kFlag, &line.copies.incremental, kBackup},
+      {"--rate", OptionKind::kSize, &line.copies.bytes_per_second, kBackup, 1},
+      {"--keep", OptionKind::kText, &line.copies.keep, kBackup},
+      {"--backup", OptionKind::kText, &line.copies.backup, kRestore},
+      {"--at-version", OptionKind::kNumber, &line.copies.at_version, kRestore, 1},
+      {"--at-time", OptionKind::kTime, &line.copies.at_time_ms, kRestore},
+      {"--dry-run", OptionKind::kFlag, &line.copies.dry_run, kRestore},
       {"--http-port", OptionKind::kNumber, &line.http_port, kBundle, 1, 65535},
       {"--connections", OptionKind::kNumber, &line.bench.connections, kBench, 1, 10000},
       {"--pipeline", OptionKind::kNumber, &line.bench.pipeline, kBench, 1, 100000},
@@ -263,18 +192,34 @@ bool Takes(std::string_view command, const Option& option) {
   return false;
 }
 
+// Returns the number that a value means: itself, bytes, or milliseconds since the epoch.
+absl::StatusOr<int64_t> NumberOf(const Option& option, std::string_view value) {
+  int64_t number = 0;
+  if (option.kind == OptionKind::kNumber) {
+    if (!ParseRespInteger(value, &number)) return absl::InvalidArgumentError("not such a number");
+  } else {
+    const absl::StatusOr<uint64_t> parsed =
+        option.kind == OptionKind::kSize ? ParseSize(value) : ParseTimeText(value);
+    if (!parsed.ok()) return parsed.status();
+    number = static_cast<int64_t>(std::min<uint64_t>(*parsed, INT64_MAX));
+  }
+  if (number < option.least || number > option.most)
+    return absl::InvalidArgumentError("not such a number");
+  return number;
+}
+
 bool SetOption(const Option& option, std::string_view value) {
   if (option.kind == OptionKind::kText) {
     static_cast<std::string*>(option.target)->assign(value);
     return true;
   }
-  int64_t number = 0;
-  if (!ParseRespInteger(value, &number) || number < option.least || number > option.most) {
-    fmt::print(stderr, "{}: {}={}: not such a number\n", program_invocation_short_name, option.name,
-               value);
+  const absl::StatusOr<int64_t> number = NumberOf(option, value);
+  if (!number.ok()) {
+    fmt::print(stderr, "{}: {}={}: {}\n", program_invocation_short_name, option.name, value,
+               std::string(number.status().message()));
     return false;
   }
-  *static_cast<int64_t*>(option.target) = number;
+  *static_cast<int64_t*>(option.target) = *number;
   return true;
 }
 
@@ -396,6 +341,8 @@ bool GoTogether(const Parsed& parsed) {
     return refuse("--sort and --replace-prefix need --atomic beside them");
   if (line.atomic && line.resume)
     return refuse("--atomic and --resume exclude each other: nothing is there that could go on");
+  if (parsed.Has(&line.copies.at_version) && parsed.Has(&line.copies.at_time_ms))
+    return refuse("--at-version and --at-time exclude each other");
   if (parsed.resp2 && parsed.resp3) return refuse("-2 and -3 exclude each other");
   for (const void* target :
        {static_cast<const void*>(&tls.ca_file), static_cast<const void*>(&tls.ca_directory),

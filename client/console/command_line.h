@@ -39,6 +39,17 @@ struct TreeOptions {
   bool ascii = false;
 };
 
+// Of backup and restore.
+struct CopyOptions {
+  bool incremental = false;
+  int64_t bytes_per_second = 0;  // 0: as fast as it goes
+  std::string keep;              // a rule such as daily=7,weekly=4; empty: all stay
+  std::string backup;            // an id; empty: the newest that fits
+  int64_t at_version = 0;        // 0: the backup's
+  int64_t at_time_ms = -1;       // since the epoch; negative: the backup's
+  bool dry_run = false;
+};
+
 struct CommandLine {
   ClientOptions connection;
   // The protocol that was asked for; 0: the command chooses.
@@ -59,6 +70,7 @@ struct CommandLine {
   bool progress = false;       // also where standard error is no terminal
   int64_t http_port = 0;       // of the server, for bundle; 0: as its settings say
   BenchOptions bench;
+  CopyOptions copies;
   TreeOptions tree;
   bool help = false;
   bool version = false;

@@ -1,137 +1,23 @@
-// client_main: requests to a running server, for people and scripts, and a look into the files of a
-// store that rests. This is the one file of client/ that sees the engine, as it links both: the
+// client_main: requests to a running server, for people and scripts, and a look into the files of
+// stores and backups. This folder is the one of client/ that sees the engine, as it links both: the
 // client's library knows nothing of db/.
-#include <cerrno>
-#include <cstdio>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "client/cli/run.h"
-#include "client/console/findings.h"
-#include "client/console/progress.h"
-#include "fmt/format.h"
-#include "tools/dump.h"
-#include "tools/repair/repair.h"
-#include "tools/verify.h"
+#include "client/program/offline_commands.h"
 
 namespace varve {
 namespace {
 
-void PrintLine(std::string_view line) {
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fputc('\n', stdout);
-}
-
-VerifyProgress Show(Progress* progress) {
-  return [progress](uint64_t done, uint64_t total) {
-    progress->set_total(total);
-    progress->Update(done, 0, done);
-  };
-}
-
-std::string_view WordOf(StoreFinding::Kind kind) {
-  switch (kind) {
-    case StoreFinding::Kind::kDamage:
-      return "damage";
-    case StoreFinding::Kind::kTear:
-      return "tear";
-    case StoreFinding::Kind::kLeftover:
-      return "leftover";
-    case StoreFinding::Kind::kUnused:
-      return "unused";
-  }
-  return "";
-}
-
-absl::Status Verify(const std::string& directory, const CommandLine& line) {
-  Progress progress("verify", 0, line.progress);
-  const absl::StatusOr<VerifyReport> report =
-      VerifyStore(PosixFileSystem(), directory, Show(&progress));
-  progress.Finish();
-  if (!report.ok()) return report.status();
-  const Output output = Output::ForStandardOutput(line.style);
-  std::vector<Finding> findings;
-  for (const StoreFinding& found : report->findings) {
-    findings.push_back({WordOf(found.kind), found.file, found.offset, found.what});
-  }
-  PrintFindings(findings, output);
-  const uint64_t places = report->damaged_places;
-  PrintSummary(
-      fmt::format("{}: {} files, {} bytes, {} records in segments, {} operations in the log: {}",
-                  directory, report->files, report->bytes, report->records, report->operations,
-                  places == 0   ? "all is well"
-                  : places == 1 ? "1 damaged place"
-                                : fmt::format("{} damaged places", places)),
-      {{"damaged_places", places},
-       {"files", report->files},
-       {"bytes", report->bytes},
-       {"records", report->records},
-       {"operations", report->operations}},
-      output);
-  if (places == 0) return absl::OkStatus();
-  return absl::DataLossError(
-      fmt::format("{0} is damaged; `{1} repair {0}` keeps what can be read, or restore a copy",
-                  directory, program_invocation_short_name));
-}
-
-absl::Status Repair(const std::string& directory, const CommandLine& line) {
-  Progress progress("repair", 0, line.progress);
-  const absl::StatusOr<RepairReport> report =
-      RepairStore(PosixFileSystem(), directory, Show(&progress));
-  progress.Finish();
-  if (!report.ok()) return report.status();
-  const Output output = Output::ForStandardOutput(line.style);
-  std::vector<Finding> findings;
-  for (const RepairReport::Entry& entry : report->lost) {
-    findings.push_back({"damage", entry.file, entry.offset, entry.what});
-  }
-  for (const RepairReport::Entry& entry : report->saved) {
-    findings.push_back({"saved", entry.file, entry.offset, entry.what});
-  }
-  for (const std::string& name : report->moved) {
-    findings.push_back({"moved", name, 0, fmt::format("as it was, to {}/damaged", directory)});
-  }
-  PrintFindings(findings, output);
-  std::string text = fmt::format("{}: repaired; the server opens it again", directory);
-  if (report->continued)
-    text += "; this was the end of a repair that was interrupted, which had listed what is lost";
-  if (report->nothing_to_do())
-    text = fmt::format("{}: nothing is damaged, nothing was changed", directory);
-  PrintSummary(text,
-               {{"damage", report->lost.size()},
-                {"saved", report->saved.size()},
-                {"moved", report->moved.size()}},
-               output);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> DescribeStoreFiles(const std::string& directory) {
-  std::string text;
-  const absl::Status status = DumpManifest(
-      PosixFileSystem(), directory, [&](std::string_view line) { text.append(line).append("\n"); });
-  if (!status.ok()) return status;
-  return text;
-}
-
-constexpr OfflineCommand kOfflineCommands[] = {
-    {"dump-log", [](const std::string& path,
-                    const CommandLine&) { return DumpLog(PosixFileSystem(), path, PrintLine); }},
-    {"dump-segment",
-     [](const std::string& path, const CommandLine&) {
-       return DumpSegment(PosixFileSystem(), path, PrintLine);
-     }},
-    {"dump-manifest",
-     [](const std::string& path, const CommandLine&) {
-       return DumpManifest(PosixFileSystem(), path, PrintLine);
-     }},
-    {"verify", Verify},
-    {"repair", Repair},
+constexpr FileCommand kFileCommands[] = {
+    {"dump-log", "FILE|DIR", 1, DumpLogOf},
+    {"dump-segment", "FILE", 1, DumpSegmentOf},
+    {"dump-manifest", "DIR", 1, DumpManifestOf},
+    {"verify", "DIR", 1, VerifyStoreOf},
+    {"repair", "DIR", 1, RepairOf},
 };
 
 }  // namespace
 }  // namespace varve
 
 int main(int argc, char** argv) {
-  return varve::RunClient(argc, argv, varve::kOfflineCommands, varve::DescribeStoreFiles);
+  return varve::RunClient(argc, argv, varve::kFileCommands, varve::DescribeStoreFiles);
 }
