@@ -122,6 +122,7 @@ absl::StatusOr<BackupSource> BackupSession::Source() {
     return Senseless("STATUS");
   }
   source.sealed_ms = end_time * kMillisASecond;
+  version_ = fields.Text("version");
   return source;
 }
 
@@ -180,14 +181,18 @@ absl::Status BackupSession::Release() {
                           program_invocation_short_name));
 }
 
-absl::Status BackupSession::Abandon() {
-  // A new connection may lead to a server that was started again and is at somebody else's backup.
+absl::StatusOr<bool> BackupSession::IsThere() {
   VARVE_ASSIGN_OR_RETURN(const Reply reply, Ask({"BACKUP", "STATUS"}));
   const StatusFields fields(reply);
-  if (fields.Text("state") == "idle") return absl::OkStatus();
-  if (!start_time_.empty() && fields.Text("start_time") != start_time_) return absl::OkStatus();
-  // An aborted backup has files left, which CLEANUP removes; one that failed by itself has, too.
-  Ask({"BACKUP", "ABORT"}).IgnoreError();
+  return fields.Text("state") != "idle" &&
+         (start_time_.empty() || fields.Text("start_time") == start_time_) &&
+         (version_.empty() || fields.Text("version") == version_);
+}
+
+absl::Status BackupSession::Abandon() {
+  VARVE_ASSIGN_OR_RETURN(const bool is_there, IsThere());
+  if (!is_there) return absl::OkStatus();
+  Ask({"BACKUP", "ABORT"}).IgnoreError();  // one that failed by itself is not to be aborted
   return Ask({"BACKUP", "CLEANUP"}).status();
 }
 

@@ -49,11 +49,16 @@ class BackupSession {
 
  private:
   absl::StatusOr<Reply> Ask(absl::Span<const std::string_view> words);
+  // Returns whether the server is at the backup that this session began: a new connection may lead
+  // to a server that was started again and is at somebody else's.
+  absl::StatusOr<bool> IsThere();
   absl::Status Abandon();
 
   Client& client_;
   bool began_ = false;
-  std::string start_time_;  // as the server tells it
+  // As the server tells them; empty: not known yet.
+  std::string start_time_;
+  std::string version_;
 };
 
 }  // namespace varve

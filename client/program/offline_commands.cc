@@ -12,7 +12,6 @@
 #include "tools/dump.h"
 #include "tools/repair/repair.h"
 #include "tools/verify.h"
-#include "util/base/status.h"
 
 namespace varve {
 namespace {
