@@ -27,12 +27,12 @@ class BackupCopier {
 
   absl::StatusOr<BackupResult> Run() {
     VARVE_RETURN_IF_ERROR(session_.Start());
-    VARVE_ASSIGN_OR_RETURN(std::vector<BackupFile> files, session_.Files());
+    VARVE_ASSIGN_OR_RETURN(std::vector<SealedFile> files, session_.Files());
     VARVE_ASSIGN_OR_RETURN(const BackupSource source, session_.Source());
     VARVE_RETURN_IF_ERROR(target_.Begin(source));
     result_.version = source.version;
     result_.files = files.size();
-    for (const BackupFile& file : files) total_ += file.size;
+    for (const SealedFile& file : files) total_ += file.size;
     VARVE_RETURN_IF_ERROR(ShareOf(std::move(files)));
     VARVE_RETURN_IF_ERROR(Fetch());
     // The copy is read once more to verify it. The server need not hold its files for so long.
@@ -54,8 +54,8 @@ class BackupCopier {
   }
 
   // Leaves in files_ those that no earlier backup has.
-  absl::Status ShareOf(std::vector<BackupFile> files) {
-    for (BackupFile& file : files) {
+  absl::Status ShareOf(std::vector<SealedFile> files) {
+    for (SealedFile& file : files) {
       VARVE_ASSIGN_OR_RETURN(const bool is_shared, target_.Share(file.name, file.size));
       if (!is_shared) {
         files_.push_back(std::move(file));
@@ -102,7 +102,7 @@ class BackupCopier {
   }
 
   absl::Status TakePiece() {
-    const BackupFile& file = files_[received_.file];
+    const SealedFile& file = files_[received_.file];
     const uint64_t length = LengthAt(received_);
     if (received_.offset == 0) VARVE_RETURN_IF_ERROR(target_.BeginFile(file.name, file.size));
     --ahead_;
@@ -121,7 +121,7 @@ class BackupCopier {
   const BackupProgress& progress_;
   RateLimit limit_;
   const uint64_t piece_bytes_;
-  std::vector<BackupFile> files_;  // that are fetched
+  std::vector<SealedFile> files_;  // that are fetched
   Place requested_;                // the next piece to ask for
   Place received_;                 // the next piece to come
   size_t ahead_ = 0;

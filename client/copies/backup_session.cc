@@ -126,10 +126,10 @@ absl::StatusOr<BackupSource> BackupSession::Source() {
   return source;
 }
 
-absl::StatusOr<std::vector<BackupFile>> BackupSession::Files() {
+absl::StatusOr<std::vector<SealedFile>> BackupSession::Files() {
   const absl::StatusOr<Reply> reply = Ask({"BACKUP", "LIST", "SIZES"});
   if (!reply.ok()) return ExplainLoss(reply.status());
-  std::vector<BackupFile> files;
+  std::vector<SealedFile> files;
   std::set<std::string> names;
   for (const Reply& pair : reply->elements) {
     if (pair.elements.size() != 2 || pair.elements[1].type != Reply::Type::kInteger ||
@@ -144,13 +144,13 @@ absl::StatusOr<std::vector<BackupFile>> BackupSession::Files() {
   return files;
 }
 
-void BackupSession::Request(const BackupFile& file, uint64_t offset, uint64_t length) {
+void BackupSession::Request(const SealedFile& file, uint64_t offset, uint64_t length) {
   client_.pipeline().Send(
       {"BACKUP", "FETCH", file.name, fmt::to_string(offset), fmt::to_string(length)},
       WhenLost::kReport);
 }
 
-absl::StatusOr<std::string> BackupSession::Receive(const BackupFile& file, uint64_t offset,
+absl::StatusOr<std::string> BackupSession::Receive(const SealedFile& file, uint64_t offset,
                                                    uint64_t length) {
   absl::StatusOr<Reply> reply = client_.Receive();
   if (!reply.ok()) return ExplainLoss(reply.status());

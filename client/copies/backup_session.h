@@ -20,7 +20,8 @@
 
 namespace varve {
 
-struct BackupFile {
+// A file of a sealed backup, as the server lists it.
+struct SealedFile {
   std::string name;
   uint64_t size = 0;
 };
@@ -35,11 +36,11 @@ class BackupSession {
   // What was sealed.
   [[nodiscard]] absl::StatusOr<BackupSource> Source();
   // The files of it; the last one is MANIFEST.
-  [[nodiscard]] absl::StatusOr<std::vector<BackupFile>> Files();
+  [[nodiscard]] absl::StatusOr<std::vector<SealedFile>> Files();
   // Puts the request for a piece of a file behind those that are under way.
-  void Request(const BackupFile& file, uint64_t offset, uint64_t length);
+  void Request(const SealedFile& file, uint64_t offset, uint64_t length);
   // The piece that was requested first. Requires: the arguments are those of that Request().
-  [[nodiscard]] absl::StatusOr<std::string> Receive(const BackupFile& file, uint64_t offset,
+  [[nodiscard]] absl::StatusOr<std::string> Receive(const SealedFile& file, uint64_t offset,
                                                     uint64_t length);
   // Ends the pins. Requires: no request is under way.
   [[nodiscard]] absl::Status Release();
