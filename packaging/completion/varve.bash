@@ -41,7 +41,10 @@ _varve() {
   for word in "${words[@]:1:cword-1}"; do
     # Behind the command stand keys, or files.
     if [[ $word != -* && $word != = && $assigned != *" $before "* ]]; then
-      _filedir
+      case $word in
+        backup | backups | restore | verify | repair | dump-manifest) _filedir -d ;;
+        *) _filedir ;;
+      esac
       return
     fi
     before=$word
