@@ -272,6 +272,12 @@ class RealFileSystem : public FileSystem {
     }
     return std::make_unique<PosixFileLock>(std::move(descriptor));
   }
+
+  absl::Status Link(const std::string& from, const std::string& to) override {
+    if (::link(from.c_str(), to.c_str()) != 0)
+      return IoError(errno, fmt::format("link to {}:", to), from);
+    return absl::OkStatus();
+  }
 };
 
 }  // namespace
