@@ -74,6 +74,7 @@ class FileSystem {
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path,
                                                                            bool create) = 0;
   [[nodiscard]] virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  // Removes the file, or the directory if it is empty.
   [[nodiscard]] virtual absl::Status Remove(const std::string& path) = 0;
   // Makes created, renamed and removed names in `path` survive a power cut.
   [[nodiscard]] virtual absl::Status SyncDirectory(const std::string& path) = 0;
