@@ -50,6 +50,9 @@ class PatchyFileSystem final : public FileSystem {
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
     return base_->Lock(path);
   }
+  absl::Status Link(const std::string& from, const std::string& to) override {
+    return base_->Link(from, to);
+  }
 
  private:
   class PatchyFile;

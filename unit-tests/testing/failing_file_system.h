@@ -41,13 +41,15 @@ enum class FileOperation {
   kCreateDirectory,
   kList,
   kLock,
+  kLink,
   kCount,
 };
 
 inline const char* NameOf(FileOperation operation) {
   static constexpr const char* kNames[] = {
-      "open", "create", "read",   "write",          "growing write",    "sync", "truncate",
-      "size", "rename", "remove", "sync directory", "create directory", "list", "lock"};
+      "open",           "create",           "read", "write",  "growing write",
+      "sync",           "truncate",         "size", "rename", "remove",
+      "sync directory", "create directory", "list", "lock",   "link"};
   static_assert(std::size(kNames) == static_cast<size_t>(FileOperation::kCount));
   return kNames[static_cast<size_t>(operation)];
 }

@@ -73,6 +73,11 @@ class FaultFileSystem : public FailingFileSystem {
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
     return base_->Lock(path);
   }
+  absl::Status Link(const std::string& from, const std::string& to) override {
+    absl::MutexLock lock(&mutex_);
+    VARVE_RETURN_IF_ERROR(Count(FileOperation::kLink, from));
+    return base_->Link(from, to);
+  }
 
  private:
   class FaultFile : public ForwardingFile {

@@ -116,6 +116,15 @@ class MemoryFileSystem final : public FileSystem {
       return absl::FailedPreconditionError("lock " + path + ": held");
     return std::make_unique<MemoryLock>(this, path);
   }
+  absl::Status Link(const std::string& from, const std::string& to) override {
+    VARVE_RETURN_IF_ERROR(Change());
+    absl::MutexLock lock(&mutex_);
+    const auto node = nodes_.find(from);
+    if (node == nodes_.end()) return absl::NotFoundError("link " + from + ": no such file");
+    if (!nodes_.try_emplace(to, node->second).second)
+      return absl::AlreadyExistsError("link " + to + ": it is there");
+    return absl::OkStatus();
+  }
 
  private:
   static constexpr uint64_t kPage = 4096;

@@ -254,4 +254,11 @@ absl::StatusOr<std::unique_ptr<FileLock>> SimulatedFileSystem::Lock(const std::s
   return std::make_unique<SimulatedLock>(this, path);
 }
 
+// The disk keeps one name a file: a program that links cannot run here.
+absl::Status SimulatedFileSystem::Link(const std::string& from, const std::string& to) {
+  absl::MutexLock lock(&mutex_);
+  VARVE_RETURN_IF_ERROR(Enter(FileOperation::kLink, from));
+  return IoError(EPERM, "link", to);
+}
+
 }  // namespace varve::testing

@@ -59,6 +59,7 @@ class SimulatedFileSystem : public FailingFileSystem {
   absl::Status CreateDirectory(const std::string& path) override;
   absl::StatusOr<std::vector<std::string>> List(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override;
+  absl::Status Link(const std::string& from, const std::string& to) override;
 
  private:
   class SimulatedFile;

@@ -213,7 +213,7 @@ class RealFileSystem : public FileSystem {
   }
 
   absl::Status Remove(const std::string& path) override {
-    if (::unlink(path.c_str()) != 0) return IoError(errno, "remove", path);
+    if (::remove(path.c_str()) != 0) return IoError(errno, "remove", path);
     return absl::OkStatus();
   }
 
@@ -271,6 +271,12 @@ class RealFileSystem : public FileSystem {
           "lock {}: held by another process or store; stop it, or choose another directory", path));
     }
     return std::make_unique<PosixFileLock>(std::move(descriptor));
+  }
+
+  absl::Status Link(const std::string& from, const std::string& to) override {
+    if (::link(from.c_str(), to.c_str()) != 0)
+      return IoError(errno, fmt::format("link to {}:", to), from);
+    return absl::OkStatus();
   }
 };
 

@@ -74,6 +74,7 @@ class FileSystem {
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path,
                                                                            bool create) = 0;
   [[nodiscard]] virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  // Removes the file, or the directory if it is empty.
   [[nodiscard]] virtual absl::Status Remove(const std::string& path) = 0;
   // Makes created, renamed and removed names in `path` survive a power cut.
   [[nodiscard]] virtual absl::Status SyncDirectory(const std::string& path) = 0;
@@ -87,6 +88,9 @@ class FileSystem {
   // Takes the lock. FailedPrecondition: another process (or another store of this process) holds
   // it.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
+  // Gives the file `from` a second name, `to`: a hard link. AlreadyExists: there is a file `to`.
+  // PermissionDenied: this file system has no hard links.
+  [[nodiscard]] virtual absl::Status Link(const std::string& from, const std::string& to) = 0;
 };
 
 // Removes a file that turned out not to be wanted. One that cannot be removed, also for want of
