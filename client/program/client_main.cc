@@ -2,6 +2,7 @@
 // stores and backups. This folder is the one of client/ that sees the engine, as it links both: the
 // client's library knows nothing of db/.
 #include "client/cli/run.h"
+#include "client/program/backup_commands.h"
 #include "client/program/offline_commands.h"
 
 namespace varve {
@@ -13,6 +14,8 @@ constexpr FileCommand kFileCommands[] = {
     {"dump-manifest", "DIR", 1, DumpManifestOf},
     {"verify", "DIR", 1, VerifyStoreOf},
     {"repair", "DIR", 1, RepairOf},
+    {"backup", "DEST", 1, BackupOf},
+    {"backups", "DEST", 1, ListBackupsOf},
 };
 
 }  // namespace

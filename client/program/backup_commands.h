@@ -1,0 +1,18 @@
+// The commands of client_main about backups: taking one from a server, listing those of a
+// directory, and making a store of one.
+//
+// Thread-safety: One thread at a time calls them, as they print to standard output.
+// Requires: line.words[1] is the directory of backups; for restore, line.words[2] is that of the new
+// store.
+#pragma once
+
+#include "absl/status/status.h"
+#include "client/console/command_line.h"
+
+namespace varve {
+
+[[nodiscard]] absl::Status BackupOf(const CommandLine& line);
+// DataLoss: the lists of some backups cannot be read; the others were printed.
+[[nodiscard]] absl::Status ListBackupsOf(const CommandLine& line);
+
+}  // namespace varve
