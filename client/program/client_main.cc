@@ -12,7 +12,7 @@ constexpr FileCommand kFileCommands[] = {
     {"dump-log", "FILE|DIR", 1, DumpLogOf},
     {"dump-segment", "FILE", 1, DumpSegmentOf},
     {"dump-manifest", "DIR", 1, DumpManifestOf},
-    {"verify", "DIR", 1, VerifyStoreOf},
+    {"verify", "DIR", 1, VerifyOf},
     {"repair", "DIR", 1, RepairOf},
     {"backup", "DEST", 1, BackupOf},
     {"backups", "DEST", 1, ListBackupsOf},

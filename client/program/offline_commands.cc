@@ -2,16 +2,20 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "client/console/findings.h"
 #include "client/console/output.h"
 #include "client/console/progress.h"
 #include "fmt/format.h"
+#include "tools/backup/backup_check.h"
 #include "tools/dump.h"
 #include "tools/repair/repair.h"
 #include "tools/verify.h"
+#include "util/base/status.h"
 
 namespace varve {
 namespace {
@@ -42,6 +46,65 @@ std::string_view WordOf(StoreFinding::Kind kind) {
   return "";
 }
 
+void PrintReport(const VerifyReport& report, const std::string& what, const Output& output,
+                 std::vector<std::pair<std::string_view, uint64_t>> numbers) {
+  std::vector<Finding> findings;
+  for (const StoreFinding& found : report.findings) {
+    findings.push_back({WordOf(found.kind), found.file, found.offset, found.what});
+  }
+  PrintFindings(findings, output);
+  const uint64_t places = report.damaged_places;
+  numbers.insert(numbers.begin(), {"damaged_places", places});
+  PrintSummary(fmt::format("{}: {}", what,
+                           places == 0   ? "all is well"
+                           : places == 1 ? "1 damaged place"
+                                         : fmt::format("{} damaged places", places)),
+               numbers, output);
+}
+
+absl::Status VerifyStoreOf(const std::string& directory, const CommandLine& line) {
+  Progress progress("verify", 0, line.progress);
+  const absl::StatusOr<VerifyReport> report =
+      VerifyStore(PosixFileSystem(), directory, Show(&progress));
+  progress.Finish();
+  if (!report.ok()) return report.status();
+  PrintReport(
+      *report,
+      fmt::format("{}: {} files, {} bytes, {} records in segments, {} operations in the log",
+                  directory, report->files, report->bytes, report->records, report->operations),
+      Output::ForStandardOutput(line.style),
+      {{"files", report->files},
+       {"bytes", report->bytes},
+       {"records", report->records},
+       {"operations", report->operations}});
+  if (report->damaged_places == 0) return absl::OkStatus();
+  return absl::DataLossError(
+      fmt::format("{0} is damaged; `{1} repair {0}` keeps what can be read, or restore a copy",
+                  directory, program_invocation_short_name));
+}
+
+absl::Status VerifyBackupsOf(const std::string& directory, const CommandLine& line) {
+  Progress progress("verify", 0, line.progress);
+  const absl::StatusOr<BackupsReport> report =
+      VerifyBackups(PosixFileSystem(), directory, Show(&progress));
+  progress.Finish();
+  if (!report.ok()) return report.status();
+  const VerifyReport& all = report->report;
+  PrintReport(all,
+              fmt::format("{}: {}, {} files, {} bytes, {} records in segments", directory,
+                          report->backups == 1 ? std::string("1 backup")
+                                               : fmt::format("{} backups", report->backups),
+                          all.files, all.bytes, all.records),
+              Output::ForStandardOutput(line.style),
+              {{"backups", report->backups},
+               {"files", all.files},
+               {"bytes", all.bytes},
+               {"records", all.records}});
+  if (all.damaged_places == 0) return absl::OkStatus();
+  return absl::DataLossError(fmt::format(
+      "{} is damaged: the backups named above cannot be relied upon; take a new one", directory));
+}
+
 }  // namespace
 
 absl::Status DumpLogOf(const CommandLine& line) {
@@ -56,36 +119,21 @@ absl::Status DumpManifestOf(const CommandLine& line) {
   return DumpManifest(PosixFileSystem(), line.words[1], PrintLine);
 }
 
-absl::Status VerifyStoreOf(const CommandLine& line) {
+absl::Status VerifyOf(const CommandLine& line) {
   const std::string& directory = line.words[1];
-  Progress progress("verify", 0, line.progress);
-  const absl::StatusOr<VerifyReport> report =
-      VerifyStore(PosixFileSystem(), directory, Show(&progress));
-  progress.Finish();
-  if (!report.ok()) return report.status();
-  const Output output = Output::ForStandardOutput(line.style);
-  std::vector<Finding> findings;
-  for (const StoreFinding& found : report->findings) {
-    findings.push_back({WordOf(found.kind), found.file, found.offset, found.what});
+  VARVE_ASSIGN_OR_RETURN(const DirectoryContent content, ContentOf(PosixFileSystem(), directory));
+  switch (content) {
+    case DirectoryContent::kBackup:
+    case DirectoryContent::kBackups:
+      return VerifyBackupsOf(directory, line);
+    case DirectoryContent::kArchive:
+      return absl::FailedPreconditionError(
+          fmt::format("{} is an archive of a later version of Varve", directory));
+    case DirectoryContent::kStore:
+    case DirectoryContent::kNothing:
+      break;
   }
-  PrintFindings(findings, output);
-  const uint64_t places = report->damaged_places;
-  PrintSummary(
-      fmt::format("{}: {} files, {} bytes, {} records in segments, {} operations in the log: {}",
-                  directory, report->files, report->bytes, report->records, report->operations,
-                  places == 0   ? "all is well"
-                  : places == 1 ? "1 damaged place"
-                                : fmt::format("{} damaged places", places)),
-      {{"damaged_places", places},
-       {"files", report->files},
-       {"bytes", report->bytes},
-       {"records", report->records},
-       {"operations", report->operations}},
-      output);
-  if (places == 0) return absl::OkStatus();
-  return absl::DataLossError(
-      fmt::format("{0} is damaged; `{1} repair {0}` keeps what can be read, or restore a copy",
-                  directory, program_invocation_short_name));
+  return VerifyStoreOf(directory, line);
 }
 
 absl::Status RepairOf(const CommandLine& line) {

@@ -1,5 +1,5 @@
-// The commands of client_main that look into the files of a store that no server has open, or write
-// them: dumps, verify and repair.
+// The commands of client_main on files that no server has open: dumps and repair of a store, and
+// verify, also of backups.
 //
 // Thread-safety: One thread at a time calls them, as they print to standard output.
 // Requires: line.words[1] is the path.
@@ -16,8 +16,9 @@ namespace varve {
 [[nodiscard]] absl::Status DumpLogOf(const CommandLine& line);
 [[nodiscard]] absl::Status DumpSegmentOf(const CommandLine& line);
 [[nodiscard]] absl::Status DumpManifestOf(const CommandLine& line);
-// DataLoss: the store is damaged; the places were printed.
-[[nodiscard]] absl::Status VerifyStoreOf(const CommandLine& line);
+// Verifies the store, the backup or all the backups of the directory, whichever lies there. DataLoss:
+// something is damaged; the places were printed.
+[[nodiscard]] absl::Status VerifyOf(const CommandLine& line);
 [[nodiscard]] absl::Status RepairOf(const CommandLine& line);
 
 // Returns what the manifest of the store in the directory says of its files, without keys.
