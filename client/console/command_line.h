@@ -39,7 +39,7 @@ struct TreeOptions {
   bool ascii = false;
 };
 
-// Of backup and restore.
+// The options of backup and restore.
 struct CopyOptions {
   bool incremental = false;
   int64_t bytes_per_second = 0;  // 0: as fast as it goes

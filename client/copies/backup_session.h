@@ -33,13 +33,13 @@ class BackupSession {
 
   // Pins the files of the server's store and has it seal them.
   [[nodiscard]] absl::Status Start();
-  // What was sealed.
+  // Returns what was sealed.
   [[nodiscard]] absl::StatusOr<BackupSource> Source();
-  // The files of it; the last one is MANIFEST.
+  // Returns the files of it; the last one is MANIFEST.
   [[nodiscard]] absl::StatusOr<std::vector<SealedFile>> Files();
   // Puts the request for a piece of a file behind those that are under way.
   void Request(const SealedFile& file, uint64_t offset, uint64_t length);
-  // The piece that was requested first. Requires: the arguments are those of that Request().
+  // Returns the piece that was requested first. Requires: the arguments are those of that Request().
   [[nodiscard]] absl::StatusOr<std::string> Receive(const SealedFile& file, uint64_t offset,
                                                     uint64_t length);
   // Ends the pins. Requires: no request is under way.

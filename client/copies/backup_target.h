@@ -15,7 +15,7 @@
 
 namespace varve {
 
-// What the server says of the backup that it holds.
+// The backup that a server holds, in its own words.
 struct BackupSource {
   uint64_t store_id = 0;
   uint64_t history_id = 0;

@@ -2,8 +2,8 @@
 // directory, and making a store of one.
 //
 // Thread-safety: One thread at a time calls them, as they print to standard output.
-// Requires: line.words[1] is the directory of backups; for restore, line.words[2] is that of the new
-// store.
+// Requires: line.words[1] is the directory of backups; for restore, line.words[2] is that of the
+// new store.
 #pragma once
 
 #include "absl/status/status.h"

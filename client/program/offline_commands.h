@@ -16,8 +16,8 @@ namespace varve {
 [[nodiscard]] absl::Status DumpLogOf(const CommandLine& line);
 [[nodiscard]] absl::Status DumpSegmentOf(const CommandLine& line);
 [[nodiscard]] absl::Status DumpManifestOf(const CommandLine& line);
-// Verifies the store, the backup or all the backups of the directory, whichever lies there. DataLoss:
-// something is damaged; the places were printed.
+// Verifies the store, the backup or all the backups of the directory, whichever lies there.
+// DataLoss: something is damaged; the places were printed.
 [[nodiscard]] absl::Status VerifyOf(const CommandLine& line);
 [[nodiscard]] absl::Status RepairOf(const CommandLine& line);
 
