@@ -1,9 +1,7 @@
-// The commands of client_main about backups: taking one from a server, listing those of a
-// directory, and making a store of one.
+// The commands of client_main that take a backup of a server and list those of a directory.
 //
 // Thread-safety: One thread at a time calls them, as they print to standard output.
-// Requires: line.words[1] is the directory of backups; for restore, line.words[2] is that of the
-// new store.
+// Requires: line.words[1] is the directory of backups.
 #pragma once
 
 #include "absl/status/status.h"

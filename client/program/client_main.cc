@@ -4,6 +4,7 @@
 #include "client/cli/run.h"
 #include "client/program/backup_commands.h"
 #include "client/program/offline_commands.h"
+#include "client/program/restore_command.h"
 
 namespace varve {
 namespace {
@@ -16,6 +17,7 @@ constexpr FileCommand kFileCommands[] = {
     {"repair", "DIR", 1, RepairOf},
     {"backup", "DEST", 1, BackupOf},
     {"backups", "DEST", 1, ListBackupsOf},
+    {"restore", "DEST NEWDIR", 2, RestoreOf},
 };
 
 }  // namespace
