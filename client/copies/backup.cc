@@ -14,6 +14,8 @@ namespace {
 
 constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 constexpr size_t kAhead = 8;  // requests under way
+// Between two looks at whether the caller has had enough.
+constexpr absl::Duration kLongestSleep = absl::Milliseconds(100);
 
 class BackupCopier {
  public:
@@ -77,7 +79,8 @@ class BackupCopier {
       } else if (ahead_ > 0) {
         VARVE_RETURN_IF_ERROR(TakePiece());
       } else {
-        absl::SleepFor(wait);
+        absl::SleepFor(std::min(wait, kLongestSleep));
+        VARVE_RETURN_IF_ERROR(Report());
       }
     }
     return absl::OkStatus();
