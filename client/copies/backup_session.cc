@@ -98,8 +98,9 @@ absl::Status BackupSession::Start() {
   const absl::StatusOr<Reply> started = Ask({"BACKUP", "START"});
   if (!started.ok()) return ExplainStart(started.status());
   began_ = true;
-  VARVE_ASSIGN_OR_RETURN(const Reply status, Ask({"BACKUP", "STATUS"}));
-  start_time_ = StatusFields(status).Text("start_time");
+  const absl::StatusOr<Reply> status = Ask({"BACKUP", "STATUS"});
+  if (!status.ok()) return ExplainLoss(status.status());
+  start_time_ = StatusFields(*status).Text("start_time");
   if (start_time_.empty()) return Senseless("STATUS");
   return ExplainLoss(Ask({"BACKUP", "SEAL"}).status());
 }

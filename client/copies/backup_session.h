@@ -39,7 +39,8 @@ class BackupSession {
   [[nodiscard]] absl::StatusOr<std::vector<SealedFile>> Files();
   // Puts the request for a piece of a file behind those that are under way.
   void Request(const SealedFile& file, uint64_t offset, uint64_t length);
-  // Returns the piece that was requested first. Requires: the arguments are those of that Request().
+  // Returns the piece that was requested first.
+  // Requires: the arguments are those of that Request().
   [[nodiscard]] absl::StatusOr<std::string> Receive(const SealedFile& file, uint64_t offset,
                                                     uint64_t length);
   // Ends the pins. Requires: no request is under way.
