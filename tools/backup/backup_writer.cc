@@ -31,7 +31,7 @@ BackupWriter::~BackupWriter() {
 
 absl::Status BackupWriter::After(absl::Status status) {
   if (status.ok()) return status;
-  state_ = State::kFailed;
+  state_ = State::kBroken;
   writer_.reset();
   if (!backup_.id.empty()) RemoveDirectoryWithFiles(place_.file_system(), Path()).IgnoreError();
   if (!absl::IsResourceExhausted(status)) return status;
@@ -42,7 +42,7 @@ absl::Status BackupWriter::After(absl::Status status) {
 
 absl::Status BackupWriter::CheckState(State wanted) const {
   if (state_ == wanted) return absl::OkStatus();
-  return absl::FailedPreconditionError(state_ == State::kFailed
+  return absl::FailedPreconditionError(state_ == State::kBroken
                                            ? "the backup has failed; begin another one"
                                            : "the backup is not where this call belongs");
 }

@@ -68,7 +68,7 @@ class BackupWriter {
   const BackupDescription& description() const { return backup_; }
 
  private:
-  enum class State : uint8_t { kNew, kBegun, kInFile, kSealed, kFailed };
+  enum class State : uint8_t { kNew, kBegun, kInFile, kSealed, kBroken };
 
   std::string Path() const { return place_.IncompletePathOf(backup_.id); }
   // Removes what there is of the backup if the status is an error, and returns it.
