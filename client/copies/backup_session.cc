@@ -1,5 +1,6 @@
 #include "client/copies/backup_session.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <set>
@@ -122,7 +123,8 @@ absl::StatusOr<BackupSource> BackupSession::Source() {
       !fields.Hex("store_id", &source.store_id) || !fields.Hex("history_id", &source.history_id)) {
     return Senseless("STATUS");
   }
-  source.sealed_ms = end_time * kMillisASecond;
+  // The server tells the second of the seal, and what it has may be younger than its beginning.
+  source.sealed_ms = std::max(end_time * kMillisASecond, source.instant_ms);
   version_ = fields.Text("version");
   return source;
 }

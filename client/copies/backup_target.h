@@ -21,7 +21,8 @@ struct BackupSource {
   uint64_t history_id = 0;
   uint64_t version = 0;     // the last one that the backup has
   uint64_t instant_ms = 0;  // when that version was written, since the epoch
-  uint64_t sealed_ms = 0;   // when the server sealed the backup, since the epoch
+  // When the server sealed the backup, since the epoch: to a second, and not before instant_ms.
+  uint64_t sealed_ms = 0;
 };
 
 class BackupTarget {

@@ -31,6 +31,8 @@ class RestartingServer : public ::testing::Test {
     arguments_.push_back("--requirepass-file=" + dir_.File("password"));
     options_.password = password;
   }
+  // A flag that it has from the next start on.
+  void Use(const std::string& flag) { arguments_.push_back(flag); }
   // Where it listens, too, once it was started again.
   std::string Socket() const { return dir_.File("socket"); }
 

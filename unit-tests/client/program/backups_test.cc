@@ -195,24 +195,28 @@ TEST_F(BackupsTest, AnIncrementCopiesWhatChanged) {
 }
 
 TEST_F(BackupsTest, ThePastIsRestored) {
-  ASSERT_EQ(client_->Call({"CONFIG", "SET", "keep", "1h"}).status(), absl::OkStatus());
+  Use("--keep=1h");
+  Kill();
+  Restart();
+  client_ = Connect();
   ASSERT_EQ(client_->Put("key", "one"), absl::OkStatus());
-  const uint64_t one = VersionOf("key");
+  const std::string one = std::to_string(VersionOf("key"));
   ASSERT_EQ(client_->Put("key", "two"), absl::OkStatus());
-  const absl::StatusOr<Reply> time =
-      client_->Call({"TIME", "OF", std::to_string(VersionOf("key"))});
-  ASSERT_EQ(time.status(), absl::OkStatus());
   Backup();
-  ASSERT_EQ(Run({"restore", Dest(), dir_.File("past"), "--at-version", std::to_string(one)}), 0)
-      << output_;
+  ASSERT_EQ(Run({"restore", Dest(), dir_.File("past"), "--at-version", one}), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("as of version " + one));
   EXPECT_EQ(StoredIn(dir_.File("past")), (Client::Pairs{{"key", "one"}}));
-  // A time before there was anything.
-  EXPECT_EQ(Run({"restore", Dest(), dir_.File("none"), "--at-time=2001-01-01T00:00:00Z"}), 2);
-  EXPECT_FALSE(fs::exists(dir_.File("none/MANIFEST"))) << output_;
-  // A time from which on there was nothing else.
-  ASSERT_EQ(Run({"restore", Dest(), dir_.File("now"), "--at-time", List()[0].time, "--dry-run"}), 0)
+  const std::string sealed = List()[0].time;
+  ASSERT_EQ(Run({"restore", Dest(), dir_.File("then"), "--at-time", sealed, "--dry-run"}), 0)
       << output_;
-  EXPECT_FALSE(fs::exists(dir_.File("now")));
+  EXPECT_THAT(output_, HasSubstr("would be restored"));
+  EXPECT_FALSE(fs::exists(dir_.File("then")));
+  ASSERT_EQ(Run({"restore", Dest(), dir_.File("then"), "--at-time", sealed}), 0) << output_;
+  EXPECT_EQ(StoredIn(dir_.File("then")), (Client::Pairs{{"key", "two"}}));
+  // What cannot be had is said, and nothing is written.
+  EXPECT_EQ(Run({"restore", Dest(), dir_.File("none"), "--at-time=2001-01-01T00:00:00Z"}), 2);
+  EXPECT_EQ(Run({"restore", Dest(), dir_.File("none"), "--at-version=4000000000"}), 2);
+  EXPECT_FALSE(fs::exists(dir_.File("none"))) << output_;
 }
 
 TEST_F(BackupsTest, ANamespaceIsRestoredAlone) {
