@@ -36,6 +36,7 @@ enum class FileOperation {
   kTruncate,
   kSize,
   kRename,
+  kLink,
   kRemove,
   kSyncDirectory,
   kCreateDirectory,
@@ -45,9 +46,21 @@ enum class FileOperation {
 };
 
 inline const char* NameOf(FileOperation operation) {
-  static constexpr const char* kNames[] = {
-      "open", "create", "read",   "write",          "growing write",    "sync", "truncate",
-      "size", "rename", "remove", "sync directory", "create directory", "list", "lock"};
+  static constexpr const char* kNames[] = {"open",
+                                           "create",
+                                           "read",
+                                           "write",
+                                           "growing write",
+                                           "sync",
+                                           "truncate",
+                                           "size",
+                                           "rename",
+                                           "link",
+                                           "remove",
+                                           "sync directory",
+                                           "create directory",
+                                           "list",
+                                           "lock"};
   static_assert(std::size(kNames) == static_cast<size_t>(FileOperation::kCount));
   return kNames[static_cast<size_t>(operation)];
 }
