@@ -34,6 +34,9 @@ class PatchyFileSystem final : public FileSystem {
   absl::Status Rename(const std::string& from, const std::string& to) override {
     return base_->Rename(from, to);
   }
+  absl::Status Link(const std::string& from, const std::string& to) override {
+    return base_->Link(from, to);
+  }
   absl::Status Remove(const std::string& path) override { return base_->Remove(path); }
   absl::Status SyncDirectory(const std::string& path) override {
     return base_->SyncDirectory(path);
@@ -49,9 +52,6 @@ class PatchyFileSystem final : public FileSystem {
   }
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
     return base_->Lock(path);
-  }
-  absl::Status Link(const std::string& from, const std::string& to) override {
-    return base_->Link(from, to);
   }
 
  private:

@@ -320,6 +320,16 @@ void CommitPipeline::BoundLog(uint64_t log_bytes_at_flush) {
 
 absl::Status CommitPipeline::FlushAll() {
   absl::MutexLock lock(&versions_->mutex());
+  return FlushAllLocked();
+}
+
+absl::Status CommitPipeline::LeaveLogAndFlush() {
+  absl::MutexLock lock(&versions_->mutex());
+  VARVE_RETURN_IF_ERROR(log_->LeaveFile().status());
+  return FlushAllLocked();
+}
+
+absl::Status CommitPipeline::FlushAllLocked() {
   if (!versions_->ActiveBufferIsEmptyLocked()) RotateLocked();
   const SequenceNumber target = versions_->LastSequenceLocked();
   VARVE_ASSERT(versions_->FlushedLocked() <= target);

@@ -126,6 +126,10 @@ class CommitPipeline {
   // Puts the active buffer into the flush queue and waits until segments hold everything written
   // so far.
   [[nodiscard]] absl::Status FlushAll() ABSL_LOCKS_EXCLUDED(versions_->mutex());
+  // Does the same, and has the log go on in its next file in one step with the rotation. So all
+  // values that the new segments point to lie in files that the log has left.
+  // Requires: Log::PrepareToLeaveFile() returned OK; the file in use holds a record.
+  [[nodiscard]] absl::Status LeaveLogAndFlush() ABSL_LOCKS_EXCLUDED(versions_->mutex());
   // Rotates the active buffer if the log has grown too much since the last flush, when it had
   // `log_bytes_at_flush`: small synced writes take a page each. Throws std::bad_alloc.
   void BoundLog(uint64_t log_bytes_at_flush) ABSL_LOCKS_EXCLUDED(versions_->mutex());
@@ -180,6 +184,7 @@ class CommitPipeline {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
   absl::Status CheckChangesLocked(const Commit& commit, RangeCheck* ranges) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
+  absl::Status FlushAllLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
   // Returns why writes are refused while flushes or the log fail.
   absl::Status RefusalLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
   Durability DurabilityLocked(const WriteOptions& options, const Commit& commit) const

@@ -65,7 +65,7 @@ absl::Status ChangeFeed::CreateFeed(const FeedPlace& place) {
     return absl::AlreadyExistsError(fmt::format("there is a feed {} already", place.name));
   if (feeds->size() >= kMostFeeds)
     return absl::ResourceExhaustedError(fmt::format("there are {} feeds already", kMostFeeds));
-  if (!recorder().on()) VARVE_RETURN_IF_ERROR(version_set_.BeginChanges());
+  if (!recorder().on()) VARVE_RETURN_IF_ERROR(version_set_.SetRetaining(true));
   FeedPlace feed = place;
   const SequenceNumber newest = versions_.visible();
   if (feed.position == kMaxSequence) feed.position = newest;
@@ -102,7 +102,7 @@ absl::Status ChangeFeed::DropFeed(std::string_view name) {
   batch.ChangeFeed(name, EncodeFeedDrop());
   VARVE_RETURN_IF_ERROR(commit_(&batch));
   if (recorder().limits().on() || !recorder().feeds().All()->empty()) return absl::OkStatus();
-  return version_set_.EndChanges();
+  return version_set_.SetRetaining(false);
 }
 
 std::vector<FeedPlace> ChangeFeed::Feeds() const {

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "db/engine/checkpointer.h"
 #include "db/engine/purger.h"
 #include "db/format/batch_codec.h"
 #include "fmt/format.h"
@@ -227,6 +228,14 @@ absl::StatusOr<PurgeResult> Engine::Purge(NamespaceId space, std::string_view ke
   // Nothing but closing cancels a merge.
   if (absl::IsAborted(result.status())) return absl::UnavailableError("the store is closed");
   return result;
+}
+
+absl::StatusOr<Checkpoint> Engine::CreateCheckpoint(const std::string& directory) {
+  if (pipeline_.IsClosed()) return absl::UnavailableError("the store is closed");
+  const Checkpointer checkpointer(
+      Parts(), &version_set_, &pipeline_,
+      [this](const WriteOptions& options, WriteBatch* batch) { return Write(options, batch); });
+  return checkpointer.Create(directory);
 }
 
 absl::Status Engine::Close() {

@@ -12,6 +12,7 @@
 //   Compactor        the thread that merges segments              compactor.h
 //   Purger           how a key is removed from all files          purger.h
 //   Ingester         commits bulk ingests                         ingester.h
+//   Checkpointer     makes copies of the store by hard links      checkpointer.h
 //   ExpirySweeper    the thread that removes what has expired     db/expiry/expiry_sweeper.h
 //   ClockWatermark   the clock that readers have seen             db/expiry/clock_watermark.h
 //   TimeMap          when versions were committed                 db/history/time_map.h
@@ -85,6 +86,7 @@
 #include "util/os/file_remover.h"
 #include "util/os/file_system.h"
 #include "util/os/file_thread.h"
+#include "varve/checkpoint.h"
 #include "varve/compaction_picker.h"
 #include "varve/store.h"
 
@@ -112,6 +114,7 @@ class Engine {
   absl::Status Compact(std::string_view lower, std::string_view upper, NamespaceId space);
   absl::StatusOr<PurgeResult> Purge(NamespaceId space, std::string_view key,
                                     const std::function<void()>& deleted);
+  absl::StatusOr<Checkpoint> CreateCheckpoint(const std::string& directory);
   uint64_t ChangeCount() const {
     return versions_.visible() - watermark_.marks() - sweeper_.operations();
   }
@@ -169,8 +172,6 @@ class Engine {
   // The log calls this when more of it has become durable, or when it has failed.
   void OnLogProgress();
   void AddTreeFigures(const SuperVersion& state, const ValueSpace& values, Figures* figures) const;
-  // Adds the figures of the tree that take the commit lock.
-  void AddLockedFigures(Figures* figures) const;
   void AddWorkFigures(Figures* figures) const;
   std::vector<NamespaceEstimate> EstimateNamespaces(const SuperVersion& state) const;
 

@@ -22,7 +22,11 @@ Engine::Figures Engine::Statistics() const {
     const SuperVersions::Pin state = versions_.Acquire();
     AddTreeFigures(*state, ValueSpaceOf(*state->version), &figures);
   }
-  AddLockedFigures(&figures);
+  figures.emplace_back("uncounted_segments", counter_.UncountedSegments());
+  {
+    absl::MutexLock lock(&versions_.mutex());
+    figures.emplace_back("retired_generations", versions_.RetiredGenerationsLocked().size());
+  }
   AddWorkFigures(&figures);
   return figures;
 }
@@ -51,12 +55,6 @@ void Engine::AddTreeFigures(const SuperVersion& state, const ValueSpace& values,
                       version.range_tombstones().size() + state.buffered_tombstones->size()},
                      {"namespaces", state.namespaces.entries().size()}};
   figures->insert(figures->end(), more.begin(), more.end());
-}
-
-void Engine::AddLockedFigures(Figures* figures) const {
-  figures->emplace_back("uncounted_segments", counter_.UncountedSegments());
-  absl::MutexLock lock(&versions_.mutex());
-  figures->emplace_back("retired_generations", versions_.RetiredGenerationsLocked().size());
 }
 
 StoreObservation Engine::Observe() const {

@@ -234,6 +234,10 @@ absl::StatusOr<std::unique_ptr<Ingest>> GuardedIngests::BeginIngest(const Ingest
   return GuardMemory("beginning an ingest", [&] { return engine_->ingester().Begin(options); });
 }
 
+absl::StatusOr<Checkpoint> GuardedCheckpoints::CreateCheckpoint(const std::string& directory) {
+  return GuardMemory("making a checkpoint", [&] { return engine_->CreateCheckpoint(directory); });
+}
+
 absl::StatusOr<PurgeResult> GuardedHistory::Purge(NamespaceId space, std::string_view key,
                                                   const std::function<void()>& deleted) {
   return GuardMemory("purging a key", [&] { return engine_->Purge(space, key, deleted); });

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "db/engine/engine.h"
+#include "varve/checkpoint.h"
 #include "varve/ingest.h"
 #include "varve/storage_engine.h"
 #include "varve/store_survey.h"
@@ -92,14 +93,28 @@ class GuardedIngests : public IngestingStore {
   Engine* const engine_;
 };
 
+// The checkpoints of a guarded engine.
+class GuardedCheckpoints : public CheckpointedStore {
+ public:
+  // Requires: the engine outlives all calls.
+  explicit GuardedCheckpoints(Engine* engine) : engine_(engine) {}
+
+  absl::StatusOr<Checkpoint> CreateCheckpoint(const std::string& directory) override;
+
+ private:
+  Engine* const engine_;
+};
+
 class MemoryGuardedEngine final : public GuardedHistory,
                                   public GuardedSurveys,
-                                  public GuardedIngests {
+                                  public GuardedIngests,
+                                  public GuardedCheckpoints {
  public:
   explicit MemoryGuardedEngine(std::unique_ptr<Engine> engine)
       : GuardedHistory(engine.get()),
         GuardedSurveys(engine.get()),
         GuardedIngests(engine.get()),
+        GuardedCheckpoints(engine.get()),
         engine_(std::move(engine)) {}
 
   StoreCapabilities capabilities() const override { return {.history = true}; }

@@ -68,6 +68,12 @@ VersionSet::VersionSet(VersionSetParts parts)
                 .new_file_number = [this] { return NewFileNumber(); },
                 .now_ms = [this] { return parts_.clock->NowMillis(); }}) {}
 
+absl::Status VersionSet::Visit(
+    absl::FunctionRef<absl::Status(const Manifest& manifest, const Version& version)> visit) const {
+  absl::MutexLock lock(&install_mutex_);
+  return visit(manifest_, *parts_.versions->PresentVersion());
+}
+
 Manifest VersionSet::CurrentManifest() const {
   absl::MutexLock lock(&install_mutex_);
   return manifest_;
@@ -155,23 +161,18 @@ absl::Status VersionSet::InstallAgain() {
       [](const Version&, SegmentKeyCounts*) {});
 }
 
-absl::Status VersionSet::BeginChanges() {
+absl::Status VersionSet::SetRetaining(bool retains) {
   {
     absl::MutexLock work(&changes_.work_mutex());
     absl::MutexLock lock(&parts_.versions->mutex());
-    changes_.StartHeld({}, parts_.versions->PresentLocked()->namespaces,
-                       parts_.versions->LastSequenceLocked());
+    if (retains) {
+      changes_.StartHeld({}, parts_.versions->PresentLocked()->namespaces,
+                         parts_.versions->LastSequenceLocked());
+    } else {
+      changes_.StopHeld();
+    }
   }
-  changes_.StartThread();
-  return InstallAgain();
-}
-
-absl::Status VersionSet::EndChanges() {
-  {
-    absl::MutexLock work(&changes_.work_mutex());
-    absl::MutexLock lock(&parts_.versions->mutex());
-    changes_.StopHeld();
-  }
+  if (retains) changes_.StartThread();
   return InstallAgain();
 }
 

@@ -121,6 +121,12 @@ class VersionSet {
   // Returns a copy.
   Manifest CurrentManifest() const ABSL_LOCKS_EXCLUDED(install_mutex_);
 
+  // Calls `visit` with the manifest and the tree that it names. None of their files is removed or
+  // replaced meanwhile, as installs wait.
+  [[nodiscard]] absl::Status Visit(
+      absl::FunctionRef<absl::Status(const Manifest& manifest, const Version& version)> visit) const
+      ABSL_LOCKS_EXCLUDED(install_mutex_);
+
   // --- Numbers ---
   uint64_t NewFileNumber() { return next_file_number_.fetch_add(1); }
   // Makes NewFileNumber() return numbers above `used`. SkipGenerations() does the same for
@@ -150,8 +156,7 @@ class VersionSet {
   [[nodiscard]] absl::Status InstallAgain() ABSL_LOCKS_EXCLUDED(install_mutex_);
   // Retains changes from now on, for a feed, or not any more. On disk on return.
   // Requires: ChangeRecorder::feeds_mutex() is held.
-  [[nodiscard]] absl::Status BeginChanges() ABSL_LOCKS_EXCLUDED(install_mutex_);
-  [[nodiscard]] absl::Status EndChanges() ABSL_LOCKS_EXCLUDED(install_mutex_);
+  [[nodiscard]] absl::Status SetRetaining(bool retains) ABSL_LOCKS_EXCLUDED(install_mutex_);
   // Returns how many bytes the log had taken in at the last flush.
   uint64_t log_bytes_at_flush() const { return log_bytes_at_flush_.load(); }
   // Writes the manifest of a clean end.

@@ -6,6 +6,7 @@
 
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
+#include "varve/checkpoint.h"
 #include "varve/ingest.h"
 
 namespace varve {
@@ -116,6 +117,14 @@ absl::StatusOr<std::unique_ptr<Ingest>> BeginIngest(Store* store, const IngestOp
   auto* const ingesting = dynamic_cast<IngestingStore*>(store);
   if (ingesting == nullptr) return absl::UnimplementedError("this store takes no bulk ingests");
   return ingesting->BeginIngest(options);
+}
+
+// --- Checkpoints ---------------------------------------------------------------------------------
+
+absl::StatusOr<Checkpoint> CreateCheckpoint(Store* store, const std::string& directory) {
+  auto* const making = dynamic_cast<CheckpointedStore*>(store);
+  if (making == nullptr) return absl::UnimplementedError("this store makes no checkpoints");
+  return making->CreateCheckpoint(directory);
 }
 
 // --- Changes -------------------------------------------------------------------------------------

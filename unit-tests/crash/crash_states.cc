@@ -253,9 +253,9 @@ absl::Status CrashStates::CheckAll(uint64_t most, Counts* counts) {
 }
 
 std::string CrashStates::Describe(uint64_t index, uint64_t count) const {
-  static constexpr const char* kNames[] = {
-      "make directory", "create", "rename",     "remove",     "write",
-      "truncate",       "sync",   "sync write", "sync fails", "sync directory"};
+  static constexpr const char* kNames[] = {"make directory", "create",     "rename",        "link",
+                                           "remove",         "write",      "truncate",      "sync",
+                                           "sync write",     "sync fails", "sync directory"};
   const uint64_t end = std::min<uint64_t>(index / kStatesPerChange, trace_.size());
   std::map<uint64_t, std::string> paths;
   uint64_t next_inode = first_.next_inode();

@@ -36,20 +36,31 @@ enum class FileOperation {
   kTruncate,
   kSize,
   kRename,
+  kLink,
   kRemove,
   kSyncDirectory,
   kCreateDirectory,
   kList,
   kLock,
-  kLink,
   kCount,
 };
 
 inline const char* NameOf(FileOperation operation) {
-  static constexpr const char* kNames[] = {
-      "open",           "create",           "read", "write",  "growing write",
-      "sync",           "truncate",         "size", "rename", "remove",
-      "sync directory", "create directory", "list", "lock",   "link"};
+  static constexpr const char* kNames[] = {"open",
+                                           "create",
+                                           "read",
+                                           "write",
+                                           "growing write",
+                                           "sync",
+                                           "truncate",
+                                           "size",
+                                           "rename",
+                                           "link",
+                                           "remove",
+                                           "sync directory",
+                                           "create directory",
+                                           "list",
+                                           "lock"};
   static_assert(std::size(kNames) == static_cast<size_t>(FileOperation::kCount));
   return kNames[static_cast<size_t>(operation)];
 }

@@ -54,6 +54,11 @@ class FaultFileSystem : public FailingFileSystem {
     GiveSpace(SizeOf(to));
     return base_->Rename(from, to);
   }
+  absl::Status Link(const std::string& from, const std::string& to) override {
+    absl::MutexLock lock(&mutex_);
+    VARVE_RETURN_IF_ERROR(Count(FileOperation::kLink, to));
+    return base_->Link(from, to);
+  }
   absl::Status Remove(const std::string& path) override {
     absl::MutexLock lock(&mutex_);
     VARVE_RETURN_IF_ERROR(Count(FileOperation::kRemove, path));
@@ -72,11 +77,6 @@ class FaultFileSystem : public FailingFileSystem {
   }
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
     return base_->Lock(path);
-  }
-  absl::Status Link(const std::string& from, const std::string& to) override {
-    absl::MutexLock lock(&mutex_);
-    VARVE_RETURN_IF_ERROR(Count(FileOperation::kLink, from));
-    return base_->Link(from, to);
   }
 
  private:
@@ -120,10 +120,11 @@ class FaultFileSystem : public FailingFileSystem {
     VARVE_RETURN_IF_ERROR(file.status());
     return std::make_unique<FaultFile>(this, *std::move(file));
   }
-  // 0 where there is no file.
+  // 0 where there is no file, and for one that has other names.
   uint64_t SizeOf(const std::string& path) const {
     const absl::StatusOr<std::unique_ptr<File>> file = base_->OpenForRead(path);
-    return file.ok() ? (*file)->Size().value_or(0) : 0;
+    if (!file.ok() || (*file)->CountLinks().value_or(1) > 1) return 0;
+    return (*file)->Size().value_or(0);
   }
 
   FileSystem* const base_ = PosixFileSystem();

@@ -88,6 +88,15 @@ class MemoryFileSystem final : public FileSystem {
     nodes_.erase(from);
     return absl::OkStatus();
   }
+  absl::Status Link(const std::string& from, const std::string& to) override {
+    VARVE_RETURN_IF_ERROR(Change());
+    absl::MutexLock lock(&mutex_);
+    const auto node = nodes_.find(from);
+    if (node == nodes_.end()) return absl::NotFoundError("link " + from + ": no such file");
+    if (!nodes_.try_emplace(to, node->second).second)
+      return absl::AlreadyExistsError("link " + to + ": it exists");
+    return absl::OkStatus();
+  }
   absl::Status Remove(const std::string& path) override {
     VARVE_RETURN_IF_ERROR(Change());
     absl::MutexLock lock(&mutex_);
@@ -115,15 +124,6 @@ class MemoryFileSystem final : public FileSystem {
     if (!locks_.insert(path).second)
       return absl::FailedPreconditionError("lock " + path + ": held");
     return std::make_unique<MemoryLock>(this, path);
-  }
-  absl::Status Link(const std::string& from, const std::string& to) override {
-    VARVE_RETURN_IF_ERROR(Change());
-    absl::MutexLock lock(&mutex_);
-    const auto node = nodes_.find(from);
-    if (node == nodes_.end()) return absl::NotFoundError("link " + from + ": no such file");
-    if (!nodes_.try_emplace(to, node->second).second)
-      return absl::AlreadyExistsError("link " + to + ": it is there");
-    return absl::OkStatus();
   }
 
  private:
@@ -182,6 +182,12 @@ class MemoryFileSystem final : public FileSystem {
     absl::StatusOr<uint64_t> Size() const override {
       absl::ReaderMutexLock lock(&node_->mutex);
       return node_->bytes().size();
+    }
+    absl::StatusOr<uint64_t> CountLinks() const override {
+      absl::MutexLock lock(&owner_->mutex_);
+      return static_cast<uint64_t>(
+          std::count_if(owner_->nodes_.begin(), owner_->nodes_.end(),
+                        [&](const auto& entry) { return entry.second == node_; }));
     }
     void Prefetch(uint64_t, uint64_t) const override {}
     const std::string& path() const override { return path_; }

@@ -34,6 +34,12 @@ bool SimulatedDisk::IsDirectory(const std::string& path) const {
   return found != live_names_.end() && inodes_.at(found->second).is_directory;
 }
 
+uint64_t SimulatedDisk::CountLinks(uint64_t inode) const {
+  return static_cast<uint64_t>(
+      std::count_if(live_names_.begin(), live_names_.end(),
+                    [&](const auto& entry) { return entry.second == inode; }));
+}
+
 std::vector<std::string> SimulatedDisk::List(const std::string& directory) const {
   std::vector<std::string> names;
   for (auto entry = live_names_.lower_bound(directory + "/");
@@ -95,6 +101,9 @@ void SimulatedDisk::Apply(const DiskEvent& event) {
     }
     case DiskEvent::Type::kRename:
       Rename({ParentOf(event.to), event.path, event.to, live_names_.at(event.path)});
+      break;
+    case DiskEvent::Type::kLink:
+      Rename({ParentOf(event.to), "", event.to, live_names_.at(event.path)});
       break;
     case DiskEvent::Type::kRemove:
       Rename({ParentOf(event.path), event.path, "", 0});

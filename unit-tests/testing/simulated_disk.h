@@ -38,6 +38,7 @@ struct DiskEvent {
     kMakeDirectory,  // path
     kCreate,         // path; a new inode. An existing file keeps its inode and is cut to nothing
     kRename,         // path -> to
+    kLink,           // to names what path does
     kRemove,         // path
     kWrite,          // inode, offset, data
     kTruncate,       // inode, size (in offset)
@@ -65,6 +66,8 @@ class SimulatedDisk {
   // The file's inode; nothing if there is no file of this name.
   std::optional<uint64_t> Find(const std::string& path) const;
   bool IsDirectory(const std::string& path) const;
+  // By how many names the file can be reached.
+  uint64_t CountLinks(uint64_t inode) const;
   // Names in the directory, sorted.
   std::vector<std::string> List(const std::string& directory) const;
   const std::string& Content(uint64_t inode) const { return *inodes_.at(inode).live; }

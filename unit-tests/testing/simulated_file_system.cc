@@ -55,6 +55,12 @@ class SimulatedFileSystem::SimulatedFile : public File {
     return owner_->disk_.Content(inode_).size();
   }
 
+  absl::StatusOr<uint64_t> CountLinks() const override {
+    absl::MutexLock lock(&owner_->mutex_);
+    VARVE_RETURN_IF_ERROR(owner_->Enter(FileOperation::kSize, path_));
+    return owner_->disk_.CountLinks(inode_);
+  }
+
   void Prefetch(uint64_t, uint64_t) const override {}
   const std::string& path() const override { return path_; }
 
@@ -163,6 +169,10 @@ void SimulatedFileSystem::Do(DiskEvent event) {
   trace_.push_back(std::move(event));
 }
 
+uint64_t SimulatedFileSystem::SpaceOf(uint64_t inode) const {
+  return disk_.CountLinks(inode) == 1 ? disk_.Content(inode).size() : 0;
+}
+
 absl::StatusOr<uint64_t> SimulatedFileSystem::Find(const std::string& path,
                                                    const char* operation) const {
   const std::optional<uint64_t> inode = disk_.Find(path);
@@ -200,8 +210,18 @@ absl::Status SimulatedFileSystem::Rename(const std::string& from, const std::str
   absl::MutexLock lock(&mutex_);
   VARVE_RETURN_IF_ERROR(Enter(FileOperation::kRename, from));
   VARVE_RETURN_IF_ERROR(Find(from, "rename").status());
-  if (const std::optional<uint64_t> old = disk_.Find(to)) GiveSpace(disk_.Content(*old).size());
+  if (const std::optional<uint64_t> old = disk_.Find(to)) GiveSpace(SpaceOf(*old));
   Do({.type = DiskEvent::Type::kRename, .path = from, .to = to});
+  return absl::OkStatus();
+}
+
+absl::Status SimulatedFileSystem::Link(const std::string& from, const std::string& to) {
+  absl::MutexLock lock(&mutex_);
+  VARVE_RETURN_IF_ERROR(Enter(FileOperation::kLink, to));
+  VARVE_RETURN_IF_ERROR(Find(from, "link").status());
+  if (disk_.Find(to)) return IoError(EEXIST, "link", to);
+  if (!disk_.IsDirectory(SimulatedDisk::ParentOf(to))) return IoError(ENOENT, "link", to);
+  Do({.type = DiskEvent::Type::kLink, .path = from, .to = to});
   return absl::OkStatus();
 }
 
@@ -209,7 +229,7 @@ absl::Status SimulatedFileSystem::Remove(const std::string& path) {
   absl::MutexLock lock(&mutex_);
   VARVE_RETURN_IF_ERROR(Enter(FileOperation::kRemove, path));
   VARVE_ASSIGN_OR_RETURN(const uint64_t inode, Find(path, "remove"));
-  GiveSpace(disk_.Content(inode).size());
+  GiveSpace(SpaceOf(inode));
   Do({.type = DiskEvent::Type::kRemove, .path = path});
   return absl::OkStatus();
 }
@@ -255,10 +275,5 @@ absl::StatusOr<std::unique_ptr<FileLock>> SimulatedFileSystem::Lock(const std::s
 }
 
 // The disk keeps one name a file: a program that links cannot run here.
-absl::Status SimulatedFileSystem::Link(const std::string& from, const std::string& to) {
-  absl::MutexLock lock(&mutex_);
-  VARVE_RETURN_IF_ERROR(Enter(FileOperation::kLink, from));
-  return IoError(EPERM, "link", to);
-}
 
 }  // namespace varve::testing

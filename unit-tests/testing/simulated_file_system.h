@@ -54,12 +54,12 @@ class SimulatedFileSystem : public FailingFileSystem {
   absl::StatusOr<std::unique_ptr<File>> OpenForRead(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path, bool create) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Link(const std::string& from, const std::string& to) override;
   absl::Status Remove(const std::string& path) override;
   absl::Status SyncDirectory(const std::string& path) override;
   absl::Status CreateDirectory(const std::string& path) override;
   absl::StatusOr<std::vector<std::string>> List(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override;
-  absl::Status Link(const std::string& from, const std::string& to) override;
 
  private:
   class SimulatedFile;
@@ -72,6 +72,8 @@ class SimulatedFileSystem : public FailingFileSystem {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Applied and written down.
   void Do(DiskEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns the space that comes free when the file loses one of its names.
+  uint64_t SpaceOf(uint64_t inode) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<uint64_t> Find(const std::string& path, const char* operation) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

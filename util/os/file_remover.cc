@@ -61,6 +61,8 @@ bool FileRemover::Begin() noexcept {
     absl::StatusOr<std::unique_ptr<File>> file =
         file_system_->OpenForWrite(path_, /*create=*/false);
     if (!file.ok()) return;
+    // One that has another name, in a checkpoint, stays whole.
+    if ((*file)->CountLinks().value_or(2) > 1) return;
     const absl::StatusOr<uint64_t> size = (*file)->Size();
     if (size.ok()) size_ = *size;
     file_ = *std::move(file);

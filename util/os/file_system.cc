@@ -152,6 +152,12 @@ class PosixFile : public File {
     return static_cast<uint64_t>(info.st_size);
   }
 
+  absl::StatusOr<uint64_t> CountLinks() const override {
+    struct stat info;
+    if (::fstat(descriptor_.get(), &info) != 0) return IoError(errno, "stat", path_);
+    return static_cast<uint64_t>(info.st_nlink);
+  }
+
   void Prefetch(uint64_t offset, uint64_t size) const override {
     ::posix_fadvise(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(size),
                     POSIX_FADV_WILLNEED);
@@ -209,6 +215,12 @@ class RealFileSystem : public FileSystem {
   absl::Status Rename(const std::string& from, const std::string& to) override {
     if (::rename(from.c_str(), to.c_str()) != 0)
       return IoError(errno, fmt::format("rename to {}:", to), from);
+    return absl::OkStatus();
+  }
+
+  absl::Status Link(const std::string& from, const std::string& to) override {
+    if (::link(from.c_str(), to.c_str()) != 0)
+      return IoError(errno, fmt::format("link as {}:", to), from);
     return absl::OkStatus();
   }
 
@@ -271,12 +283,6 @@ class RealFileSystem : public FileSystem {
           "lock {}: held by another process or store; stop it, or choose another directory", path));
     }
     return std::make_unique<PosixFileLock>(std::move(descriptor));
-  }
-
-  absl::Status Link(const std::string& from, const std::string& to) override {
-    if (::link(from.c_str(), to.c_str()) != 0)
-      return IoError(errno, fmt::format("link to {}:", to), from);
-    return absl::OkStatus();
   }
 };
 

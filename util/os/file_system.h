@@ -52,6 +52,8 @@ class File {
   [[nodiscard]] virtual absl::Status Allocate(uint64_t begin, uint64_t end);
   [[nodiscard]] virtual absl::Status Truncate(uint64_t size) = 0;
   [[nodiscard]] virtual absl::StatusOr<uint64_t> Size() const = 0;
+  // Returns by how many names the file can be reached.
+  [[nodiscard]] virtual absl::StatusOr<uint64_t> CountLinks() const = 0;
   // Tells the kernel that [offset, offset + size) will be read soon / in sequence. A hint: never
   // fails.
   virtual void Prefetch(uint64_t offset, uint64_t size) const = 0;
@@ -74,6 +76,9 @@ class FileSystem {
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path,
                                                                            bool create) = 0;
   [[nodiscard]] virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  // Gives the file `from` a second name, a hard link, in the same file system. AlreadyExists: there
+  // is a file `to`, which stays. PermissionDenied: this file system has no hard links.
+  [[nodiscard]] virtual absl::Status Link(const std::string& from, const std::string& to) = 0;
   // Removes the file, or the directory if it is empty.
   [[nodiscard]] virtual absl::Status Remove(const std::string& path) = 0;
   // Makes created, renamed and removed names in `path` survive a power cut.
@@ -88,9 +93,6 @@ class FileSystem {
   // Takes the lock. FailedPrecondition: another process (or another store of this process) holds
   // it.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
-  // Gives the file `from` a second name, `to`: a hard link. AlreadyExists: there is a file `to`.
-  // PermissionDenied: this file system has no hard links.
-  [[nodiscard]] virtual absl::Status Link(const std::string& from, const std::string& to) = 0;
 };
 
 // Removes a file that turned out not to be wanted. One that cannot be removed, also for want of

@@ -38,6 +38,17 @@ TEST(FileRemoverTest, ALargeFileIsCutDownInSteps) {
   EXPECT_EQ(files.calls(testing::FileOperation::kTruncate), 4u);
 }
 
+TEST(FileRemoverTest, AFileWithAnotherNameStaysWholeUnderIt) {
+  testing::TempDir directory;
+  const std::string path = Make(directory, "large", 9 * kMebibyte), other = directory.File("other");
+  ASSERT_TRUE(PosixFileSystem()->Link(path, other).ok());
+  FileThread thread;
+  FileRemover remover(PosixFileSystem(), &thread);
+  remover.Remove(path);
+  EXPECT_TRUE(Goes(path));
+  EXPECT_EQ(std::filesystem::file_size(other), 9 * kMebibyte);
+}
+
 TEST(FileRemoverTest, RemovesWhatIsLeftWhenItGoes) {
   testing::TempDir directory;
   std::vector<std::string> paths;

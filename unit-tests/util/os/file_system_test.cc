@@ -133,6 +133,20 @@ TEST_F(FileSystemTest, RenameReplacesAndRemoveRemoves) {
   EXPECT_TRUE(fs_->List(dir_.path()).value().empty());
 }
 
+TEST_F(FileSystemTest, ALinkIsASecondNameOfTheFile) {
+  const auto file = fs_->OpenForWrite(dir_.File("a"), true).value();
+  EXPECT_EQ(file->CountLinks().value(), 1u);
+  ASSERT_TRUE(fs_->Link(dir_.File("a"), dir_.File("b")).ok());
+  EXPECT_EQ(file->CountLinks().value(), 2u);
+  ASSERT_TRUE(file->Write(0, "both").ok());
+  EXPECT_EQ(ReadAll(*fs_->OpenForRead(dir_.File("b")).value()), "both");
+  const absl::Status taken = fs_->Link(dir_.File("a"), dir_.File("b"));
+  EXPECT_TRUE(absl::IsAlreadyExists(taken)) << taken;
+  ASSERT_TRUE(fs_->Remove(dir_.File("a")).ok());
+  EXPECT_EQ(ReadAll(*fs_->OpenForRead(dir_.File("b")).value()), "both");
+  EXPECT_TRUE(absl::IsNotFound(fs_->Link(dir_.File("a"), dir_.File("c"))));
+}
+
 TEST_F(FileSystemTest, ErrorsNameOperationAndPath) {
   const absl::Status missing = fs_->OpenForRead(dir_.File("gone")).status();
   EXPECT_TRUE(absl::IsNotFound(missing));

@@ -111,6 +111,17 @@ TEST_F(SimulatedFileSystemTest, NamesAreLostUntilTheDirectoryIsSynced) {
   EXPECT_EQ(Content(after, "kept"), "2");
 }
 
+TEST_F(SimulatedFileSystemTest, ALinkHasTheContentOfTheFileOnceTheDirectoryIsSynced) {
+  Create("a", "1");
+  ASSERT_TRUE(fs_.Link("/dir/a", "/dir/b").ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(fs_.Link("/dir/a", "/dir/b")));
+  EXPECT_THAT(fs_.disk().CutPower(SimulatedDisk::kLoseAll).List("/dir"), ElementsAre("a"));
+  ASSERT_TRUE(fs_.SyncDirectory("/dir").ok());
+  ASSERT_TRUE(fs_.Remove("/dir/a").ok());
+  ASSERT_TRUE(fs_.SyncDirectory("/dir").ok());
+  EXPECT_EQ(Content(fs_.disk().CutPower(SimulatedDisk::kLoseAll), "b"), "1");
+}
+
 TEST_F(SimulatedFileSystemTest, WhatAFailedSyncLostStaysLost) {
   const auto file = Create("a", std::string(100 * 512, 'a'));
   ASSERT_TRUE(file->Write(0, std::string(100 * 512, 'b')).ok());
