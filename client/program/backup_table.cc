@@ -42,13 +42,15 @@ void PrintTable(const std::vector<BackupDescription>& backups, const Output& out
 
 }  // namespace
 
+std::string JsonTime(uint64_t ms) { return ms == 0 ? "null" : fmt::format("\"{}\"", TimeText(ms)); }
+
 std::string JsonOf(const BackupDescription& backup) {
   std::string json = "{\"id\":";
   AppendJsonString(backup.id, &json);
   return json + fmt::format(
-                    ",\"version\":{},\"time\":\"{}\",\"last_write\":\"{}\",\"files\":{},"
+                    ",\"version\":{},\"time\":{},\"last_write\":{},\"files\":{},"
                     "\"new_bytes\":{},\"shared_bytes\":{}}}",
-                    backup.version, TimeText(backup.sealed_ms), TimeText(backup.instant_ms),
+                    backup.version, JsonTime(backup.sealed_ms), JsonTime(backup.instant_ms),
                     backup.files.size(), backup.new_bytes, backup.shared_bytes);
 }
 

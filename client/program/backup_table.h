@@ -3,6 +3,7 @@
 // Thread-safety: One thread at a time calls the functions that print; the others are pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,9 @@
 #include "tools/backup/backup_list.h"
 
 namespace varve {
+
+// The instant as a JSON string; null for 0, as of a store that keeps no times of its versions.
+std::string JsonTime(uint64_t ms);
 
 // One JSON object, without a line end.
 std::string JsonOf(const BackupDescription& backup);

@@ -10,6 +10,7 @@
 #include "client/console/progress.h"
 #include "client/console/text.h"
 #include "client/console/time_text.h"
+#include "client/program/backup_table.h"
 #include "fmt/format.h"
 #include "tools/backup/backup_check.h"
 #include "tools/backup/restore.h"
@@ -67,9 +68,9 @@ std::string JsonLine(const RestoreReport& report, bool dry_run) {
   std::string json = "{\"backup\":";
   AppendJsonString(report.backup_id, &json);
   json += fmt::format(
-      ",\"version\":{},\"time\":\"{}\",\"first_new_version\":{},\"files\":{},"
+      ",\"version\":{},\"time\":{},\"first_new_version\":{},\"files\":{},"
       "\"bytes\":{},\"dry_run\":{}",
-      report.version, TimeText(report.instant_ms), report.first_new_version, report.files,
+      report.version, JsonTime(report.instant_ms), report.first_new_version, report.files,
       report.bytes, dry_run);
   AppendNames("rewound", report.rewound, &json);
   AppendNames("brought_back", report.brought_back, &json);
@@ -88,11 +89,12 @@ void PrintReport(const RestoreReport& report, const CommandLine& line) {
   const bool dry_run = line.copies.dry_run;
   if (Output::ForStandardOutput(line.style).style == OutputStyle::kJson)
     return PrintOut(JsonLine(report, dry_run));
-  PrintOut(
-      fmt::format("{}: {} to {}: {} files, {}, as of version {} of {}; new versions begin at {}\n",
-                  report.backup_id, dry_run ? "would be restored" : "restored", line.words[2],
-                  report.files, HumanBytes(static_cast<double>(report.bytes)), report.version,
-                  TimeText(report.instant_ms), report.first_new_version));
+  const std::string when =
+      report.instant_ms == 0 ? "" : fmt::format(" of {}", TimeText(report.instant_ms));
+  PrintOut(fmt::format("{}: {} to {}: {} files, {}, as of version {}{}; new versions begin at {}\n",
+                       report.backup_id, dry_run ? "would be restored" : "restored", line.words[2],
+                       report.files, HumanBytes(static_cast<double>(report.bytes)), report.version,
+                       when, report.first_new_version));
   PrintOut(NamesLine("taken back to that version", report.rewound));
   PrintOut(NamesLine("dropped since, and back again", report.brought_back));
   PrintOut(NamesLine("gone, as they came later", report.dropped));
