@@ -38,8 +38,8 @@ absl::Status ExplainStart(const absl::Status& status) {
   const std::string_view program = program_invocation_short_name;
   if (absl::StrContains(status.message(), "already in progress")) {
     return Explained(
-        status, fmt::format("; `{0} call BACKUP STATUS` shows it, and `{0} call BACKUP ABORT` and "
-                            "then `{0} call BACKUP CLEANUP` end it",
+        status, fmt::format("; `{0} call BACKUP STATUS` shows it, and `{0} call BACKUP CLEANUP` "
+                            "ends it, after `{0} call BACKUP ABORT` if it is not sealed",
                             program));
   }
   if (absl::IsPermissionDenied(status)) {
@@ -195,7 +195,7 @@ absl::StatusOr<bool> BackupSession::IsThere() {
 absl::Status BackupSession::Abandon() {
   VARVE_ASSIGN_OR_RETURN(const bool is_there, IsThere());
   if (!is_there) return absl::OkStatus();
-  Ask({"BACKUP", "ABORT"}).IgnoreError();  // one that failed by itself is not to be aborted
+  Ask({"BACKUP", "ABORT"}).IgnoreError();  // of one that is neither sealed nor failed
   return Ask({"BACKUP", "CLEANUP"}).status();
 }
 
