@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "unit-tests/client/copies/folder_target.h"
@@ -28,10 +30,11 @@ class BackupTest : public testing::RestartingServer {
   // Small values, and large ones that become value files of several pieces.
   void Fill() {
     const std::unique_ptr<Client> client = Connect();
-    for (int i = 0; i < 2000; ++i) {
-      const std::string number = std::to_string(i);
-      ASSERT_EQ(client->Put("key:" + number, "value " + number), absl::OkStatus());
-    }
+    std::vector<std::string> keys;
+    for (int i = 0; i < 2000; ++i) keys.push_back("key:" + std::to_string(i));
+    std::vector<std::pair<std::string_view, std::string_view>> pairs;
+    for (const std::string& key : keys) pairs.emplace_back(key, key);
+    ASSERT_EQ(client->PutAll(pairs), absl::OkStatus());
     for (int i = 0; i < 3; ++i) {
       const std::string value(kMiB + 17, static_cast<char>('a' + i));
       ASSERT_EQ(client->Put("large:" + std::to_string(i), value), absl::OkStatus());

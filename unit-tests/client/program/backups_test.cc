@@ -9,6 +9,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -70,11 +71,13 @@ class BackupsTest : public testing::RestartingServer {
     return backups;
   }
 
-  void Put(int first, int last, const std::string& word) {
-    for (int i = first; i < last; ++i) {
-      const std::string key = "key:" + std::to_string(100000 + i);
-      ASSERT_EQ(client_->Put(key, word + std::string(200, 'x')), absl::OkStatus());
-    }
+  void Put(int first, int last, const std::string& word, size_t size = 200) {
+    const std::string value = word + std::string(size, 'x');
+    std::vector<std::string> keys;
+    for (int i = first; i < last; ++i) keys.push_back("key:" + std::to_string(100000 + i));
+    std::vector<std::pair<std::string_view, std::string_view>> pairs;
+    for (const std::string& key : keys) pairs.emplace_back(key, value);
+    ASSERT_EQ(client_->PutAll(pairs), absl::OkStatus());
   }
   Client::Pairs Stored() { return *client_->Range("-", "+"); }
   // What a server has that is started on the directory.
@@ -180,11 +183,7 @@ TEST_F(BackupsTest, AMissingFileIsNamed) {
 }
 
 TEST_F(BackupsTest, AnIncrementCopiesWhatChanged) {
-  for (int i = 0; i < 5000; ++i) {
-    const std::string key = "key:" + std::to_string(100000 + i);
-    ASSERT_EQ(client_->Put(key, std::string(2000, static_cast<char>('a' + i % 26))),
-              absl::OkStatus());
-  }
+  for (int i = 0; i < 5000; i += 500) Put(i, i + 500, "value " + std::to_string(i), 2000);
   Backup();
   Put(0, 50, "changed ");
   Backup({"--incremental"});
