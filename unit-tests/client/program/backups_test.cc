@@ -2,14 +2,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
-#include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -283,6 +286,104 @@ TEST_F(BackupsTest, AKilledRunLeavesNothingBehind) {
   EXPECT_EQ(List().size(), 2u);
   for (const auto& entry : fs::directory_iterator(Dest()))
     EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("incomplete")));
+}
+
+// Counters of one writer, all of which it writes in one batch again and again.
+class BatchWriter {
+ public:
+  static constexpr size_t kKeys = 16;
+
+  BatchWriter(std::unique_ptr<Client> client, int number)
+      : client_(std::move(client)), prefix_("writer:" + std::to_string(number) + ":") {
+    for (size_t i = 0; i < kKeys; ++i) keys_.push_back(prefix_ + std::to_string(100 + i));
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~BatchWriter() {
+    stops_ = true;
+    thread_.join();
+  }
+  BatchWriter(const BatchWriter&) = delete;
+  BatchWriter& operator=(const BatchWriter&) = delete;
+
+  const std::string& prefix() const { return prefix_; }
+  uint64_t sent() const { return sent_; }
+  uint64_t acknowledged() const { return acknowledged_; }
+  // Not OK: a write failed, and the writer has ended.
+  bool failed() const { return failed_; }
+
+ private:
+  void Run() {
+    while (!stops_ && !failed_) {
+      const std::string value = std::to_string(++sent_);
+      std::vector<std::pair<std::string_view, std::string_view>> pairs;
+      for (const std::string& key : keys_) pairs.emplace_back(key, value);
+      if (client_->PutAll(pairs).ok()) {
+        acknowledged_ = sent_.load();
+      } else {
+        failed_ = true;
+      }
+    }
+  }
+
+  const std::unique_ptr<Client> client_;
+  const std::string prefix_;
+  std::vector<std::string> keys_;
+  std::atomic<uint64_t> sent_{0};
+  std::atomic<uint64_t> acknowledged_{0};
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> stops_{false};
+  std::thread thread_;
+};
+
+TEST_F(BackupsTest, UnderLoadEachOneIsOfOneVersion) {
+  Put(0, 1000, "value ");
+  std::vector<std::unique_ptr<BatchWriter>> writers;
+  for (int i = 0; i < 4; ++i) writers.push_back(std::make_unique<BatchWriter>(Connect(), i));
+  for (int round = 0; round < 3; ++round) {
+    std::vector<uint64_t> before;
+    for (const auto& writer : writers) {
+      ASSERT_TRUE(testing::Eventually([&] { return writer->acknowledged() > 0; }));
+      before.push_back(writer->acknowledged());
+    }
+    Backup({"--incremental"});
+    std::vector<uint64_t> after;
+    for (const auto& writer : writers) after.push_back(writer->sent());
+    const std::string directory = dir_.File("restored" + std::to_string(round));
+    ASSERT_EQ(Run({"restore", Dest(), directory}), 0) << output_;
+    std::map<std::string, std::set<uint64_t>> counters;
+    for (const auto& [key, value] : StoredIn(directory)) {
+      if (key.starts_with("writer:"))
+        counters[key.substr(0, key.rfind(':') + 1)].insert(std::stoull(value));
+    }
+    for (size_t i = 0; i < writers.size(); ++i) {
+      const std::set<uint64_t>& counter = counters[writers[i]->prefix()];
+      ASSERT_EQ(counter.size(), 1u) << "a batch is there in part";
+      EXPECT_GE(*counter.begin(), before[i]) << "an acknowledged write is missing";
+      EXPECT_LE(*counter.begin(), after[i]);
+    }
+  }
+  EXPECT_EQ(Run({"verify", Dest()}), 0) << output_;
+  for (const auto& writer : writers) EXPECT_FALSE(writer->failed());
+}
+
+TEST_F(BackupsTest, WhereAFileCannotGrowTheEarlierBackupsStay) {
+  Put(0, 10, "value ");
+  Backup();
+  Put(0, 2000, "value ");
+  // The limit on a file's size stands for a full disk.
+  const std::string command = "trap '' XFSZ; ulimit -f 64; exec \"$@\"";
+  Process run("bash",
+              {"-c", command, "bash", VARVE_CLIENT_MAIN, "--port=" + std::to_string(options_.port),
+               "backup", Dest()},
+              dir_.File("out"));
+  EXPECT_EQ(run.Wait(), 2);
+  EXPECT_THAT(ReadFile(dir_.File("out")), HasSubstr("File too large"));
+  EXPECT_EQ(List().size(), 1u);
+  for (const auto& entry : fs::directory_iterator(Dest()))
+    EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("incomplete")));
+  // The server gave its files up.
+  Backup();
+  EXPECT_EQ(List().size(), 2u);
 }
 
 TEST_F(BackupsTest, WhatMakesNoSenseIsRefused) {
