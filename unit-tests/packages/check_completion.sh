@@ -45,9 +45,10 @@ expect "bash: varve --cacert=ca" "$(cd "$directory" && complete_in_bash varve --
 expect "bash: varve --cacert ca" "$(cd "$directory" && complete_in_bash varve --cacert ca)" ca.pem
 expect "bash: varve get ca" "$(cd "$directory" && complete_in_bash varve get ca)" ca.pem
 expect "bash: varve --ke" "$(complete_in_bash varve --ke)" --keep=
-mkdir "$directory/calm"
-expect "bash: varve backup ca" "$(cd "$directory" && complete_in_bash varve backup ca)" calm
-[[ $(cd "$directory" && complete_in_bash varve backup ca) != *ca.pem* ]] || { echo "bash offers a file for a directory" && exit 1; }
+mkdir "$directory/dest"
+touch "$directory/desk"
+expect "bash: varve backup de" "$(cd "$directory" && complete_in_bash varve backup de)" dest
+[[ $(cd "$directory" && complete_in_bash varve backup de) != *desk* ]] || { echo "bash offers a file for a directory" && exit 1; }
 expect "bash: varve-server --maxc" "$(complete_in_bash varve-server --maxc)" --maxclients=
 touch "$directory/some.toml"
 expect "bash: varve-server --config" "$(cd "$directory" && complete_in_bash varve-server --config so)" some.toml
