@@ -4,11 +4,7 @@
 //
 // `NNNNNN.chg`:
 //
-//   header, 24 bytes
-//      0   8  magic "VARVECHG"
-//      8   4  format version: 1
-//     12   4  checksum of bytes 0..12 and 16..24, seed 0
-//     16   8  the file's number
+//   header, 24 bytes (db/format/file_header.h): magic "VARVECHG", format version 1
 //   blocks, back to back (db/changes/change_block.h); each begins where the one before ended
 //
 // Thread-safety: all functions may be called on any thread, but one thread at a time writes.
@@ -28,13 +24,14 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "db/changes/change_block.h"
+#include "db/format/file_header.h"
 #include "util/os/file_remover.h"
 #include "util/os/file_system.h"
 #include "varve/types.h"
 
 namespace varve {
 
-inline constexpr size_t kChangeFileHeaderSize = 24;
+inline constexpr size_t kChangeFileHeaderSize = kFileHeaderSize;
 
 class ChangeFile {
  public:
