@@ -138,8 +138,9 @@ TEST(IngestTest, ARangeIsReplacedAsAWhole) {
   EXPECT_EQ(Keys(store), 200u);
 }
 
-// A clock mark under a number that the manifest gives to the ingest would be lost by a recovery from
-// this manifest, and what somebody saw expire would be back once the machine's clock is set back.
+// A clock mark under a number that the manifest gives to the ingest would be lost by a recovery
+// from this manifest, and what somebody saw expire would be back once the machine's clock is set
+// back.
 TEST(IngestTest, NoClockMarkTakesASequenceOfTheIngestWhileItsManifestIsWritten) {
   class LookingFileSystem : public FaultFileSystem {
    public:
