@@ -70,7 +70,6 @@ class ChangeFile {
   // --- Writing ---
   // Makes the file, or, if it has `size` bytes that hold, opens it to go on behind them.
   [[nodiscard]] absl::Status OpenForWriting(uint64_t size);
-  bool is_open_for_writing() const { return writing_ != nullptr; }
   [[nodiscard]] absl::Status Write(uint64_t offset, std::string_view bytes);
   [[nodiscard]] absl::Status Sync();
   // Gives the descriptor for writing back.

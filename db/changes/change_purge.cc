@@ -144,9 +144,9 @@ absl::Status ChangePurge::Seal() {
   });
   // The kernel may take the bytes for written from now on.
   if (!synced.ok()) recorder_.GiveUp(synced);
+  // The descriptor stays, so that the recorder can go on with the file when the purge has ended.
+  left_ = std::exchange(recorder_.work_.file, nullptr);
   began_ms_ = recorder_.work_.began_ms;
-  std::shared_ptr<ChangeFile> left = recorder_.work_.file;
-  recorder_.LeaveFile();
   absl::MutexLock head(&recorder_.head_mutex_);
   const auto& pending = recorder_.head_.pending;
   const auto& entries = recorder_.head_.entries;
@@ -155,7 +155,6 @@ absl::Status ChangePurge::Seal() {
         "the key is deleted, but retained changes that may hold it wait in memory, since they "
         "can't be written: see the log, and purge the key again");
   }
-  if (!entries.empty() && entries.back().file == left) left_ = std::move(left);
   for (const ChangeRecorder::Entry& entry : entries) {
     if (entry.place.after < purged_.up_to) sources_.push_back({entry.file, entry.place.size});
   }

@@ -26,6 +26,12 @@ void DoWithMemory(Work work) {
   while (!TryWithMemory(work)) absl::SleepFor(absl::Milliseconds(1));
 }
 
+using Files = std::vector<std::shared_ptr<ChangeFile>>;
+
+bool Holds(const Files& files, const std::shared_ptr<ChangeFile>& file) {
+  return std::find(files.begin(), files.end(), file) != files.end();
+}
+
 // Returns the size from which on a file is full.
 uint64_t FullSize(const ChangeRetention& limits) {
   if (!limits.on()) return kFileForFeeds;
@@ -242,10 +248,11 @@ void ChangeRecorder::WritePending() {
 
 void ChangeRecorder::LeaveFile() {
   if (work_.file == nullptr) return;
+  const std::shared_ptr<ChangeFile> left = std::exchange(work_.file, nullptr);
+  if (!Holds(work_.unsynced, left)) left->EndWriting();  // else SyncFiles() does
   absl::MutexLock head(&head_mutex_);
   // Without a block nobody knows of the file.
-  if (head_.entries.empty() || head_.entries.back().file != work_.file) work_.file->MarkObsolete();
-  work_.file = nullptr;
+  if (head_.entries.empty() || head_.entries.back().file != left) left->MarkObsolete();
 }
 
 bool ChangeRecorder::NeedsFile(const ChangeBlock& block) const {
@@ -255,10 +262,9 @@ bool ChangeRecorder::NeedsFile(const ChangeBlock& block) const {
 }
 
 absl::Status ChangeRecorder::BeginFile(const ChangeBlock& block) {
-  work_.file = nullptr;
+  LeaveFile();
   const auto file = std::make_shared<ChangeFile>(parts_.file_system, parts_.directory,
                                                  parts_.new_file_number(), parts_.remover);
-  work_.unsynced.reserve(work_.unsynced.size() + 2);
   work_.directory_due = true;
   if (absl::Status made = file->OpenForWriting(0); !made.ok()) {
     file->MarkObsolete();
@@ -274,24 +280,21 @@ absl::Status ChangeRecorder::WriteBlock(const ChangeBlock& block) {
   if (NeedsFile(block)) VARVE_RETURN_IF_ERROR(BeginFile(block));
   const std::string bytes = EncodeChangeBlock(block, work_.file->number(), work_.offset);
   const uint64_t end = work_.offset + bytes.size();
-  const auto add_entry = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_) {
-    absl::MutexLock head(&head_mutex_);
-    if (!head_.entries.empty() && head_.entries.back().file == work_.file) return;
-    head_.entries.push_back(
-        {work_.file,
-         {.number = work_.file->number(), .after = block.after, .last = block.after},
-         {.number = work_.file->number(), .after = block.after}});
-  };
+  ReserveMore(&work_.unsynced, 1);
   work_.ends.push_back({work_.file->number(), end, block.last, block.last_ms});
   if (absl::Status written = work_.file->Write(work_.offset, bytes); !written.ok()) {
     work_.ends.pop_back();
     return written;
   }
-  add_entry();
-  if (std::find(work_.unsynced.begin(), work_.unsynced.end(), work_.file) == work_.unsynced.end())
-    work_.unsynced.push_back(work_.file);
-  work_.offset = end;
   absl::MutexLock head(&head_mutex_);
+  // Without memory for the entry the file goes (LeaveFile()), and NameBlocks() passes over its end.
+  if (head_.entries.empty() || head_.entries.back().file != work_.file) {
+    head_.entries.push_back({work_.file,
+                             {.number = work_.file->number(), .after = block.after},
+                             {.number = work_.file->number(), .after = block.after}});
+  }
+  if (!Holds(work_.unsynced, work_.file)) work_.unsynced.push_back(work_.file);
+  work_.offset = end;
   ChangeFilePlace& place = head_.entries.back().place;
   place.size = end;
   place.last = block.last;
@@ -448,14 +451,8 @@ size_t ChangeRecorder::CountToTrimLocked(std::vector<std::string>* lost) const {
   const ChangeRetention& limits = parts_.limits;
   SequenceNumber held = kMaxSequence;  // feeds need what is behind it
   const std::shared_ptr<const FeedTable::Feeds> feeds = feeds_.All();
-  std::vector<const FeedPlace*> excessive;
   for (const FeedPlace& feed : *feeds) {
-    if (feed.lost) continue;
-    if (FeedExceedsBoundsLocked(feed, now_ms)) {
-      excessive.push_back(&feed);
-    } else {
-      held = std::min(held, feed.position);
-    }
+    if (!feed.lost && !FeedExceedsBoundsLocked(feed, now_ms)) held = std::min(held, feed.position);
   }
   uint64_t bytes = 0;
   for (const Entry& entry : head_.entries) bytes += entry.place.size;
