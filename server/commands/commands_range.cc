@@ -16,7 +16,6 @@ namespace varve {
 namespace {
 
 constexpr std::string_view kBadVersion = "ERR SINCE takes a version, which is an integer";
-constexpr std::string_view kBadBound = "ERR min or max not valid string range item";
 
 // Reads [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY] [WITHVERSION] [WITHMETA] [SINCE version] in
 // any order; answers an error and returns false when it is something else.
