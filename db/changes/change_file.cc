@@ -137,6 +137,11 @@ absl::Status ChangeFile::Verify(uint64_t end, SequenceNumber after, SequenceNumb
   return absl::OkStatus();
 }
 
+void ChangeFile::EndReading() {
+  absl::MutexLock lock(&mutex_);
+  reading_ = nullptr;
+}
+
 // --- Writing -------------------------------------------------------------------------------------
 
 absl::Status ChangeFile::OpenForWriting(uint64_t size) {

@@ -114,6 +114,7 @@ absl::Status ChangePurge::Begin() {
   for (; !sources_.empty(); sources_.pop_front()) {
     absl::StatusOr<bool> holds = Search(sources_.front(), &events);
     if (!holds.ok()) return NotRewritten(holds.status());
+    sources_.front().file->EndReading();
     if (*holds) holding.push_back(std::move(sources_.front()));
   }
   sources_ = std::move(holding);
@@ -290,7 +291,10 @@ absl::StatusOr<bool> ChangePurge::RewriteSome() {
     const Source& source = sources_.front();
     const absl::StatusOr<bool> holds = NamesPurged(source);
     if (!holds.ok()) return NotRewritten(holds.status());
-    if (!*holds) continue;
+    if (!*holds) {
+      source.file->EndReading();
+      continue;
+    }
     const auto file = std::make_shared<ChangeFile>(parts.file_system, parts.directory,
                                                    parts.new_file_number(), parts.remover);
     replacements.push_back({.old = source.file, .file = file});

@@ -250,6 +250,7 @@ void ChangeRecorder::LeaveFile() {
   if (work_.file == nullptr) return;
   const std::shared_ptr<ChangeFile> left = std::exchange(work_.file, nullptr);
   if (!Holds(work_.unsynced, left)) left->EndWriting();  // else SyncFiles() does
+  left->EndReading();  // from now on Read() does so at the end of the file
   absl::MutexLock head(&head_mutex_);
   // Without a block nobody knows of the file.
   if (head_.entries.empty() || head_.entries.back().file != left) left->MarkObsolete();
@@ -539,6 +540,7 @@ absl::StatusOr<bool> ChangeRecorder::Read(SequenceNumber position, ChangeReadPla
   for (bool caught_up = false;; caught_up = true) {
     std::shared_ptr<ChangeFile> file;
     uint64_t end = 0;
+    bool is_full = false;  // another file follows
     {
       absl::MutexLock head(&head_mutex_);
       if (position < head_.first) return Trimmed(head_.first);
@@ -548,6 +550,7 @@ absl::StatusOr<bool> ChangeRecorder::Read(SequenceNumber position, ChangeReadPla
       if (entry != head_.entries.end()) {
         file = entry->file;
         end = entry->place.size;
+        is_full = entry + 1 != head_.entries.end();
       } else {
         const auto pending =
             std::partition_point(head_.pending.begin(), head_.pending.end(),
@@ -573,6 +576,7 @@ absl::StatusOr<bool> ChangeRecorder::Read(SequenceNumber position, ChangeReadPla
     VARVE_ASSIGN_OR_RETURN(place->next_offset,
                            file->ReadBlock(place->next_offset, end, &place->block));
     place->file_number = file->number();
+    if (is_full && place->next_offset == end) file->EndReading();
     if (position >= place->block.last || position < place->block.after) {
       return Corruption(file->path(), place->next_offset,
                         "a block of changes lies behind the wrong one");

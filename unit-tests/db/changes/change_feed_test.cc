@@ -318,7 +318,7 @@ TEST_F(ChangeFeedTest, TheBytesOfFilesAreBounded) {
   EXPECT_EQ(ReadAll(store(), first), commits);
 }
 
-TEST_F(ChangeFeedTest, OnlyTheFileThatIsWrittenToIsHeldOpen) {
+TEST_F(ChangeFeedTest, FullFilesAreNotHeldOpen) {
   Open({.bytes = 1u << 20});
   for (int i = 0; i < 800; ++i) {
     Put("key", std::string(1000, 'v'));
@@ -326,6 +326,8 @@ TEST_F(ChangeFeedTest, OnlyTheFileThatIsWrittenToIsHeldOpen) {
   }
   EXPECT_GT(Files(), 4u);
   EXPECT_LE(OpenFiles(), 1u);
+  EXPECT_EQ(ReadAll(store(), 0).size(), 800u);
+  EXPECT_LE(OpenFiles(), 2u) << "a reader closes a full file behind it";
 }
 
 TEST_F(ChangeFeedTest, ChangesGoByTime) {
