@@ -138,7 +138,7 @@ class Engine {
   // Has listeners of the change feed told if there is more to deliver.
   void NoteDeliverable() {
     ChangeThread& thread = version_set_.changes().thread();
-    if (thread.is_listened()) thread.WakeFor(DeliverableVersion(versions_, log_));
+    if (thread.has_listeners()) thread.WakeFor(DeliverableVersion(versions_, log_));
   }
   HistoryReader history() { return {&versions_, &version_set_, &log_, &clock_}; }
   KeyHistoryReader key_history() { return {&versions_, &version_set_, &log_, &clock_}; }
