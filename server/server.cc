@@ -97,6 +97,7 @@ absl::Status Server::Listen(PassedSockets* passed) {
   if (options.tls.in_use() && state_.tls->Get() == nullptr)
     VARVE_RETURN_IF_ERROR(state_.tls->Use(options.tls));
   if (absl::Status status = listener_.Open(options, passed); !status.ok()) return status;
+  state_.backups.RemoveLeftovers();
   state_.configuration.NotePort(port());
   state_.configuration.NoteTlsPort(tls_port());
 

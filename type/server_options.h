@@ -78,6 +78,8 @@ struct ServerOptions {
   std::chrono::seconds login_timeout{60};
   // After which a silent peer is asked whether it is still there; 0: never.
   std::chrono::seconds tcp_keepalive{300};
+  std::string backup_directory = "backupdir";  // within the store's
+  std::chrono::seconds backup_ttl{3600};  // for which the files of a backup stay unused; 0: forever
   // A graceful stop waits this long for clients to take their replies.
   std::chrono::milliseconds drain_timeout{10000};
   TlsOptions tls;

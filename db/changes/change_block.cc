@@ -73,7 +73,7 @@ void AddCommit(const ChangeCommit& commit, ChangeBlock* block) {
     block->first_ms = first_ms;
     ++block->count;
   }
-  // Of a commit without operations, too, or a file that holds nothing else would count as old.
+  // A commit without operations counts, too: a file that holds nothing else is as old as they.
   block->last_ms = std::max(block->last_ms, commit.instant_ms);
   block->last = commit.last;
 }

@@ -27,9 +27,10 @@
 //         v  varint32 size and bytes of metadata    (0x40)
 //         .  key, value
 //
-// An operation that no reader shall see takes no room, nor does a commit of such operations; the
-// versions that they took are covered. The value of a kSwap is the id of the other namespace (4
-// bytes), which no reader is shown. That of a kClone of the past is the version, as decimal text.
+// An operation of the store's own, which no reader sees, takes no room, nor does a commit of such
+// operations; the block covers their versions. The value of a kSwap is the id of the other
+// namespace (4 bytes), which no reader is shown. That of a kClone of the past is the version, as
+// decimal text.
 //
 // Thread-safety: plain values and stateless functions.
 #pragma once
@@ -94,8 +95,8 @@ void AppendChangeRecord(const ChangeRecord& record, SequenceNumber last, std::st
 // Requires: the commit follows those of the block. Throws std::bad_alloc; then nothing has changed.
 void AddCommit(const ChangeCommit& commit, ChangeBlock* block);
 
-// Both walk forward: they read what begins at `*offset` of the block's commits, or of a commit's
-// operations, and move the offset behind it. They return false if the bytes make no sense.
+// These read what begins at `*offset` of the block's commits, or of a commit's operations, and move
+// the offset behind it. They return false if the bytes make no sense.
 // Requires: the offset is not at the end.
 bool ReadCommit(const ChangeBlock& block, size_t* offset, ChangeCommit* commit);
 bool ReadChangeRecord(const ChangeCommit& commit, size_t* offset, ChangeRecord* record);

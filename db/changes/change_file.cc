@@ -1,53 +1,22 @@
 #include "db/changes/change_file.h"
 
 #include <algorithm>
-#include <array>
 
 #include "db/format/file_names.h"
-#include "fmt/format.h"
 #include "util/base/assert.h"
-#include "util/base/checksum.h"
-#include "util/base/coding.h"
 #include "util/base/status.h"
 
 namespace varve {
 namespace {
 
-constexpr std::string_view kMagic = "VARVECHG";
-constexpr uint32_t kFormatVersion = 1;
+constexpr FileKind kKind = {.magic = "VARVECHG", .version = 1, .name = "change file"};
 constexpr uint64_t kBytesPerFence = uint64_t{256} << 10;
 
-uint32_t HeaderChecksum(std::string_view header) {
-  std::string checked(header.substr(0, 12));
-  checked += header.substr(16, kChangeFileHeaderSize - 16);
-  return Checksum(checked, 0);
-}
-
-std::string EncodeHeader(uint64_t number) {
-  std::string header(kMagic);
-  PutFixed32(&header, kFormatVersion);
-  PutFixed32(&header, 0);  // the checksum follows
-  PutFixed64(&header, number);
-  EncodeFixed32(header.data() + 12, HeaderChecksum(header));
-  return header;
-}
-
 absl::Status CheckHeader(const File& file, uint64_t number) {
-  std::string bytes(kChangeFileHeaderSize, '\0');
+  std::string bytes(kFileHeaderSize, '\0');
   VARVE_ASSIGN_OR_RETURN(const size_t read, file.Read(0, bytes.size(), bytes.data()));
-  if (read < bytes.size() || bytes.substr(0, kMagic.size()) != kMagic)
-    return Corruption(file.path(), 0, "this is no file of changes");
-  if (DecodeFixed32(bytes.data() + 12) != HeaderChecksum(bytes))
-    return Corruption(file.path(), 0, "the header of a file of changes is damaged");
-  if (const uint32_t version = DecodeFixed32(bytes.data() + 8); version != kFormatVersion) {
-    return absl::FailedPreconditionError(
-        fmt::format("{} has format {}; this program reads format {}: use the version of Varve "
-                    "that wrote it",
-                    file.path(), version, kFormatVersion));
-  }
-  if (DecodeFixed64(bytes.data() + 16) != number)
-    return Corruption(file.path(), 16, "the file of changes is that of another number");
-  return absl::OkStatus();
+  bytes.resize(read);
+  return CheckFileHeader(kKind, bytes, file.path(), number);
 }
 
 }  // namespace
@@ -168,6 +137,11 @@ absl::Status ChangeFile::Verify(uint64_t end, SequenceNumber after, SequenceNumb
   return absl::OkStatus();
 }
 
+void ChangeFile::EndReading() {
+  absl::MutexLock lock(&mutex_);
+  reading_ = nullptr;
+}
+
 // --- Writing -------------------------------------------------------------------------------------
 
 absl::Status ChangeFile::OpenForWriting(uint64_t size) {
@@ -175,7 +149,7 @@ absl::Status ChangeFile::OpenForWriting(uint64_t size) {
   VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file,
                          file_system_->OpenForWrite(path_, /*create=*/size == 0));
   if (size == 0) {
-    VARVE_RETURN_IF_ERROR(file->Write(0, EncodeHeader(number_)));
+    VARVE_RETURN_IF_ERROR(file->Write(0, EncodeFileHeader(kKind, number_)));
   } else {
     VARVE_RETURN_IF_ERROR(CheckHeader(*file, number_));
     VARVE_ASSIGN_OR_RETURN(const uint64_t present, file->Size());

@@ -4,14 +4,11 @@
 //
 // `NNNNNN.chg`:
 //
-//   header, 24 bytes
-//      0   8  magic "VARVECHG"
-//      8   4  format version: 1
-//     12   4  checksum of bytes 0..12 and 16..24, seed 0
-//     16   8  the file's number
+//   header, 24 bytes (db/format/file_header.h): magic "VARVECHG", format version 1
 //   blocks, back to back (db/changes/change_block.h); each begins where the one before ended
 //
-// Thread-safety: all functions may be called on any thread, but one thread at a time writes.
+// Thread-safety: all functions may be called on any thread; those for writing, by one thread at a
+// time.
 // Invariants: bytes that a reader was told of never change.
 #pragma once
 
@@ -28,13 +25,14 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "db/changes/change_block.h"
+#include "db/format/file_header.h"
 #include "util/os/file_remover.h"
 #include "util/os/file_system.h"
 #include "varve/types.h"
 
 namespace varve {
 
-inline constexpr size_t kChangeFileHeaderSize = 24;
+inline constexpr size_t kChangeFileHeaderSize = kFileHeaderSize;
 
 class ChangeFile {
  public:
@@ -42,14 +40,14 @@ class ChangeFile {
   // Requires: the file system and the remover outlive the file.
   ChangeFile(FileSystem* file_system, const std::string& directory, uint64_t number,
              FileRemover* remover);
-  // Removes the file from the disk if it is obsolete.
+  // Removes the file from the disk if MarkObsolete() was called.
   ~ChangeFile();
   ChangeFile(const ChangeFile&) = delete;
   ChangeFile& operator=(const ChangeFile&) = delete;
 
   uint64_t number() const { return number_; }
   const std::string& path() const { return path_; }
-  // Has the file removed once nobody uses it any more.
+  // Has the destructor remove the file.
   // Requires: the manifest on disk does not name it.
   void MarkObsolete() { obsolete_.store(true); }
 
@@ -69,14 +67,15 @@ class ChangeFile {
   // to `last`.
   [[nodiscard]] absl::Status Verify(uint64_t end, SequenceNumber after, SequenceNumber last)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Closes the descriptor for reading. The next read opens it again.
+  void EndReading() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // --- Writing ---
   // Makes the file, or, if it has `size` bytes that hold, opens it to go on behind them.
   [[nodiscard]] absl::Status OpenForWriting(uint64_t size);
-  bool is_open_for_writing() const { return writing_ != nullptr; }
   [[nodiscard]] absl::Status Write(uint64_t offset, std::string_view bytes);
   [[nodiscard]] absl::Status Sync();
-  // Gives the descriptor for writing back.
+  // Closes the descriptor for writing.
   void EndWriting() { writing_ = nullptr; }
 
  private:

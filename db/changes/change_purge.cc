@@ -114,6 +114,7 @@ absl::Status ChangePurge::Begin() {
   for (; !sources_.empty(); sources_.pop_front()) {
     absl::StatusOr<bool> holds = Search(sources_.front(), &events);
     if (!holds.ok()) return NotRewritten(holds.status());
+    sources_.front().file->EndReading();
     if (*holds) holding.push_back(std::move(sources_.front()));
   }
   sources_ = std::move(holding);
@@ -144,9 +145,9 @@ absl::Status ChangePurge::Seal() {
   });
   // The kernel may take the bytes for written from now on.
   if (!synced.ok()) recorder_.GiveUp(synced);
+  // The descriptor stays, so that the recorder can go on with the file when the purge has ended.
+  left_ = std::exchange(recorder_.work_.file, nullptr);
   began_ms_ = recorder_.work_.began_ms;
-  std::shared_ptr<ChangeFile> left = recorder_.work_.file;
-  recorder_.LeaveFile();
   absl::MutexLock head(&recorder_.head_mutex_);
   const auto& pending = recorder_.head_.pending;
   const auto& entries = recorder_.head_.entries;
@@ -155,7 +156,6 @@ absl::Status ChangePurge::Seal() {
         "the key is deleted, but retained changes that may hold it wait in memory, since they "
         "can't be written: see the log, and purge the key again");
   }
-  if (!entries.empty() && entries.back().file == left) left_ = std::move(left);
   for (const ChangeRecorder::Entry& entry : entries) {
     if (entry.place.after < purged_.up_to) sources_.push_back({entry.file, entry.place.size});
   }
@@ -291,7 +291,10 @@ absl::StatusOr<bool> ChangePurge::RewriteSome() {
     const Source& source = sources_.front();
     const absl::StatusOr<bool> holds = NamesPurged(source);
     if (!holds.ok()) return NotRewritten(holds.status());
-    if (!*holds) continue;
+    if (!*holds) {
+      source.file->EndReading();
+      continue;
+    }
     const auto file = std::make_shared<ChangeFile>(parts.file_system, parts.directory,
                                                    parts.new_file_number(), parts.remover);
     replacements.push_back({.old = source.file, .file = file});

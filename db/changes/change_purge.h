@@ -68,7 +68,7 @@ class ChangePurge {
   // Returns how many operations have gone, or no longer name the key.
   uint64_t operations() const { return operations_; }
 
-  // Returns the numbers of the files that the recorder reads and writes.
+  // Returns the numbers of the files that the recorder retains.
   static std::set<uint64_t> LiveFiles(const ChangeRecorder& recorder);
 
  private:
@@ -97,7 +97,8 @@ class ChangePurge {
     std::vector<NamespaceId> spaces;
   };
 
-  // Has the recorder write out what is purged and leave its file; notes the files as sources.
+  // Has the recorder write out what is purged, takes its file away from it, and notes the files as
+  // sources.
   absl::Status Seal();
   // Looks for the key, in any namespace, and for events.
   absl::StatusOr<bool> Search(const Source& source, std::vector<Event>* events) const;
@@ -109,8 +110,8 @@ class ChangePurge {
   // Returns the block without what names the key, and adds how many operations that were.
   ChangeBlock Filter(const ChangeBlock& block, uint64_t* operations) const;
   absl::Status Rewrite(const Source& source, Replacement* replacement) const;
-  // Puts the new files into the places of the old ones. Never throws, but std::bad_alloc before it
-  // has changed anything.
+  // Puts the new files into the places of the old ones. Throws std::bad_alloc; then nothing has
+  // changed.
   void Replace(const std::vector<Replacement>& replacements);
 
   ChangeRecorder& recorder_;

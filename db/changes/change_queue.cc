@@ -27,7 +27,8 @@ ChangeQueue::Chunk::~Chunk() {
 void ChangeQueue::Reserve(size_t operations_size) {
   const size_t size = kHeadSize + operations_size;
   absl::MutexLock lock(&mutex_);
-  // A spare one even if the newest has room: the recorder may take that in between.
+  // There is a spare chunk even if the newest one has room: the recorder may take that one before
+  // Add() is called.
   if (spare_ == nullptr) spare_ = std::make_unique<Chunk>();
   if (!HasRoom(spare_->bytes, size)) spare_->bytes.reserve(std::max(size, kChunkSize));
 }

@@ -1,5 +1,6 @@
-// The change queue takes committed batches from the commit pipeline to the recorder of changes, in
-// order. The pipeline pays for a copy of the record and wakes nobody, unless much waits.
+// The change queue takes committed batches from the commit pipeline to the change recorder, in
+// order. The pipeline pays for a copy of the operations; the change thread is woken only when much
+// waits.
 //
 // Thread-safety: all functions may be called on any thread; Reserve() and Add() by one thread at a
 // time (under the commit lock), and Take() by one thread at a time.
@@ -23,7 +24,7 @@ class ChangeQueue {
  public:
   // Writers wait, without a lock, while more than this waits.
   static constexpr size_t kMostBytes = size_t{32} << 20;
-  // The recorder is woken when so much waits.
+  // The change thread is woken when so much waits.
   static constexpr size_t kBytesThatWake = size_t{256} << 10;
 
   // A batch of the queue: views into it.
@@ -40,7 +41,7 @@ class ChangeQueue {
     Chunk() = default;
     Chunk(const Chunk&) = delete;
     Chunk& operator=(const Chunk&) = delete;
-    ~Chunk();  // of a list as long as it may be
+    ~Chunk();  // without recursion, as a list may be long
   };
 
   ChangeQueue() = default;
@@ -50,7 +51,7 @@ class ChangeQueue {
   // Takes the memory for a batch of so many bytes, so that the next Add() cannot fail. Throws
   // std::bad_alloc.
   void Reserve(size_t operations_size) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns whether the recorder should be woken.
+  // Returns whether the change thread is to be woken.
   // Requires: Reserve() for as many bytes, and no other Add() since.
   bool Add(const Batch& batch) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns a list of what was added, oldest first; null if there is nothing.
@@ -61,7 +62,7 @@ class ChangeQueue {
   size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
-  mutable absl::Mutex mutex_;
+  absl::Mutex mutex_;
   std::unique_ptr<Chunk> oldest_ ABSL_GUARDED_BY(mutex_);
   Chunk* newest_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::unique_ptr<Chunk> spare_ ABSL_GUARDED_BY(mutex_);

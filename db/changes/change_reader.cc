@@ -50,10 +50,7 @@ absl::StatusOr<bool> ChangeReader::NextUnguarded(size_t most_bytes) {
       if (!ReadCommit(block, &next, &commit))
         return absl::InternalError("a block of changes makes no sense");
       if (commit.last > position_) {
-        if (commit.last > deliverable) {
-          // Those that nobody shall see may lie before it.
-          return false;
-        }
+        if (commit.last > deliverable) return false;
         position_ = commit.last;
         looked_at += next - offset_;
         Show(commit);

@@ -1,9 +1,11 @@
 // The change reader is the iterator over the change feed of an engine: it walks the blocks that the
 // recorder retains, in files and in memory, and shows what the filter lets through.
 //
-// It delivers what is as durable as its writer asked, and so what no crash takes back.
+// It delivers a commit once that is as durable as its writer asked, so no crash takes back what was
+// delivered.
 //
 // Thread-safety: one thread at a time uses a reader.
+// Invariants: position() never falls, and everything up to it was shown or filtered out.
 #pragma once
 
 #include <cstddef>

@@ -26,6 +26,12 @@ void DoWithMemory(Work work) {
   while (!TryWithMemory(work)) absl::SleepFor(absl::Milliseconds(1));
 }
 
+using Files = std::vector<std::shared_ptr<ChangeFile>>;
+
+bool Holds(const Files& files, const std::shared_ptr<ChangeFile>& file) {
+  return std::find(files.begin(), files.end(), file) != files.end();
+}
+
 // Returns the size from which on a file is full.
 uint64_t FullSize(const ChangeRetention& limits) {
   if (!limits.on()) return kFileForFeeds;
@@ -242,10 +248,12 @@ void ChangeRecorder::WritePending() {
 
 void ChangeRecorder::LeaveFile() {
   if (work_.file == nullptr) return;
+  const std::shared_ptr<ChangeFile> left = std::exchange(work_.file, nullptr);
+  if (!Holds(work_.unsynced, left)) left->EndWriting();  // else SyncFiles() does
+  left->EndReading();  // from now on Read() does so at the end of the file
   absl::MutexLock head(&head_mutex_);
   // Without a block nobody knows of the file.
-  if (head_.entries.empty() || head_.entries.back().file != work_.file) work_.file->MarkObsolete();
-  work_.file = nullptr;
+  if (head_.entries.empty() || head_.entries.back().file != left) left->MarkObsolete();
 }
 
 bool ChangeRecorder::NeedsFile(const ChangeBlock& block) const {
@@ -255,10 +263,9 @@ bool ChangeRecorder::NeedsFile(const ChangeBlock& block) const {
 }
 
 absl::Status ChangeRecorder::BeginFile(const ChangeBlock& block) {
-  work_.file = nullptr;
+  LeaveFile();
   const auto file = std::make_shared<ChangeFile>(parts_.file_system, parts_.directory,
                                                  parts_.new_file_number(), parts_.remover);
-  work_.unsynced.reserve(work_.unsynced.size() + 2);
   work_.directory_due = true;
   if (absl::Status made = file->OpenForWriting(0); !made.ok()) {
     file->MarkObsolete();
@@ -274,24 +281,21 @@ absl::Status ChangeRecorder::WriteBlock(const ChangeBlock& block) {
   if (NeedsFile(block)) VARVE_RETURN_IF_ERROR(BeginFile(block));
   const std::string bytes = EncodeChangeBlock(block, work_.file->number(), work_.offset);
   const uint64_t end = work_.offset + bytes.size();
-  const auto add_entry = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_) {
-    absl::MutexLock head(&head_mutex_);
-    if (!head_.entries.empty() && head_.entries.back().file == work_.file) return;
-    head_.entries.push_back(
-        {work_.file,
-         {.number = work_.file->number(), .after = block.after, .last = block.after},
-         {.number = work_.file->number(), .after = block.after}});
-  };
+  ReserveMore(&work_.unsynced, 1);
   work_.ends.push_back({work_.file->number(), end, block.last, block.last_ms});
   if (absl::Status written = work_.file->Write(work_.offset, bytes); !written.ok()) {
     work_.ends.pop_back();
     return written;
   }
-  add_entry();
-  if (std::find(work_.unsynced.begin(), work_.unsynced.end(), work_.file) == work_.unsynced.end())
-    work_.unsynced.push_back(work_.file);
-  work_.offset = end;
   absl::MutexLock head(&head_mutex_);
+  // Without memory for the entry the file goes (LeaveFile()), and NameBlocks() passes over its end.
+  if (head_.entries.empty() || head_.entries.back().file != work_.file) {
+    head_.entries.push_back({work_.file,
+                             {.number = work_.file->number(), .after = block.after},
+                             {.number = work_.file->number(), .after = block.after}});
+  }
+  if (!Holds(work_.unsynced, work_.file)) work_.unsynced.push_back(work_.file);
+  work_.offset = end;
   ChangeFilePlace& place = head_.entries.back().place;
   place.size = end;
   place.last = block.last;
@@ -448,14 +452,8 @@ size_t ChangeRecorder::CountToTrimLocked(std::vector<std::string>* lost) const {
   const ChangeRetention& limits = parts_.limits;
   SequenceNumber held = kMaxSequence;  // feeds need what is behind it
   const std::shared_ptr<const FeedTable::Feeds> feeds = feeds_.All();
-  std::vector<const FeedPlace*> excessive;
   for (const FeedPlace& feed : *feeds) {
-    if (feed.lost) continue;
-    if (FeedExceedsBoundsLocked(feed, now_ms)) {
-      excessive.push_back(&feed);
-    } else {
-      held = std::min(held, feed.position);
-    }
+    if (!feed.lost && !FeedExceedsBoundsLocked(feed, now_ms)) held = std::min(held, feed.position);
   }
   uint64_t bytes = 0;
   for (const Entry& entry : head_.entries) bytes += entry.place.size;
@@ -542,6 +540,7 @@ absl::StatusOr<bool> ChangeRecorder::Read(SequenceNumber position, ChangeReadPla
   for (bool caught_up = false;; caught_up = true) {
     std::shared_ptr<ChangeFile> file;
     uint64_t end = 0;
+    bool is_full = false;  // another file follows
     {
       absl::MutexLock head(&head_mutex_);
       if (position < head_.first) return Trimmed(head_.first);
@@ -551,6 +550,7 @@ absl::StatusOr<bool> ChangeRecorder::Read(SequenceNumber position, ChangeReadPla
       if (entry != head_.entries.end()) {
         file = entry->file;
         end = entry->place.size;
+        is_full = entry + 1 != head_.entries.end();
       } else {
         const auto pending =
             std::partition_point(head_.pending.begin(), head_.pending.end(),
@@ -576,6 +576,7 @@ absl::StatusOr<bool> ChangeRecorder::Read(SequenceNumber position, ChangeReadPla
     VARVE_ASSIGN_OR_RETURN(place->next_offset,
                            file->ReadBlock(place->next_offset, end, &place->block));
     place->file_number = file->number();
+    if (is_full && place->next_offset == end) file->EndReading();
     if (position >= place->block.last || position < place->block.after) {
       return Corruption(file->path(), place->next_offset,
                         "a block of changes lies behind the wrong one");

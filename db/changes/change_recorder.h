@@ -7,13 +7,13 @@
 //   file      the block is in a change file, unsynced at first (change_file.h)
 //   manifest  a flush has synced the file, and the manifest names it
 //
-// Whoever needs it takes the batches on: the change thread when much waits, a flush, a reader that
-// has read all before, and a writer that finds the queue full. They take turns.
+// Four threads take batches out of the queue, one at a time: the change thread when much waits, a
+// flush, a reader that has read everything before, and a writer that finds the queue full.
 //
-// The manifest names no block that ends behind what segments hold: the log brings the rest again.
-// Opening the store replays the log through the recorder, which leaves what files hold already. An
-// ingest is in segments once the manifest names it, before the log has it: that manifest names a
-// change file with the ingest alone, until the blocks with it are in files.
+// The manifest names no block that ends behind what segments hold, since the log has the rest. When
+// the store is opened, the log is replayed through the recorder, which skips what files hold
+// already. An ingest is in segments once the manifest names it, before the log has it: that
+// manifest names a change file with the ingest alone, until the blocks with it are in files.
 //
 // The versions behind first() are retained. It rises with an install, by bytes and by time, and by
 // whole files: a file goes once the manifest that does not name it is on disk, and nobody reads it.
@@ -21,13 +21,13 @@
 // without a key into the places of files that hold it.
 //
 // A write that fails is tried again with the next block, in a new file, while no more than
-// kMostPending bytes wait. Behind that, and when a sync fails, the recorder gives up all that it
-// has retained, says so in the log, and goes on with what follows. No write and no flush fails or
-// waits for that.
+// kMostPending bytes wait. When more wait, and when a sync fails, the recorder gives up all that it
+// has retained, says so in the program's log, and goes on with what follows. No write and no flush
+// of the store fails or waits because of that.
 //
-// Thread-safety: all functions may be called on any thread, but as their groups say. work_mutex_ is
-// held across I/O and acquired before the commit lock and head_mutex_; none is held when the store
-// is called.
+// Thread-safety: all functions may be called on any thread, unless the heading of their group says
+// more. work_mutex_ is held across I/O; a thread acquires it before the commit lock, and the commit
+// lock before head_mutex_.
 // Invariants: blocks follow each other without gaps from first() on, through files, pending blocks
 // and the open block.
 #pragma once
@@ -103,7 +103,7 @@ class ChangeRecorder {
 
   bool on() const { return on_.load(std::memory_order_acquire); }
   const ChangeRetention& limits() const { return parts_.limits; }
-  // One change of a feed at a time; held across I/O.
+  // A thread that makes, moves or drops a feed holds this lock, also across I/O.
   absl::Mutex& feeds_mutex() ABSL_LOCK_RETURNED(feeds_mutex_) { return feeds_mutex_; }
   FeedTable& feeds() { return feeds_; }
   const FeedTable& feeds() const { return feeds_; }
@@ -112,7 +112,7 @@ class ChangeRecorder {
   // --- Opening ---
   // Retains what comes behind `flushed`, and what the manifest says is retained, unless something
   // between is missing. `namespaces` are those after `flushed`.
-  // Requires: nothing is committed meanwhile, or the commit lock is held.
+  // Requires: nothing is committed meanwhile.
   void Start(const RetainedChanges& on_disk, const NamespaceTable& namespaces,
              SequenceNumber flushed) ABSL_LOCKS_EXCLUDED(work_mutex_, head_mutex_);
   // Retains nothing any more; the files go with the next install.
@@ -121,7 +121,8 @@ class ChangeRecorder {
   void StartThread() {
     thread_.Start([this] { CatchUp(); });
   }
-  // Start() and Stop() while others commit: the caller takes work_mutex() before the commit lock.
+  // StartHeld() and StopHeld() do what Start() and Stop() do while others commit.
+  // Requires: the caller acquired work_mutex(), and behind it the commit lock.
   absl::Mutex& work_mutex() ABSL_LOCK_RETURNED(work_mutex_) { return work_mutex_; }
   void StartHeld(const RetainedChanges& on_disk, const NamespaceTable& namespaces,
                  SequenceNumber flushed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_)
@@ -141,7 +142,7 @@ class ChangeRecorder {
     if (queue_.bytes() > ChangeQueue::kMostBytes) [[unlikely]]
       CatchUp();
   }
-  // Takes on all that was added before the call.
+  // Takes all batches that were added before the call out of the queue.
   void CatchUp() ABSL_LOCKS_EXCLUDED(work_mutex_, head_mutex_);
 
   // --- Installing: one thread at a time ---
@@ -154,14 +155,15 @@ class ChangeRecorder {
   // Returns whether Persist() would raise first() or give up a feed, or whether files wait for a
   // manifest that does not name them.
   bool HasToTrim() const ABSL_LOCKS_EXCLUDED(work_mutex_, head_mutex_);
-  // The manifest of the last Persist() is on disk.
+  // Notes that the manifest of the last Persist() is on disk. The files that it does not name go
+  // once nobody reads them.
   void NoteInstalled() ABSL_LOCKS_EXCLUDED(work_mutex_, head_mutex_);
 
   // --- Reading ---
   SequenceNumber first() const ABSL_LOCKS_EXCLUDED(head_mutex_);
   // Reads the block that covers the version behind `position`; of the open block, what lies behind
-  // it. Returns false if there is none yet; `*covered` is then the last version
-  // that was recorded. Returns Trimmed and DataLoss as ChangeIterator::Next() does.
+  // it. Returns false if there is none yet; `*covered` is then the last version that was recorded.
+  // Returns Trimmed and DataLoss as ChangeIterator::Next() does.
   [[nodiscard]] absl::StatusOr<bool> Read(SequenceNumber position, ChangeReadPlace* place,
                                           SequenceNumber* covered)
       ABSL_LOCKS_EXCLUDED(work_mutex_, head_mutex_);
@@ -177,7 +179,7 @@ class ChangeRecorder {
     ChangeFilePlace place;  // as far as it is written
     ChangeFilePlace named;  // as far as a manifest may name it; size 0: not at all
   };
-  // Readers see the head.
+  // The head is what readers see.
   struct Head {
     SequenceNumber first = kNoSequence;
     std::deque<Entry> entries;
@@ -199,16 +201,16 @@ class ChangeRecorder {
   struct Work {
     ChangeTranslator translator;
     std::string operations;            // of one commit
-    std::shared_ptr<ChangeFile> file;  // that is written to; null: the next block begins one
+    std::shared_ptr<ChangeFile> file;  // in which blocks are written; null: the next begins one
     uint64_t offset = 0;
     uint64_t began_ms = 0;       // the instant of the file's first commit
     bool directory_due = false;  // a file was made since the directory was synced
     bool failing = false;
     std::vector<std::shared_ptr<ChangeFile>> unsynced;
-    std::deque<BlockEnd> ends;                         // that no manifest names
-    std::vector<std::shared_ptr<ChangeFile>> dropped;  // since the last Persist()
-    std::vector<std::shared_ptr<ChangeFile>> unnamed;  // by the last Persist(), and before
-    std::shared_ptr<ChangeFile> ahead;                 // of an ingest; or null
+    std::deque<BlockEnd> ends;                         // of blocks that no manifest may name yet
+    std::vector<std::shared_ptr<ChangeFile>> dropped;  // given up since the last Persist()
+    std::vector<std::shared_ptr<ChangeFile>> unnamed;  // given up before; go with the next install
+    std::shared_ptr<ChangeFile> ahead;                 // holds an ingest alone; or null
   };
 
   void DrainHeld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_);
@@ -218,13 +220,13 @@ class ChangeRecorder {
   absl::Status WriteBlock(const ChangeBlock& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_);
   bool NeedsFile(const ChangeBlock& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_);
   absl::Status BeginFile(const ChangeBlock& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_);
-  // The next block begins another file.
+  // Leaves the file, so that the next block begins another one.
   void LeaveFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_);
   absl::Status SyncFiles() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_);
   // Gives up everything but the open block.
   void GiveUp(const absl::Status& reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_);
   void DropEntriesLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_, head_mutex_);
-  // Notes the blocks that a manifest may name.
+  // Has the next manifest name the blocks that end at or before `up_to`.
   void NameBlocks(SequenceNumber up_to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_);
   // Returns how many of the oldest files the limits give up, and stores the feeds that lose
   // changes by it, or have lost them, in `*lost`.

@@ -51,14 +51,14 @@ uint64_t ChangeThread::AddListener(std::function<void()> listener) {
   VARVE_ASSERT(listener != nullptr);
   absl::MutexLock lock(&listeners_mutex_);
   listeners_.emplace(next_listener_, std::move(listener));
-  listened_.store(true);
+  has_listeners_.store(true);
   return next_listener_++;
 }
 
 void ChangeThread::RemoveListener(uint64_t token) {
   absl::MutexLock lock(&listeners_mutex_);
   listeners_.erase(token);
-  listened_.store(!listeners_.empty());
+  has_listeners_.store(!listeners_.empty());
 }
 
 }  // namespace varve

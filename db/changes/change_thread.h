@@ -1,8 +1,8 @@
-// The change thread does the work of the recorder of changes when somebody wakes it, and tells the
-// listeners of the change feed that there may be more to read. It rests unless it is woken.
+// The change thread does the work of the change recorder each time it was woken, and then tells the
+// listeners of the change feed that there may be more to read.
 //
-// Thread-safety: all functions may be called on any thread, but Start() and Stop(), which belong to
-// one thread at a time.
+// Thread-safety: all functions may be called on any thread; Start() and Stop() by one thread at a
+// time.
 #pragma once
 
 #include <atomic>
@@ -25,12 +25,12 @@ class ChangeThread {
   ChangeThread(const ChangeThread&) = delete;
   ChangeThread& operator=(const ChangeThread&) = delete;
 
-  // Begins the thread unless it is there. It calls `work` each time it was woken.
+  // Starts the thread unless it runs. The thread calls `work` each time it was woken.
   void Start(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
-  bool is_listened() const { return listened_.load(std::memory_order_relaxed); }
-  // Wakes the thread if that is more than listeners were told of.
+  bool has_listeners() const { return has_listeners_.load(std::memory_order_relaxed); }
+  // Wakes the thread if the listeners were told of no version as new as `deliverable`.
   void WakeFor(SequenceNumber deliverable) ABSL_LOCKS_EXCLUDED(mutex_) {
     if (told_.exchange(deliverable) < deliverable) Wake();
   }
@@ -47,11 +47,11 @@ class ChangeThread {
   bool woken_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
-  // Held while listeners run, so that a removed one is not called any more.
+  // The thread holds it while listeners run, so that a removed one is not called any more.
   absl::Mutex listeners_mutex_;
   std::map<uint64_t, std::function<void()>> listeners_ ABSL_GUARDED_BY(listeners_mutex_);
   uint64_t next_listener_ ABSL_GUARDED_BY(listeners_mutex_) = 1;
-  std::atomic<bool> listened_{false};
+  std::atomic<bool> has_listeners_{false};
   std::atomic<SequenceNumber> told_{kNoSequence};
 };
 

@@ -1,6 +1,6 @@
-// The change translator makes of a batch of the log what readers of the change feed see: keys
-// without the generation, operations with the namespace's id and name. It follows the namespaces
-// from batch to batch.
+// The change translator turns a batch of the log into what readers of the change feed see: keys
+// without the generation, operations with the namespace's id and name. It follows the changes of
+// namespaces from batch to batch.
 //
 // Thread-safety: one thread at a time uses a translator.
 #pragma once
@@ -20,7 +20,7 @@ namespace varve {
 
 class ChangeTranslator {
  public:
-  // The next batch finds the namespaces as they are in the table.
+  // Takes the namespaces from the table: the next batch is the first one behind its state.
   void Start(const NamespaceTable& namespaces);
   // Notes that the next batch goes into another block, whose dictionary is empty.
   void BeginBlock() { indexes_.clear(); }
@@ -30,7 +30,7 @@ class ChangeTranslator {
   // Throws std::bad_alloc; then the same batch can be translated again.
   void Translate(std::string_view batch, SequenceNumber first, uint32_t count, ChangeBlock* block,
                  std::string* operations);
-  // Does what Translate() does with a batch that nobody shall see.
+  // Follows the namespaces through a batch that change files hold already.
   void Follow(std::string_view batch);
 
  private:
@@ -48,7 +48,7 @@ class ChangeTranslator {
     void Apply(const RecordView& record);
   };
 
-  // Appends the record; the namespace is added to the dictionary if it is not there.
+  // Appends the record, and adds the namespace to the dictionary if it is not there.
   void Append(const Spaces& spaces, NamespaceId id, ChangeRecord record, SequenceNumber last,
               ChangeBlock* block, std::string* operations);
   // Translates a change of a namespace, which `spaces` do not know yet.

@@ -35,7 +35,7 @@ inline constexpr size_t kMaxFeedNameSize = 255;
 inline constexpr uint64_t kUsualFeedBytes = uint64_t{1} << 30;
 inline constexpr uint64_t kUsualFeedAgeMillis = 24 * uint64_t{3'600'000};
 
-// Return the bounds that hold for a feed.
+// These return the bounds that hold for a feed.
 inline uint64_t MostBytesOf(const FeedPlace& feed) {
   return feed.most_bytes != 0 ? feed.most_bytes : kUsualFeedBytes;
 }
@@ -60,7 +60,8 @@ class FeedTable {
   std::shared_ptr<const Feeds> After(const std::shared_ptr<const Feeds>& before,
                                      const RecordView& operation) const ABSL_LOCKS_EXCLUDED(mutex_);
   void Publish(std::shared_ptr<const Feeds> feeds) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
-  // Marks the feeds as lost.
+  // Marks the feeds as lost. A change of a feed that is committed meanwhile may take the marks
+  // away; then the next Persist() of the recorder sets them again.
   void MarkLost(const std::vector<std::string>& names) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -136,7 +136,7 @@ DifferenceWalk::Search DifferenceWalk::FindCandidate(size_t* steps) {
   while (next_expired_ < expired.size() && expired[next_expired_] < position_) ++next_expired_;
   if (next_expired_ < expired.size()) Consider(expired[next_expired_], &first);
   if (!ConsiderRanges(&first, steps)) return Search::kSpent;
-  if (!first) return Search::kNone;
+  if (!status_.ok() || !first) return Search::kNone;
   candidate_ = *std::move(first);
   return Search::kFound;
 }
@@ -156,7 +156,11 @@ bool DifferenceWalk::ConsiderRanges(std::optional<std::string>* first, size_t* s
     std::optional<std::string> next;
     for (Iterator* const keys : {a_.keys.get(), b_.keys.get()}) {
       SeekTo(keys, start);
-      if (keys->Valid()) Consider(keys->key(), &next);
+      if (keys->Valid()) {
+        Consider(keys->key(), &next);
+      } else if (status_ = keys->status(); !status_.ok()) {
+        return true;
+      }
     }
     if (!next) return true;
     if (ranges[i].Reaches(*next)) {

@@ -5,9 +5,9 @@
 // keys.
 //
 // Time alone changes what a state shows: a key may expire between the instants without any write.
-// The sweeper removes such a key by a write behind the point at which the states parted, or has not
-// yet, and then the expiry index has its entry. Where nobody lives in what they share, the sweeper
-// removes nothing, and the walk looks at all keys.
+// Either the sweeper has removed such a key, by a write behind the point at which the states
+// parted, or the expiry index still has its entry. If no namespace sees the generation that the
+// states share any more, the sweeper removes nothing there, and the walk looks at all keys.
 //
 // Thread-safety: one thread at a time uses a walk.
 #pragma once
@@ -38,9 +38,9 @@ class DifferenceWalk final : public DifferenceIterator {
     std::unique_ptr<Iterator> keys;    // without values
     std::unique_ptr<Iterator> values;  // null: none was needed
   };
-  // The walk looks at candidates.
+  // The candidates are the keys that the walk looks at.
   struct Candidates {
-    std::unique_ptr<TouchedKeys> touched;  // null: only what follows
+    std::unique_ptr<TouchedKeys> touched;  // null: none
     std::vector<UserKeyRange> ranges;      // disjoint, ascending: all keys in them
     std::vector<std::string> expired;      // ascending
   };
@@ -57,10 +57,11 @@ class DifferenceWalk final : public DifferenceIterator {
  private:
   enum class Search : uint8_t { kFound, kNone, kSpent };
 
-  // Puts the first key at or behind the position that is to be looked at into candidate_.
+  // Puts the first candidate at or behind the position into candidate_. kSpent: no step is left,
+  // and the next call goes on. kNone: there is no candidate, or the status says why none was found.
   Search FindCandidate(size_t* steps);
-  // Takes the first key in a range instead of `*first` if it comes before. Returns false once no
-  // step is left.
+  // Replaces `*first` by the first key in a range if that comes before it; sets the status if that
+  // can't be read. Returns false once no step is left.
   bool ConsiderRanges(std::optional<std::string>* first, size_t* steps);
   // Returns whether the states differ in candidate_; sets the status if that can't be read.
   bool Differs();

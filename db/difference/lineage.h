@@ -19,7 +19,8 @@ struct LineageLevel {
   SequenceNumber up_to = kNoSequence;  // the state sees nothing newer of the generation
 };
 
-// Youngest first. Requires: the forks of all its ancestors are among `forks`.
+// Returns the lineage of the state of `generation` at `at`, the youngest level first.
+// Requires: the forks of all its ancestors are among `forks`.
 std::vector<LineageLevel> LineageOf(NamespaceGeneration generation, SequenceNumber at,
                                     const NamespaceForks& forks);
 
@@ -29,11 +30,11 @@ struct DifferingLevel {
   SequenceNumber above = kNoSequence;
 };
 
-// How two lineages meet.
+// A meeting says what two lineages share.
 struct Meeting {
   bool related = false;                        // false: they share nothing
   NamespaceGeneration shared = kNoGeneration;  // the youngest generation of both
-  std::vector<DifferingLevel> levels;          // that and those before it
+  std::vector<DifferingLevel> levels;          // of both, down to the shared one, if related
 };
 Meeting MeetingOf(const std::vector<LineageLevel>& a, const std::vector<LineageLevel>& b);
 

@@ -1,8 +1,8 @@
-// The touched keys of some generations: those of which something was written after a sequence, with
-// the ranges that range tombstones have deleted since, in the order of user keys. Segments and
-// write buffers that hold nothing newer are left out.
+// The touched keys of some generations are those of which something was written after a sequence,
+// in the order of user keys, and the ranges that range tombstones have deleted since. Segments and
+// write buffers that hold nothing newer are not read.
 //
-// Thread-safety: one thread uses them. They hold the super version that they read.
+// Thread-safety: one thread at a time uses an object. It holds the super version that it reads.
 #pragma once
 
 #include <cstddef>
@@ -31,16 +31,16 @@ std::vector<UserKeyRange> Disjoint(std::vector<UserKeyRange> ranges);
 
 class TouchedKeys {
  public:
-  // The keys of [lower, upper) (empty: no end).
+  // Looks for keys in [lower, upper) (empty: no end).
   TouchedKeys(std::shared_ptr<const SuperVersion> state, const std::vector<DifferingLevel>& levels,
               std::string_view lower, std::string_view upper);
 
-  // Finds the first key at or behind `from` that some record speaks of. Takes at most `*steps`
-  // steps, and takes them off; with none left, it returns false, and is to be called again. Else
-  // `*found` says whether there is one, which `*key` shows until the next call.
+  // Finds the first touched key at or behind `from`. Subtracts the steps that it takes from
+  // `*steps`. Returns false once none is left; then another call goes on. Otherwise `*found` says
+  // whether there is such a key, and `*key` is that key until the next call.
   // Requires: `from` never falls.
   bool Find(std::string_view from, size_t* steps, bool* found, std::string_view* key);
-  // The ranges of keys that were deleted, disjoint and ascending.
+  // Returns the ranges of keys that were deleted, disjoint and ascending.
   const std::vector<UserKeyRange>& ranges() const { return ranges_; }
   [[nodiscard]] absl::Status status() const;
 

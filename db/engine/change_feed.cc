@@ -65,8 +65,17 @@ absl::Status ChangeFeed::CreateFeed(const FeedPlace& place) {
     return absl::AlreadyExistsError(fmt::format("there is a feed {} already", place.name));
   if (feeds->size() >= kMostFeeds)
     return absl::ResourceExhaustedError(fmt::format("there are {} feeds already", kMostFeeds));
-  if (!recorder().on()) VARVE_RETURN_IF_ERROR(version_set_.SetRetaining(true));
-  FeedPlace feed = place;
+  const bool begins = !recorder().on();
+  absl::Status created = begins ? version_set_.SetRetaining(true) : absl::OkStatus();
+  if (created.ok()) created = CommitFeed(place);
+  // What was to be retained for this feed alone is not retained. Should the install of that fail,
+  // the next one tells the manifest.
+  if (!created.ok() && begins && recorder().feeds().All()->empty())
+    (void)version_set_.SetRetaining(false);
+  return created;
+}
+
+absl::Status ChangeFeed::CommitFeed(FeedPlace feed) {
   const SequenceNumber newest = versions_.visible();
   if (feed.position == kMaxSequence) feed.position = newest;
   if (feed.position > newest) return VersionIsAhead(feed.position, newest);

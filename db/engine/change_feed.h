@@ -54,6 +54,8 @@ class ChangeFeed {
  private:
   // Returns FailedPrecondition if no changes are retained.
   absl::Status CheckOn() const;
+  // Commits the creation of a feed, unless the store has no changes behind its position.
+  absl::Status CommitFeed(FeedPlace feed);
   ChangeRecorder& recorder() const { return version_set_.changes(); }
 
   SuperVersions& versions_;

@@ -24,6 +24,7 @@ std::string NameIn(const std::string& path) { return path.substr(path.rfind('/')
 }  // namespace
 
 absl::StatusOr<Checkpoint> Checkpointer::Create(const std::string& directory) const {
+  if (pipeline_.IsClosed()) return absl::UnavailableError("the store is closed");
   VARVE_RETURN_IF_ERROR(parts_.file_system->CreateDirectory(directory));
   VARVE_RETURN_IF_ERROR(CheckEmpty(directory));
   absl::Cleanup remove = [&] { RemoveAll(directory); };

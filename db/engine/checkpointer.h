@@ -44,6 +44,7 @@ class Checkpointer {
 
   // Does what CheckpointedStore::CreateCheckpoint() does.
   absl::StatusOr<Checkpoint> Create(const std::string& directory) const;
+  const std::string& StoreDirectory() const { return parts_.directory; }
 
  private:
   absl::Status CheckEmpty(const std::string& directory) const;

@@ -230,12 +230,9 @@ absl::StatusOr<PurgeResult> Engine::Purge(NamespaceId space, std::string_view ke
   return result;
 }
 
-absl::StatusOr<Checkpoint> Engine::CreateCheckpoint(const std::string& directory) {
-  if (pipeline_.IsClosed()) return absl::UnavailableError("the store is closed");
-  const Checkpointer checkpointer(
-      Parts(), &version_set_, &pipeline_,
-      [this](const WriteOptions& options, WriteBatch* batch) { return Write(options, batch); });
-  return checkpointer.Create(directory);
+Checkpointer Engine::checkpointer() {
+  return {Parts(), &version_set_, &pipeline_,
+          [this](const WriteOptions& options, WriteBatch* batch) { return Write(options, batch); }};
 }
 
 absl::Status Engine::Close() {

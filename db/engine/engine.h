@@ -67,6 +67,7 @@
 #include "db/counting/key_map.h"
 #include "db/engine/async_writes.h"
 #include "db/engine/change_feed.h"
+#include "db/engine/checkpointer.h"
 #include "db/engine/compactor.h"
 #include "db/engine/flusher.h"
 #include "db/engine/history_reader.h"
@@ -114,7 +115,7 @@ class Engine {
   absl::Status Compact(std::string_view lower, std::string_view upper, NamespaceId space);
   absl::StatusOr<PurgeResult> Purge(NamespaceId space, std::string_view key,
                                     const std::function<void()>& deleted);
-  absl::StatusOr<Checkpoint> CreateCheckpoint(const std::string& directory);
+  Checkpointer checkpointer();
   uint64_t ChangeCount() const {
     return versions_.visible() - watermark_.marks() - sweeper_.operations();
   }
@@ -137,7 +138,7 @@ class Engine {
   // Has listeners of the change feed told if there is more to deliver.
   void NoteDeliverable() {
     ChangeThread& thread = version_set_.changes().thread();
-    if (thread.is_listened()) thread.WakeFor(DeliverableVersion(versions_, log_));
+    if (thread.has_listeners()) thread.WakeFor(DeliverableVersion(versions_, log_));
   }
   HistoryReader history() { return {&versions_, &version_set_, &log_, &clock_}; }
   KeyHistoryReader key_history() { return {&versions_, &version_set_, &log_, &clock_}; }

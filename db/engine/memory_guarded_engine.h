@@ -100,6 +100,7 @@ class GuardedCheckpoints : public CheckpointedStore {
   explicit GuardedCheckpoints(Engine* engine) : engine_(engine) {}
 
   absl::StatusOr<Checkpoint> CreateCheckpoint(const std::string& directory) override;
+  std::string StoreDirectory() const override { return engine_->checkpointer().StoreDirectory(); }
 
  private:
   Engine* const engine_;

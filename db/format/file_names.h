@@ -5,14 +5,25 @@
 #pragma once
 
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "fmt/format.h"
 
 namespace varve {
+
+// Returns the number in front of the suffix; nothing for other names.
+inline std::optional<uint64_t> ParseNumberBefore(std::string_view name, std::string_view suffix) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || name.substr(static_cast<size_t>(end - name.data())) != suffix)
+    return std::nullopt;
+  return number;
+}
 
 inline std::string SegmentPath(const std::string& directory, uint64_t number) {
   return fmt::format("{}/{:06}.seg", directory, number);
@@ -20,11 +31,7 @@ inline std::string SegmentPath(const std::string& directory, uint64_t number) {
 
 // Returns the number of "000007.seg"; nothing for other names.
 inline std::optional<uint64_t> ParseSegmentName(std::string_view name) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || name.substr(static_cast<size_t>(end - name.data())) != ".seg")
-    return std::nullopt;
-  return number;
+  return ParseNumberBefore(name, ".seg");
 }
 
 // Returns the path of a file with values that segments point to (db/values/value_file.h).
@@ -34,11 +41,7 @@ inline std::string ValueFilePath(const std::string& directory, uint64_t number) 
 
 // Returns the number of "000007.val"; nothing for other names.
 inline std::optional<uint64_t> ParseValueFileName(std::string_view name) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || name.substr(static_cast<size_t>(end - name.data())) != ".val")
-    return std::nullopt;
-  return number;
+  return ParseNumberBefore(name, ".val");
 }
 
 // Returns the path of a file with marks of the time map (db/history/time_file.h).
@@ -48,11 +51,7 @@ inline std::string TimeFilePath(const std::string& directory, uint64_t number) {
 
 // Returns the number of "000007.tim"; nothing for other names.
 inline std::optional<uint64_t> ParseTimeFileName(std::string_view name) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || name.substr(static_cast<size_t>(end - name.data())) != ".tim")
-    return std::nullopt;
-  return number;
+  return ParseNumberBefore(name, ".tim");
 }
 
 // Returns the path of a file with retained changes (db/changes/change_file.h).
@@ -62,11 +61,7 @@ inline std::string ChangeFilePath(const std::string& directory, uint64_t number)
 
 // Returns the number of "000007.chg"; nothing for other names.
 inline std::optional<uint64_t> ParseChangeFileName(std::string_view name) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || name.substr(static_cast<size_t>(end - name.data())) != ".chg")
-    return std::nullopt;
-  return number;
+  return ParseNumberBefore(name, ".chg");
 }
 
 // Returns whether `name` is that of a segment or value file which an earlier version kept for reuse

@@ -127,6 +127,12 @@ absl::StatusOr<Checkpoint> CreateCheckpoint(Store* store, const std::string& dir
   return making->CreateCheckpoint(directory);
 }
 
+absl::StatusOr<std::string> StoreDirectory(const Store& store) {
+  const auto* const making = dynamic_cast<const CheckpointedStore*>(&store);
+  if (making == nullptr) return absl::UnimplementedError("this store makes no checkpoints");
+  return making->StoreDirectory();
+}
+
 // --- Changes -------------------------------------------------------------------------------------
 
 namespace {

@@ -9,17 +9,17 @@
 namespace varve {
 namespace {
 
-// Points that a horizon has at most: with more, two neighbours become one.
+// The most points of a horizon. Of more, each two neighbours become one.
 constexpr size_t kMostPoints = 256;
-// Generations that the horizon of one namespace keeps at most: each manifest has them all.
+// The most generations that the horizon of one namespace keeps: each manifest has them all.
 constexpr size_t kMostRetired = 1000;
 
 constexpr auto kSpaceBelow = [](const Horizon& horizon, NamespaceId space) {
   return horizon.space < space;
 };
 
-template <typename Horizons>
-auto Find(Horizons& horizons, NamespaceId space) {
+template <typename List>
+auto Find(List& horizons, NamespaceId space) {
   const auto place = std::lower_bound(horizons.begin(), horizons.end(), space, kSpaceBelow);
   return place != horizons.end() && place->space == space ? place : horizons.end();
 }
@@ -164,8 +164,11 @@ void Horizons::Start(std::vector<Horizon> on_disk, const HistoryLimits& limits,
 
 void Horizons::NoteReplayed(SequenceNumber last) {
   absl::MutexLock lock(&mutex_);
-  for (const NamespaceId space : std::exchange(to_raise_, {}))
-    RaiseTo(last, &*Find(horizons_, space));
+  for (const NamespaceId space : std::exchange(to_raise_, {})) {
+    const auto horizon = Find(horizons_, space);
+    VARVE_ASSERT(horizon != horizons_.end());
+    RaiseTo(last, &*horizon);
+  }
 }
 
 void Horizons::NoteNamespaces(const NamespaceTable& namespaces, SequenceNumber at,

@@ -7,8 +7,8 @@
 // holds its version as a snapshot first and then compares it with the horizon. So either the merge
 // sees the reader or the reader sees the merge's horizon.
 //
-// A namespace's horizon begins with the write that makes the namespace, or asks for a history, and
-// rises with installs: to what its limits say, but not above what segments hold.
+// A namespace's horizon begins with the write that makes the namespace or that asks for a history.
+// It rises with installs, to where the namespace's limits say, but not above what segments hold.
 //
 // Thread-safety: all functions of Horizons may be called on any thread; the free functions are
 // pure.
@@ -51,13 +51,13 @@ class KeptVersions {
 // Returns the horizon of the namespace; kMaxSequence if there is none.
 SequenceNumber HorizonOf(const std::vector<Horizon>& horizons, NamespaceId space);
 
-// Returns whether a version can be read that saw the generation.
+// Returns whether some version that can be read saw the generation.
 inline bool IsKept(const RetiredGeneration& retired, const std::vector<Horizon>& horizons) {
   const SequenceNumber horizon = HorizonOf(horizons, retired.space);
   return horizon != kMaxSequence && retired.retired_at > horizon;
 }
 
-// A horizon rise holds the facts from which new horizons follow.
+// A horizon rise holds what the new horizons follow from.
 struct HorizonRise {
   SequenceNumber flushed = kNoSequence;  // everything up to here is in segments
   // Returns the limits that hold for a namespace; nothing: there is no such namespace any more.
@@ -88,9 +88,10 @@ class Horizons {
   // The log was replayed up to `last`. Raises to it the horizons that Start() began in a store that
   // has segments: while these histories were not kept, a flush may have dropped what a later write
   // of the log covers.
+  // Requires: nothing was installed since Start().
   void NoteReplayed(SequenceNumber last) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The namespaces changed with the write `at`, which made those in `made`: begins the horizons
-  // that are missing. Throws std::bad_alloc; then none of them has begun.
+  // Begins the horizons that are missing after the write `at` changed the namespaces and made those
+  // in `made`. Throws std::bad_alloc; then none of them has begun.
   void NoteNamespaces(const NamespaceTable& namespaces, SequenceNumber at,
                       const std::vector<NamespaceId>& made = {}) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the limits that hold for the namespace; nothing if the table does not have it.
@@ -104,7 +105,8 @@ class Horizons {
   // Returns whether the namespace's horizon is where the namespace began.
   bool IsWhole(NamespaceId space) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<Horizon> All() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // `raised` are on disk; they were made of `before`. What has begun since stays.
+  // Notes that the horizons `raised` are on disk; RaiseHorizons() made them of `before`. Horizons
+  // that have begun since stay.
   void Install(const std::vector<Horizon>& before, std::vector<Horizon> raised)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -2,8 +2,8 @@
 
 #include <memory>
 
+#include "db/format/file_header.h"
 #include "db/format/file_names.h"
-#include "fmt/format.h"
 #include "util/base/assert.h"
 #include "util/base/checksum.h"
 #include "util/base/coding.h"
@@ -12,26 +12,9 @@
 namespace varve {
 namespace {
 
-constexpr std::string_view kMagic = "VARVETIM";
-constexpr uint32_t kFormatVersion = 1;
-constexpr size_t kHeaderSize = 24;
+constexpr FileKind kKind = {.magic = "VARVETIM", .version = 1, .name = "time file"};
 constexpr size_t kBlockHeaderSize = 8;
 constexpr size_t kMarkSize = 16;
-
-uint32_t HeaderChecksum(std::string_view header) {
-  std::string checked(header.substr(0, 12));
-  checked += header.substr(16, kHeaderSize - 16);
-  return Checksum(checked, 0);
-}
-
-std::string EncodeHeader(uint64_t number) {
-  std::string header(kMagic);
-  PutFixed32(&header, kFormatVersion);
-  PutFixed32(&header, 0);  // the checksum follows
-  PutFixed64(&header, number);
-  EncodeFixed32(header.data() + 12, HeaderChecksum(header));
-  return header;
-}
 
 std::string EncodeBlock(uint64_t number, uint64_t offset, absl::Span<const TimeMark> marks) {
   std::string block(4, '\0');
@@ -42,23 +25,6 @@ std::string EncodeBlock(uint64_t number, uint64_t offset, absl::Span<const TimeM
   }
   EncodeFixed32(block.data(), Checksum(std::string_view(block).substr(4), number ^ offset));
   return block;
-}
-
-absl::Status CheckHeader(std::string_view bytes, const std::string& path, uint64_t number) {
-  if (bytes.size() < kHeaderSize || bytes.substr(0, kMagic.size()) != kMagic)
-    return Corruption(path, 0, "this is no time file");
-  const uint32_t version = DecodeFixed32(bytes.data() + 8);
-  if (DecodeFixed32(bytes.data() + 12) != HeaderChecksum(bytes))
-    return Corruption(path, 0, "the header of the time file is damaged");
-  if (version != kFormatVersion) {
-    return absl::FailedPreconditionError(
-        fmt::format("{} has format {}; this program reads format {}: use the version of Varve "
-                    "that wrote it",
-                    path, version, kFormatVersion));
-  }
-  if (DecodeFixed64(bytes.data() + 16) != number)
-    return Corruption(path, 16, "the time file is that of another number");
-  return absl::OkStatus();
 }
 
 // Reads the block at `offset` of `bytes` and moves `offset` behind it.
@@ -95,9 +61,9 @@ absl::StatusOr<std::vector<TimeMark>> ReadTimeFile(FileSystem* file_system,
   std::string bytes(place.size, '\0');
   VARVE_ASSIGN_OR_RETURN(const size_t read, file->Read(0, bytes.size(), bytes.data()));
   if (read < bytes.size()) return Corruption(path, read, "the time file is cut short");
-  VARVE_RETURN_IF_ERROR(CheckHeader(bytes, path, place.number));
+  VARVE_RETURN_IF_ERROR(CheckFileHeader(kKind, bytes, path, place.number));
   std::vector<TimeMark> marks;
-  for (uint64_t offset = kHeaderSize; offset < bytes.size();)
+  for (uint64_t offset = kFileHeaderSize; offset < bytes.size();)
     VARVE_RETURN_IF_ERROR(ReadBlock(bytes, path, place.number, &offset, &marks));
   return marks;
 }
@@ -105,7 +71,7 @@ absl::StatusOr<std::vector<TimeMark>> ReadTimeFile(FileSystem* file_system,
 absl::StatusOr<TimeFilePlace> CreateTimeFile(FileSystem* file_system, const std::string& directory,
                                              uint64_t number, absl::Span<const TimeMark> marks) {
   VARVE_ASSERT(number != 0);
-  std::string bytes = EncodeHeader(number);
+  std::string bytes = EncodeFileHeader(kKind, number);
   if (!marks.empty()) bytes += EncodeBlock(number, bytes.size(), marks);
   VARVE_ASSIGN_OR_RETURN(
       const std::unique_ptr<File> file,
@@ -120,7 +86,7 @@ absl::StatusOr<TimeFilePlace> AppendToTimeFile(FileSystem* file_system,
                                                const std::string& directory,
                                                const TimeFilePlace& place,
                                                absl::Span<const TimeMark> marks) {
-  VARVE_ASSERT(place.number != 0 && place.size >= kHeaderSize && !marks.empty());
+  VARVE_ASSERT(place.number != 0 && place.size >= kFileHeaderSize && !marks.empty());
   VARVE_ASSIGN_OR_RETURN(
       const std::unique_ptr<File> file,
       file_system->OpenForWrite(TimeFilePath(directory, place.number), /*create=*/false));

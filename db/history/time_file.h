@@ -4,11 +4,7 @@
 //
 // `NNNNNN.tim`:
 //
-//   header, 24 bytes
-//      0   8  magic "VARVETIM"
-//      8   4  format version: 1
-//     12   4  checksum of bytes 0..12 and 16..24, seed 0
-//     16   8  the file's number
+//   header, 24 bytes (db/format/file_header.h): magic "VARVETIM", format version 1
 //   blocks, back to back, one for each flush with marks
 //      0   4  checksum of bytes 4..end of the block, seed: the file's number XOR the block's offset
 //      4   4  number of marks, at least 1

@@ -33,8 +33,7 @@ class TimeMap {
   static constexpr uint64_t kMarkEveryMillis = 1000;
   static constexpr uint64_t kThinnedMillis = 60'000;
 
-  // Has commits make marks from now on. Before that, and in a store whose format has no place for
-  // them, they make none.
+  // Has commits make marks from now on. A store whose format has no place for marks never calls it.
   void Start() ABSL_LOCKS_EXCLUDED(mutex_);
   bool started() const { return next_mark_ms_.load(std::memory_order_relaxed) != kNever; }
   // Returns whether a commit at `now_ms` needs a mark ahead of it. A clock that steps back makes no
@@ -42,9 +41,10 @@ class TimeMap {
   bool NeedsMark(uint64_t now_ms) const {
     return now_ms >= next_mark_ms_.load(std::memory_order_relaxed);
   }
-  // Takes the memory for one more mark, so that the next Add() cannot fail.
+  // Takes the memory for one more mark, so that the next Add() cannot fail. Throws std::bad_alloc.
   void Reserve() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Adds a mark unless it does not ascend in both numbers: a restart may bring a mark twice.
+  // Adds the mark if both of its numbers are above those of the last one: a restart may bring a
+  // mark twice. Throws std::bad_alloc if there was no Reserve().
   void Add(const TimeMark& mark) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns the instant of the version; nothing if it is older than the first mark.

@@ -114,7 +114,7 @@ absl::Status IngestBuilder::BeginSegment(std::string_view tree_key, uint64_t rec
       progress_.keys == 0 ? record_size : progress_.bytes / progress_.keys;  // so far
   number_ = options_.next_file_number();
   options_.files->Add(number_);
-  // Nobody collects an index that is left for an ingest which never commits, so none is.
+  // The builder gets no caches: an ingest that never commits would leave an index in them for ever.
   VARVE_ASSIGN_OR_RETURN(
       builder_, SegmentBuilder::Create(options_.file_system,
                                        {.directory = options_.directory,

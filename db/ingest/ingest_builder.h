@@ -2,8 +2,8 @@
 //
 // A segment ends at the usual size or at a million keys, so that the builder's memory stays below
 // some 50 MiB however small the records are; a large record is written through. The records carry
-// numbers that the commit replaces (SegmentInfo::ingested_at). Values stay in their records. Where
-// a range is replaced, its range tombstone is cut at the borders of the segments.
+// sequences that the commit replaces (SegmentInfo::ingested_at). Values stay in their records. If a
+// range is replaced, the range tombstone is cut at the borders of the segments.
 //
 // Thread-safety: one thread at a time uses a builder.
 // Invariants: keys ascend strictly; a refused Add() has changed nothing.
@@ -39,7 +39,8 @@ class IngestBuilder {
     uint64_t segment_size = 128u << 20;
     NamespaceGeneration generation = kNoGeneration;
     std::optional<IngestRange> replace = std::nullopt;
-    std::shared_ptr<IngestFiles> files = std::make_shared<IngestFiles>();  // has those of all
+    // The files of all ingests of the store.
+    std::shared_ptr<IngestFiles> files = std::make_shared<IngestFiles>();
   };
 
   explicit IngestBuilder(Options options) : options_(std::move(options)) {}
@@ -48,14 +49,15 @@ class IngestBuilder {
   IngestBuilder(const IngestBuilder&) = delete;
   IngestBuilder& operator=(const IngestBuilder&) = delete;
 
-  // As Ingest::Add().
+  // Does what Ingest::Add() does.
   [[nodiscard]] absl::Status Add(absl::Span<const IngestPair> pairs);
-  // Writes and syncs the rest. No Add() follows. May be called again.
+  // Writes and syncs the rest. It may be called again, and then does nothing more.
+  // Requires: no Add() follows.
   [[nodiscard]] absl::Status Finish();
-  // Leaves the files to whoever installs them.
+  // Has the destructor leave the files in place: a manifest names them, or may name them.
   void Keep() { kept_ = true; }
 
-  // The segments that are finished, ascending and disjoint. Their sequences are those in the files.
+  // Returns the finished segments, ascending and disjoint, with the sequences that the files have.
   const std::vector<SegmentInfo>& segments() const { return segments_; }
   const Options& options() const { return options_; }
   const IngestProgress& progress() const { return progress_; }
@@ -66,7 +68,8 @@ class IngestBuilder {
   absl::Status Check(absl::Span<const IngestPair> pairs) const;
   absl::Status AddChecked(const IngestPair& pair);
   absl::Status BeginSegment(std::string_view tree_key, uint64_t record_size);
-  // Finishes the segment; what is replaced before `end`, a tree key, belongs to it.
+  // Finishes the segment. Its range tombstone, if a range is replaced, reaches up to the tree key
+  // `end`.
   absl::Status FinishSegment(const std::string& end);
 
   const Options options_;

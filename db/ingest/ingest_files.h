@@ -1,5 +1,5 @@
-// The files of the ingests that are under way: no Version names them yet, and nobody but their
-// ingest removes them.
+// IngestFiles holds the numbers of the segments of ingests that are under way. No Version names
+// these files yet, and only their ingest removes them.
 //
 // Thread-safety: all functions may be called on any thread.
 #pragma once

@@ -1,26 +1,17 @@
 #include "db/values/value_file_format.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "db/format/batch_codec.h"
+#include "db/format/file_header.h"
 #include "db/format/large_operation.h"
 #include "db/format/log_format.h"
-#include "util/base/checksum.h"
-#include "util/base/coding.h"
 #include "util/base/status.h"
 
 namespace varve {
 namespace {
 
-uint32_t HeaderChecksum(std::string_view page) {
-  std::string covered(page.substr(0, 12));
-  covered.append(page.substr(16, kValueFileHeaderSize - 16));
-  return Checksum(covered, 0);
-}
+constexpr FileKind kKind = {.magic = "VARVEVAL", .version = 1, .name = "value file"};
 
 using Tell = absl::FunctionRef<void(const absl::Status& damage)>;
 
@@ -85,33 +76,16 @@ void SurveyBlocks(std::string_view content, uint64_t number, uint64_t store_id,
 }  // namespace
 
 std::string EncodeValueFileHeader(uint64_t number) {
-  std::string page(kValueFilePageSize, '\0');
-  std::memcpy(page.data(), kValueFileMagic, sizeof(kValueFileMagic));
-  EncodeFixed32(page.data() + 8, kValueFileVersion);
-  EncodeFixed64(page.data() + 16, number);
-  EncodeFixed32(page.data() + 12, HeaderChecksum(page));
+  std::string page = EncodeFileHeader(kKind, number);
+  page.resize(kValueFilePageSize, '\0');
   return page;
 }
 
 absl::Status CheckValueFileHeader(std::string_view page, const std::string& path, uint64_t number) {
   if (page.size() < kValueFilePageSize)
-    return Corruption(path, page.size(), "value file: it ends within its header");
-  if (std::memcmp(page.data(), kValueFileMagic, sizeof(kValueFileMagic)) != 0) {
-    return Corruption(path, 0, "value file: does not begin with VARVEVAL");
-  }
-  if (DecodeFixed32(page.data() + 12) != HeaderChecksum(page)) {
-    return Corruption(path, 0, "value file header: wrong checksum");
-  }
-  if (const uint32_t version = DecodeFixed32(page.data() + 8); version != kValueFileVersion) {
-    return absl::FailedPreconditionError(
-        fmt::format("{}: value file format version {} is not known to this program (it reads {})",
-                    path, version, kValueFileVersion));
-  }
-  if (const uint64_t named = DecodeFixed64(page.data() + 16); named != number) {
-    return Corruption(path, 16, fmt::format("value file header: says that it is file {}", named));
-  }
-  const size_t bad =
-      page.substr(0, kValueFilePageSize).find_first_not_of('\0', kValueFileHeaderSize);
+    return Corruption(path, page.size(), "value file header: the file ends within its page");
+  VARVE_RETURN_IF_ERROR(CheckFileHeader(kKind, page, path, number));
+  const size_t bad = page.substr(0, kValueFilePageSize).find_first_not_of('\0', kFileHeaderSize);
   if (bad != std::string_view::npos)
     return Corruption(path, bad, "value file header: not zero, which harms nothing");
   return absl::OkStatus();
@@ -130,8 +104,7 @@ absl::Status SurveyValueFile(const File& file, uint64_t number, uint64_t store_i
       equal += magic[i] == page[i] ? 1 : 0;
     return equal;
   };
-  const bool is_of_log = likeness({kLogMagic, sizeof(kLogMagic)}) >
-                         likeness({kValueFileMagic, sizeof(kValueFileMagic)});
+  const bool is_of_log = likeness({kLogMagic, sizeof(kLogMagic)}) > likeness(kKind.magic);
   if (!is_of_log) {
     if (absl::Status header = CheckValueFileHeader(page, file.path(), number); !header.ok())
       tell(header);

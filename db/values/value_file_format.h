@@ -5,11 +5,8 @@
 //   blocks. A file that was written as a value file has large operations
 //   (db/format/large_operation.h) back to back behind a header page, up to the end.
 //
-//   header page, 4096 bytes, the rest zero:
-//      0   8  magic "VARVEVAL"
-//      8   4  format version: 1
-//     12   4  checksum of bytes 0..12 and 16..24, seed 0
-//     16   8  the file's number
+//   header page, 4096 bytes: the file header (db/format/file_header.h) with magic "VARVEVAL" and
+//   format version 1, the rest zero
 //
 // A flush or a collection writes a file once, syncs it before a manifest names a segment that
 // points into it, and never changes it. Only the segments tell which of its values are still in
@@ -29,14 +26,11 @@
 
 namespace varve {
 
-inline constexpr char kValueFileMagic[8] = {'V', 'A', 'R', 'V', 'E', 'V', 'A', 'L'};
-inline constexpr uint32_t kValueFileVersion = 1;
-inline constexpr size_t kValueFileHeaderSize = 24;
 inline constexpr size_t kValueFilePageSize = 4096;
 
 std::string EncodeValueFileHeader(uint64_t number);
 // Checks the first page of file `number`. Returns DataLoss if it is damaged, and FailedPrecondition
-// if a later version has written it.
+// if another version of the program wrote it.
 [[nodiscard]] absl::Status CheckValueFileHeader(std::string_view page, const std::string& path,
                                                 uint64_t number);
 

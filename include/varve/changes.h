@@ -89,6 +89,10 @@ struct ChangePositions {
   uint64_t history_id = 0;
   SequenceNumber first = kNoSequence;  // the oldest position from which a reader can start
   SequenceNumber last = kNoSequence;   // the newest version that can be delivered now
+
+  // Returns how many versions can be delivered. There are none while the store retains only what is
+  // not as durable yet as its writers asked; then `last` lies before `first`.
+  uint64_t count() const { return last > first ? last - first : 0; }
 };
 
 // A place of a reader that the store remembers by name. It keeps changes behind `position` from

@@ -46,6 +46,7 @@ class CheckpointedStore {
   virtual ~CheckpointedStore() = default;
   [[nodiscard]] virtual absl::StatusOr<Checkpoint> CreateCheckpoint(
       const std::string& directory) = 0;
+  virtual std::string StoreDirectory() const = 0;
 };
 
 // Makes a checkpoint of everything that was written before the call. It is on disk when the
@@ -55,5 +56,8 @@ class CheckpointedStore {
 // Requires: the directory is missing or empty, and in the file system of the store.
 [[nodiscard]] absl::StatusOr<Checkpoint> CreateCheckpoint(Store* store,
                                                           const std::string& directory);
+// Returns the directory that the store was opened with. Unimplemented: the store makes no
+// checkpoints.
+[[nodiscard]] absl::StatusOr<std::string> StoreDirectory(const Store& store);
 
 }  // namespace varve

@@ -1,8 +1,7 @@
 // The keys in which two states of a store differ. A state is what a namespace holds at a snapshot.
-// Two keys differ if one of them is missing, or if their values, their expiries or their metadata
-// are not the same.
-// Each state is judged at the instant of its snapshot, so that a key whose time was over in one of
-// them, and not in the other, counts.
+// The states differ in a key if one of them lacks it, or if its values, its expiries or its
+// metadata are not the same. Each state is judged at the instant of its snapshot, so a key that had
+// expired in one of them, and not in the other, counts.
 //
 // States of one family, as a namespace at two versions or a clone and its source, are told apart by
 // what was written since the point that they have in common. Others are walked side by side.
@@ -39,8 +38,8 @@ class DifferenceIterator {
   virtual std::string_view key() const = 0;
   // Returns whether there is nothing more: Next() has come to the end, or failed.
   virtual bool AtEnd() const = 0;
-  // Returns where a new iterator goes on that takes the place of this one: no key below it is still
-  // to be shown.
+  // Returns the lower bound with which a new iterator goes on in the place of this one: all keys
+  // below it that differ were shown.
   virtual std::string_view position() const = 0;
   // Returns the required durable sequence of all that was shown so far (as in ReadResult).
   virtual SequenceNumber durable_after() const = 0;

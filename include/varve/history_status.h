@@ -1,6 +1,6 @@
 // The refusals that concern readers of old versions.
 //
-// Thread-safety: all functions are thread-safe.
+// Thread-safety: pure functions.
 #pragma once
 
 #include <optional>

@@ -58,6 +58,7 @@ enum class PlaceUse : uint8_t {
   kDatabasesBoth,   // SWAPDB index index
   kDatabaseOption,  // COPY source destination DB index
   kAllDatabases,    // FLUSHALL
+  kAllPlaces,       // BACKUP
   kPlaceName,       // NAMESPACE USE name
   kPlaceNames,      // NAMESPACE CLONE source name
   kComparedPlaces,  // DIFF a [AT point] b [AT point]

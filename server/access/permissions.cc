@@ -191,6 +191,8 @@ std::optional<Denial> DenyNamedPlaces(const Selector& selector, const Request& r
     case PlaceUse::kAllDatabases:
       if (selector.databases.all) return std::nullopt;
       return Deny(DenialReason::kDatabase, "databases", 0);
+    case PlaceUse::kAllPlaces:
+      return Deny(DenialReason::kDatabase, "databases and namespaces", 0);
   }
   return std::nullopt;
 }

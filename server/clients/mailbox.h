@@ -1,16 +1,19 @@
 // The mailbox of one connection holds what other threads deliver to it: messages of channels, lines
-// of MONITOR, and the request to close. The first message wakes the loop of the connection, which
-// sends messages between replies. A message that lies in several mailboxes is shared by them.
+// of MONITOR, messages of the connection's stream, and the request to close. The first message
+// wakes the loop of the connection, which sends messages between replies. A message that lies in
+// several mailboxes is shared by them.
 //
-// A large pulled message leaves in parts. Until its last part was taken, nothing else leaves and no
-// request is executed. When the client takes nothing meanwhile, the mailbox may forget the text and
-// keep its hash: whoever pulls makes the text again. So thousands of slow readers of large commits
-// cost a part each (32 KiB, where whole commits of 256 KiB took 314 KiB).
+// The stream (pushed_stream.h) makes each message only when the client has taken those before it:
+// its messages are pulled. A large pulled message leaves in parts. Until its last part was taken,
+// nothing else leaves and no request is executed. When the client takes nothing meanwhile, the
+// mailbox may forget the text and keep its hash: the stream makes the text again. So thousands of
+// slow readers of large commits cost a part each (32 KiB, where whole commits of 256 KiB took
+// 314 KiB).
 //
-// Thread-safety: Deliver(), RequestClose(), Nudge(), overflowed(), bytes() and empty() may be
-// called on any thread; DeliverPulled(), LacksText() and GiveText() on the thread that makes the
-// pulled messages, while it makes one; only the thread that executes for the connection calls the
-// rest. Messages of one thread leave in the order in which it delivered them.
+// Thread-safety: Deliver(), RequestClose(), Nudge(), LacksText(), overflowed(), bytes() and empty()
+// may be called on any thread; DeliverPulled() and GiveText() on the thread that makes a step of
+// the stream; only the thread that executes for the connection calls the rest. Messages of one
+// thread leave in the order in which it delivered them.
 // Invariants: beside pulled messages, a mailbox holds no more bytes than the limits allow.
 // When a message would exceed them, the connection is to be closed and the mailbox takes no more
 // messages.
@@ -91,8 +94,7 @@ class Mailbox {
   // Moves messages behind `replies` until about `budget` bytes were moved. The next part of a
   // message is moved once `replies` is empty.
   void Take(PendingReplies* replies, int protocol, size_t budget) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Appends all messages to `out`; returns the highest of their durable-after
-  // sequences.
+  // Appends all messages to `out`; returns the highest of their durable-after sequences.
   // Requires: !inside().
   SequenceNumber TakeAll(ByteBuffer* out, int protocol) ABSL_LOCKS_EXCLUDED(mutex_);
 

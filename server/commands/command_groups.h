@@ -14,6 +14,7 @@ namespace varve {
 
 absl::Span<const Command> AccessCommands();       // server/user_commands
 absl::Span<const Command> AclCommands();          // server/user_commands
+absl::Span<const Command> BackupCommands();       // server/copy_commands
 absl::Span<const Command> BitCommands();          // commands_bit.cc
 absl::Span<const Command> ChangeCommands();       // server/history_commands
 absl::Span<const Command> ClientCommands();       // commands_client.cc

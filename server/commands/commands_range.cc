@@ -1,4 +1,4 @@
-// Commands on ranges of keys.
+// Commands on ranges of keys. Those that take keys as paths stand in server/history_commands.
 #include <optional>
 #include <string>
 
@@ -9,7 +9,6 @@
 #include "server/past/past_read.h"
 #include "server/requests/key_range.h"
 #include "server/requests/past_point.h"
-#include "server/scans/children_stream.h"
 #include "server/scans/range_stream.h"
 #include "util/resp/resp_parser.h"
 
@@ -17,7 +16,6 @@ namespace varve {
 namespace {
 
 constexpr std::string_view kBadVersion = "ERR SINCE takes a version, which is an integer";
-constexpr std::string_view kBadBound = "ERR min or max not valid string range item";
 
 // Reads [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY] [WITHVERSION] [WITHMETA] [SINCE version] in
 // any order; answers an error and returns false when it is something else.
@@ -80,53 +78,6 @@ void HandleCount(CommandContext& context, Arguments arguments) {
       std::make_unique<CountStream>(SelectVisible(context, arguments, *std::move(range))));
 }
 
-// Reads [DELIM d] [AFTER name] [LIMIT n] [REV] [WITHCOUNTS|WITHSIZES] in any order; answers an
-// error and returns false when it is something else.
-bool ParseChildren(CommandContext& context, Arguments options, ChildrenRequest* request) {
-  using Figures = ChildrenRequest::Figures;
-  for (size_t i = 0; i < options.size(); ++i) {
-    const std::string_view option = options[i];
-    const bool counts = EqualsIgnoreCase(option, "withcounts");
-    if (EqualsIgnoreCase(option, "rev")) {
-      request->reverse = true;
-    } else if (counts || EqualsIgnoreCase(option, "withsizes")) {
-      const Figures figures = counts ? Figures::kCounts : Figures::kSizes;
-      if (request->figures != Figures::kNone && request->figures != figures) {
-        ReplySyntaxError(context);
-        return false;
-      }
-      request->figures = figures;
-    } else if (i + 1 == options.size()) {
-      ReplySyntaxError(context);
-      return false;
-    } else if (EqualsIgnoreCase(option, "delim")) {
-      request->delimiter = options[++i];
-      if (request->delimiter.empty() || request->delimiter.size() > kLongestDelimiter) {
-        context.reply.Error("ERR a delimiter has 1 to 16 bytes");
-        return false;
-      }
-    } else if (EqualsIgnoreCase(option, "after")) {
-      request->after = options[++i];
-    } else if (EqualsIgnoreCase(option, "limit")) {
-      if (!ParseRespInteger(options[++i], &request->limit)) {
-        context.reply.Error("ERR value is not an integer or out of range");
-        return false;
-      }
-    } else {
-      ReplySyntaxError(context);
-      return false;
-    }
-  }
-  return true;
-}
-
-void HandleChildren(CommandContext& context, Arguments arguments) {
-  ChildrenRequest request{.prefix = arguments[1]};
-  if (!ParseChildren(context, arguments.subspan(2), &request)) return;
-  context.Stream(std::make_unique<ChildrenStream>(
-      SelectVisible(context, arguments, request.Range()), request));
-}
-
 void HandleDbSize(CommandContext& context, Arguments arguments) {
   if (!StoreMeets(context, StoreNeed::kExactCounts)) return;
   const absl::StatusOr<CountResult> count =
@@ -149,17 +100,6 @@ void HandleDelRange(CommandContext& context, Arguments arguments) {
 }
 
 constexpr Command kRows[] = {
-    {.name = "children",
-     .arity = -2,
-     .flags = kReadCommand | kSlowCommand | kPastCommand,
-     .handler = NowOrAt<HandleChildren, 2>,
-     .group = "range",
-     .summary = "Lists the names directly below a prefix, in order; one that ends in the delimiter "
-                "is a directory.",
-     .syntax = "prefix [DELIM d] [AFTER name] [LIMIT n] [REV] [WITHCOUNTS|WITHSIZES] [AT "
-               "version|AT TIME ms|AT AGO seconds]",
-     .complexity = "O(C * log(S)) for S keys in the database and C names, whatever lies below "
-                   "them; WITHCOUNTS reads what lies below"},
     {.name = "count",
      .arity = 3,
      .flags = kReadCommand | kSlowCommand | kPastCommand,

@@ -29,7 +29,7 @@ void HandleCompact(CommandContext& context, Arguments arguments) {
   if (arguments.size() != 1 && arguments.size() != 3) return ReplyWrongArity(context, "compact");
   std::optional<KeyRange> range = KeyRange();
   if (arguments.size() == 3) range = ParseKeyRange(arguments[1], arguments[2]);
-  if (!range) return context.reply.Error("ERR min or max not valid string range item");
+  if (!range) return context.reply.Error(kBadBound);
   if (!range->empty) {
     const absl::Status status =
         context.server.store->Compact(range->lower, range->upper, context.space());

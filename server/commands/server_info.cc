@@ -159,6 +159,7 @@ void WritePersistence(const ServerState& server, InfoText* info) {
   info->Line("aof_rewrite_in_progress", 0);
   info->Line("aof_last_bgrewrite_status", "ok");
   info->Line("aof_last_write_status", log.ok() ? "ok" : "err");
+  info->Line("backup_in_progress", server.backups.in_progress() ? 1 : 0);
   info->Line("sync", server.configuration.Get("sync"));
   info->Line("sync_backend", server.configuration.Get("sync-backend"));
   info->Line("durable_sequence", server.store->durable_sequence());

@@ -153,9 +153,9 @@ std::string TomlValue(const Setting& setting, const ServerConfig& config) {
   const bool is_number = !value.empty() && std::all_of(value.begin(), value.end(),
                                                        [](char c) { return c >= '0' && c <= '9'; });
   if (setting.kind == SettingKind::kSwitch) return value == "yes" ? "true" : "false";
-  const bool may_be_number = setting.kind == SettingKind::kInteger ||
-                             setting.kind == SettingKind::kSize ||
-                             setting.kind == SettingKind::kDuration;
+  const bool may_be_number =
+      setting.kind == SettingKind::kInteger || setting.kind == SettingKind::kSize ||
+      setting.kind == SettingKind::kDuration || setting.kind == SettingKind::kSeconds;
   return is_number && may_be_number ? value : Quoted(value);
 }
 

@@ -45,6 +45,7 @@ struct LiveOptions {
         idle_timeout(options.idle_timeout),
         login_timeout(options.login_timeout),
         tcp_keepalive(options.tcp_keepalive),
+        backup_ttl(options.backup_ttl),
         snapshot_max_age(options.snapshot_max_age),
         protected_mode(options.protected_mode) {}
 
@@ -58,6 +59,7 @@ struct LiveOptions {
   std::atomic<std::chrono::seconds> idle_timeout;
   std::atomic<std::chrono::seconds> login_timeout;
   std::atomic<std::chrono::seconds> tcp_keepalive;
+  std::atomic<std::chrono::seconds> backup_ttl;
   std::atomic<std::chrono::nanoseconds> snapshot_max_age;
   std::atomic<bool> protected_mode;
 };

@@ -121,6 +121,11 @@ std::string AddressNeeded(const std::string& text) {
   return fine ? "" : "takes an IP address";
 }
 std::string DirectoryNeeded(const std::string& text) { return text.empty() ? "takes a path" : ""; }
+std::string DirectoryNameNeeded(const std::string& text) {
+  const bool fine = !text.empty() && text != "." && text != ".." &&
+                    text.find('/') == std::string::npos && text.find('\n') == std::string::npos;
+  return fine ? "" : "takes a name without slashes";
+}
 std::string TlsProtocolsNeeded(const std::string& text) {
   std::istringstream words(text);
   for (std::string word; words >> word;) {
@@ -317,6 +322,14 @@ constexpr Setting kSettings[] = {
     Switch("finalize-upgrade", VARVE_KEPT_IN(engine.finalize_upgrade),
            "have a store that an earlier version made go over to the present format, which that "
            "version cannot read any more; without it the store keeps no times and no history"),
+    Text("backupdirname", VARVE_KEPT_IN(server.backup_directory),
+         "name of the directory within dir that BACKUP keeps its files in")
+        .Checked(DirectoryNameNeeded),
+    Number(
+        SettingKind::kSeconds, "backup-sealed-ttl", 0, kYear.count(),
+        VARVE_KEPT_IN(server.backup_ttl),
+        "seconds for which a backup's files stay that nobody asks about; 0: until BACKUP CLEANUP")
+        .Live(ApplyBackupTtl),
     Milliseconds("keep", kYear * 100, VARVE_KEPT_IN(engine.history.time_ms),
                  "how long replaced and deleted versions stay readable, e.g. 1d; 0: no limit by "
                  "time, and none are kept where keep-bytes is 0, too"),
@@ -399,6 +412,8 @@ std::string Takes(const Setting& setting) {
                          FormatSize(static_cast<uint64_t>(setting.max)));
     case SettingKind::kDuration:
       return fmt::format("takes 0 to {}", FormatDuration(std::chrono::nanoseconds(setting.max)));
+    case SettingKind::kSeconds:
+      return fmt::format("takes 0 to {} seconds, or a time such as 1h", setting.max);
     case SettingKind::kMode:
       return "takes octal permissions such as 700";
     case SettingKind::kEvents:
@@ -442,6 +457,13 @@ absl::StatusOr<int64_t> ParseNumber(const Setting& setting, std::string_view tex
     case SettingKind::kSize: {
       VARVE_ASSIGN_OR_RETURN(const uint64_t bytes, ParseSize(text));
       return static_cast<int64_t>(std::min<uint64_t>(bytes, std::numeric_limits<int64_t>::max()));
+    }
+    case SettingKind::kSeconds: {
+      if (const absl::StatusOr<int64_t> seconds = ParseDigits(text, 10); seconds.ok())
+        return *seconds;
+      VARVE_ASSIGN_OR_RETURN(const std::chrono::nanoseconds time, ParseDuration(text));
+      if (time % std::chrono::seconds(1) != time.zero()) break;
+      return std::chrono::duration_cast<std::chrono::seconds>(time).count();
     }
     case SettingKind::kDuration: {
       VARVE_ASSIGN_OR_RETURN(const std::chrono::nanoseconds delay, ParseDuration(text));

@@ -44,6 +44,7 @@ enum class SettingKind : uint8_t {
   kInteger,   // min to max
   kSize,      // bytes: 4096, 64MiB
   kDuration,  // 200us, 10min; kept as nanoseconds
+  kSeconds,   // 3600, 1h; kept and shown as a number of seconds
   kMode,      // permissions of a file, octal
   kEvents,    // letters: Kg$
   kLimits,    // of output: normal 0 0 0 pubsub 32MiB 8MiB 60

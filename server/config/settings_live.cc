@@ -79,6 +79,11 @@ absl::Status ApplySlowLog(LiveSettings& live, const ServerConfig& config) {
   return absl::OkStatus();
 }
 
+absl::Status ApplyBackupTtl(LiveSettings& live, const ServerConfig& config) {
+  live.live_options().backup_ttl = config.server.backup_ttl;
+  return absl::OkStatus();
+}
+
 absl::Status ApplySnapshotMaxAge(LiveSettings& live, const ServerConfig& config) {
   live.live_options().snapshot_max_age = config.server.snapshot_max_age;
   return absl::OkStatus();

@@ -12,6 +12,7 @@ namespace varve {
 struct ServerConfig;
 class LiveSettings;
 
+absl::Status ApplyBackupTtl(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplyClientsMemory(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplyKeyEvents(LiveSettings& live, const ServerConfig& config);
 // To connections that come from now on.

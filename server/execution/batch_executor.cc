@@ -227,7 +227,7 @@ bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request&
     server_->statistics.commands.Rejected(request.command->index);
     context->reply.Error("NOAUTH Authentication required.");
   } else if (maintenance_refused_ && (request.command->flags & kMaintenanceCommand) != 0) {
-    context->reply.Error("ERR too many requests for COMPACT or PURGE are waiting");
+    context->reply.Error("ERR too many requests for COMPACT, PURGE or BACKUP are waiting");
   } else {
     if (client_->Restricted() && RefuseRestricted(context, *request.command, arguments))
       return true;

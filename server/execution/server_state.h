@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "server/backups/backup_service.h"
 #include "server/clients/clients.h"
 #include "server/config/configuration.h"
 #include "server/config/live_options.h"
@@ -95,6 +96,7 @@ struct ServerState final : public LiveSettings {
   ServerStatistics statistics;
   ScanCursors scan_cursors;
   IngestTable ingests{store};
+  BackupService backups{store, options.backup_directory};
   KeyCost read_cost{400};
   KeyCost write_cost{600};
 };

@@ -224,7 +224,7 @@ void EntryInfoStream::Answer(CommandContext& context, SequenceNumber /*position*
     entry.empty() ? reply.Null() : reply.buffer()->Append(entry);
   };
   reply.Map(10);
-  show("length", positions_.last - positions_.first);
+  show("length", positions_.count());
   // Libraries read both figures of Redis' memory, which mean nothing here.
   show("radix-tree-keys", 0);
   show("radix-tree-nodes", 0);

@@ -15,8 +15,8 @@
 namespace varve {
 namespace {
 
-// Reads a name, and AT and a point behind it. States of the present get the snapshot `present`,
-// which the first of them takes. Nothing: the error was answered.
+// Reads the name of a namespace and, if AT follows, a point of its past. Both states of the present
+// share the snapshot `*present`, which the first of them takes. Nothing: the error was answered.
 std::optional<ComparedState> ReadState(CommandContext& context, Arguments words,
                                        std::shared_ptr<const Snapshot>* present) {
   std::optional<PastPoint> point;
@@ -54,7 +54,7 @@ std::optional<DiffOptions> ParseOptions(CommandContext& context, Arguments words
     if (EqualsIgnoreCase(words[0], "range") && words.size() > 2) {
       std::optional<KeyRange> range = ParseKeyRange(words[1], words[2]);
       if (!range) {
-        context.reply.Error("ERR min or max not valid string range item");
+        context.reply.Error(kBadBound);
         return std::nullopt;
       }
       options.range = *std::move(range);

@@ -21,8 +21,6 @@
 namespace varve {
 namespace {
 
-constexpr size_t kLongestName = 256;
-
 // Returns whether the client's user may read every key of the range in the namespace.
 bool MayReadAll(const CommandContext& context, Arguments arguments, NamespaceId space,
                 std::string_view name, std::string_view prefix) {
@@ -33,13 +31,14 @@ bool MayReadAll(const CommandContext& context, Arguments arguments, NamespaceId 
          keys.ranges[0].upper == range.upper;
 }
 
-// Returns the name of a namespace that has one.
+// Returns the name of the namespace; empty if it has none.
 std::string NameOf(const CommandContext& context, NamespaceId space) {
   const absl::StatusOr<NamespaceList> list = context.server.store->Namespaces();
   const NamespaceDescription* const found = list.ok() ? list->Find(space) : nullptr;
   return found == nullptr ? "" : found->name;
 }
 
+// Returns whether the client's user may read every key that the feed is about.
 bool MayUse(const CommandContext& context, Arguments arguments, const FeedPlace& place) {
   if (!context.client.rights.limited()) return true;
   const NamespaceId space = place.space.value_or(kDefaultNamespace);
@@ -101,8 +100,6 @@ absl::Status ParseFeed(Arguments words, FeedPlace* place) {
 void CreateFeed(CommandContext& context, Arguments arguments) {
   Store& store = *context.server.store;
   FeedPlace place{.name = std::string(arguments[2]), .space = context.space()};
-  if (place.name.empty() || place.name.size() > kLongestName)
-    return context.reply.Error(fmt::format("ERR a feed's name has 1 to {} bytes", kLongestName));
   const absl::Status parsed = ParseFeed(arguments.subspan(3), &place);
   if (!parsed.ok()) return context.Fail(parsed);
   if (!MayReadAll(context, arguments, context.space(), context.client.space_name, place.prefix))

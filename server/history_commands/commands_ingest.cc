@@ -36,8 +36,8 @@ bool DeniedPlace(CommandContext& context, const Place& place) {
   return true;
 }
 
-// The same if it may not write every key of the range, whose bounds `arguments` have from `bound`
-// on.
+// Answers NOPERM and returns true if the user may not write every key of the range, whose bounds
+// are the arguments from `bound` on.
 bool DeniedRange(CommandContext& context, const KeyRange& range, const Place& place,
                  Arguments arguments, size_t bound) {
   if (!IsLimited(context) || MayWriteRange(context.client.rights.user(), range, place))
@@ -49,7 +49,7 @@ bool DeniedRange(CommandContext& context, const KeyRange& range, const Place& pl
   return true;
 }
 
-// Answers an error and returns null if there is none.
+// Returns the ingest. Null: there is none, and the error was answered.
 Opened FindIngest(CommandContext& context, std::string_view id) {
   Opened opened = context.server.ingests.Find(id);
   if (opened == nullptr)
@@ -57,7 +57,8 @@ Opened FindIngest(CommandContext& context, std::string_view id) {
   return opened;
 }
 
-// Returns whether the user may end the ingest: it made all of it, or may write all that it changes.
+// Returns whether the user may end the ingest: the user made all of it, or may write all that it
+// changes.
 bool MayEnd(const CommandContext& context, const OpenIngest& opened)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(opened.mutex) {
   if (!IsLimited(context)) return true;
@@ -73,7 +74,8 @@ bool MayEnd(const CommandContext& context, const OpenIngest& opened)
                              place);
 }
 
-// Returns false if the words are wrong or name no namespace; that was answered.
+// Reads the namespace that an ingest goes to. False: there is none of that name or number, and the
+// error was answered.
 bool ParseSpace(CommandContext& context, std::string_view name, OpenIngest* opened) {
   const bool is_number = !name.empty() && std::all_of(name.begin(), name.end(),
                                                       [](char c) { return c >= '0' && c <= '9'; });
@@ -100,8 +102,8 @@ bool ParseSpace(CommandContext& context, std::string_view name, OpenIngest* open
   return true;
 }
 
-// Reads the options of INGEST BEGIN. Sets `*bound` to the place of the lower bound of what is
-// replaced, if anything is. Returns false if they are wrong; that was answered.
+// Reads the options of INGEST BEGIN. Sets `*bound` to the index of the lower bound of what is
+// replaced, if anything is. False: they are wrong, and the error was answered.
 bool ParseBegin(CommandContext& context, Arguments arguments, OpenIngest* opened, size_t* bound) {
   for (size_t i = kFirstOption; i < arguments.size();) {
     if (EqualsIgnoreCase(arguments[i], "namespace") && i + 1 < arguments.size()) {
@@ -110,7 +112,7 @@ bool ParseBegin(CommandContext& context, Arguments arguments, OpenIngest* opened
     } else if (EqualsIgnoreCase(arguments[i], "replace") && i + 2 < arguments.size()) {
       const std::optional<KeyRange> range = ParseKeyRange(arguments[i + 1], arguments[i + 2]);
       if (!range) {
-        context.reply.Error("ERR min or max not valid string range item");
+        context.reply.Error(kBadBound);
         return false;
       }
       if (range->empty) {
@@ -189,7 +191,7 @@ void AddToIngest(CommandContext& context, Arguments arguments) {
   added.ok() ? context.reply.Ok() : context.Fail(added);
 }
 
-// Notes what the commit changes for those who keep keys in caches of their own.
+// Notes what the commit changes, for the clients that cache keys.
 void NoteChanges(const OpenIngest& opened, TrackedWrite* write)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(opened.mutex) {
   WriteBatch changes;

@@ -8,6 +8,10 @@ namespace {
 // PURGE key
 void HandlePurge(CommandContext& context, Arguments arguments) {
   const std::string_view key = arguments[1];
+  if (context.server.backups.holds_files()) {
+    return context.reply.Error(
+        "ERR the files of a backup may hold the key: copy them, then BACKUP CLEANUP, then PURGE");
+  }
   TrackedWrite write(&context.server.clients.tracking);
   WriteBatch batch;
   batch.Delete(key, context.space());

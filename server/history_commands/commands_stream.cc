@@ -121,7 +121,7 @@ void HandleXrevrange(CommandContext& context, Arguments arguments) {
 void HandleXlen(CommandContext& context, Arguments arguments) {
   if (arguments[1] != kChangesKey) return context.reply.Integer(0);
   if (const std::optional<ChangePositions> positions = FindPositions(context))
-    context.reply.Integer(AsInteger(positions->last - positions->first));
+    context.reply.Integer(AsInteger(positions->count()));
 }
 
 void HandleXinfo(CommandContext& context, Arguments arguments) {

@@ -12,6 +12,7 @@
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
 #include "server/execution/key_update.h"
+#include "server/feed/visible_changes.h"
 #include "server/past/past_read.h"
 #include "server/requests/undelete_request.h"
 #include "util/base/status.h"
@@ -27,38 +28,6 @@ constexpr int kTriesTogether = 8;  // before other writers have to wait
 
 // --- HISTORY -------------------------------------------------------------------------------------
 
-std::string_view NameOf(ChangeOperation::Kind kind) {
-  switch (kind) {
-    case ChangeOperation::Kind::kSet:
-      return "set";
-    case ChangeOperation::Kind::kDelete:
-      return "del";
-    case ChangeOperation::Kind::kExpire:
-      return "expire";
-    case ChangeOperation::Kind::kExpired:
-      return "expired";
-    case ChangeOperation::Kind::kEvicted:
-      return "evicted";
-    case ChangeOperation::Kind::kDeleteRange:
-      return "delrange";
-    case ChangeOperation::Kind::kFlush:
-      return "flush";
-    case ChangeOperation::Kind::kIngest:
-      return "ingest";
-    case ChangeOperation::Kind::kCreate:
-      return "create";
-    case ChangeOperation::Kind::kDrop:
-      return "drop";
-    case ChangeOperation::Kind::kSwap:
-      return "swap";
-    case ChangeOperation::Kind::kClone:
-      return "clone";
-    case ChangeOperation::Kind::kMeta:
-      return "meta";
-  }
-  return "set";
-}
-
 class HistoryStream final : public ReplyStream {
  public:
   explicit HistoryStream(std::vector<KeyEvent> events) : events_(std::move(events)) {}
@@ -72,7 +41,7 @@ class HistoryStream final : public ReplyStream {
       context.reply.Array(5);
       context.reply.Integer(static_cast<int64_t>(event.version));
       context.reply.Integer(static_cast<int64_t>(event.instant_ms));
-      context.reply.Bulk(NameOf(event.kind));
+      context.reply.Bulk(ChangeWord(event.kind));
       context.reply.Integer(static_cast<int64_t>(event.value_size));
       context.reply.Integer(static_cast<int64_t>(event.expiry_ms));
     }
@@ -84,8 +53,8 @@ class HistoryStream final : public ReplyStream {
   size_t next_ = 0;
 };
 
-// Tells a missing key of which nothing is kept any more from one that never was there: what there
-// was lies before the oldest version that can be read.
+// Answers one event, below_horizon, at the oldest version that can be read: what was done to the
+// key lies before it. A key that never was there has no event.
 void ReplyBelowHorizon(CommandContext& context) {
   const absl::StatusOr<SequenceNumber> first = context.server.store->FirstVersion(context.space());
   if (!first.ok()) return context.Fail(first.status());
@@ -198,7 +167,7 @@ absl::StatusOr<RemovedKeys> FindMissing(CommandContext& context, const UndeleteR
   return found;
 }
 
-// Puts the keys into the batch, and leaves `found` their names alone.
+// Puts the keys into the batch, and drops their values from `found`.
 void PutAgain(const CommandContext& context, RemovedKeys* found, WriteBatch* batch) {
   for (RemovedKey& key : found->keys) {
     if (!context.in_transaction())

@@ -50,7 +50,7 @@ void HandleWatchPrefix(CommandContext& context, Arguments arguments) {
 
 void HandleWatchRange(CommandContext& context, Arguments arguments) {
   std::optional<KeyRange> range = ParseKeyRange(arguments[1], arguments[2]);
-  if (!range) return context.reply.Error("ERR min or max not valid string range item");
+  if (!range) return context.reply.Error(kBadBound);
   Watch(context, "WATCHRANGE", *std::move(range));
 }
 

@@ -366,6 +366,10 @@ void IoLoop::VisitSessions() {
   // Where the pool is busy, the next second will do.
   if (server_->ingests.any())
     (void)pool_->TrySubmit([server = server_] { server->ingests.EndIdle(CoarseNow()); });
+  if (server_->backups.holds_files()) {
+    (void)pool_->TrySubmit(
+        [server = server_] { server->backups.EndIdle(CoarseNow(), server->live.backup_ttl); });
+  }
   VARVE_ASSERT(round_.empty());
   for (auto& [session, owner] : sessions_) round_.push_back(session);
   for (Session* session : round_) session->Visit();  // may close, and so remove, the session

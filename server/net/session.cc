@@ -333,17 +333,18 @@ void Session::AddRequest(size_t first) {
   if (command->kind == CommandKind::kGet && count == 2) ++batch_.gets;
   if (command->kind == CommandKind::kSet && count == 3) ++batch_.plain_sets;
   uint32_t flags = command->flags;
-  if ((flags & kContainerCommand) != 0 && keys > 0) [[unlikely]] {
+  if ((flags & kContainerCommand) != 0) [[unlikely]] {
     const Subcommand* const subcommand =
         FindSubcommand(*command, Arguments(batch_.arguments).subspan(first));
-    if (subcommand != nullptr) flags |= subcommand->flags;
+    if (subcommand != nullptr)
+      flags |= keys > 0 ? subcommand->flags : subcommand->flags & kMaintenanceCommand;
   }
   // WATCH reads, too.
   if (flags & (kReadCommand | kTransactionCommand)) batch_.reads += keys;
   if (flags & kWriteCommand) batch_.writes += std::max(keys, 1u);
   batch_.slow = batch_.slow || (command->flags & kSlowCommand) != 0 ||
                 ((command->flags & kSubscriberCommand) != 0 && LeavesSlowly());
-  batch_.maintenance = batch_.maintenance || (command->flags & kMaintenanceCommand) != 0;
+  batch_.maintenance = batch_.maintenance || (flags & kMaintenanceCommand) != 0;
 }
 
 // --- Execution on the loop's thread --------------------------------------------------------------

@@ -21,6 +21,9 @@ struct KeyRange {
 // The most bytes of a delimiter that divides keys into paths.
 inline constexpr size_t kLongestDelimiter = 16;
 
+// The reply to bounds that make no range, in Redis' words.
+inline constexpr std::string_view kBadBound = "ERR min or max not valid string range item";
+
 // Returns nothing if a bound has none of the four forms.
 std::optional<KeyRange> ParseKeyRange(std::string_view min, std::string_view max);
 

@@ -66,6 +66,13 @@ ChannelUse ChannelsOf(std::string_view name) {
 
 KeyReach ReachOf(std::string_view name) {
   constexpr std::pair<std::string_view, KeyReach> kReaches[] = {
+      {"backup|abort", KeyReach::kReadsAll},
+      {"backup|cleanup", KeyReach::kReadsAll},
+      {"backup|fetch", KeyReach::kReadsAll},
+      {"backup|list", KeyReach::kReadsAll},
+      {"backup|seal", KeyReach::kReadsAll},
+      {"backup|start", KeyReach::kReadsAll},
+      {"backup|status", KeyReach::kReadsAll},
       {"changes", KeyReach::kReadsPart},
       {"children", KeyReach::kReadsRanges},
       {"compact", KeyReach::kWritesAll},
@@ -116,6 +123,7 @@ PlaceUse PlacesOf(std::string_view name) {
   for (const auto& [known, use] : kPlaces) {
     if (known == name) return use;
   }
+  if (name.starts_with("backup|") && name != "backup|help") return PlaceUse::kAllPlaces;
   return PlaceUse::kNone;
 }
 

@@ -135,6 +135,16 @@ class ChangeFeedTest : public ::testing::Test {
     return count;
   }
 
+  // Counts the files of changes that the process holds open.
+  static size_t OpenFiles() {
+    size_t count = 0;
+    for (const auto& descriptor : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      count += std::filesystem::read_symlink(descriptor, gone).extension() == ".chg" ? 1 : 0;
+    }
+    return count;
+  }
+
   ManualClock clock_;
   std::unique_ptr<TestStore> store_;
 };
@@ -308,6 +318,18 @@ TEST_F(ChangeFeedTest, TheBytesOfFilesAreBounded) {
   EXPECT_EQ(ReadAll(store(), first), commits);
 }
 
+TEST_F(ChangeFeedTest, FullFilesAreNotHeldOpen) {
+  Open({.bytes = 1u << 20});
+  for (int i = 0; i < 800; ++i) {
+    Put("key", std::string(1000, 'v'));
+    if (i % 100 == 99) ASSERT_TRUE(store().Flush().ok());
+  }
+  EXPECT_GT(Files(), 4u);
+  EXPECT_LE(OpenFiles(), 1u);
+  EXPECT_EQ(ReadAll(store(), 0).size(), 800u);
+  EXPECT_LE(OpenFiles(), 2u) << "a reader closes a full file behind it";
+}
+
 TEST_F(ChangeFeedTest, ChangesGoByTime) {
   Open({.time_ms = 60'000});
   Put("a", "1");
@@ -423,6 +445,17 @@ TEST_F(ChangeFeedTest, AFeedHoldsChangesBackThatNobodyElseRetains) {
   ASSERT_TRUE(store().DropFeed("f").ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(store().GetChangePositions().status()));
   EXPECT_TRUE(testing::Eventually([&] { return Files() == 0; }));
+}
+
+TEST_F(ChangeFeedTest, AFeedThatIsRefusedRetainsNothing) {
+  Open({});
+  const SequenceNumber last = Put("a", "1");
+  EXPECT_TRUE(absl::IsOutOfRange(store().CreateFeed({.name = "f", .position = last + 1})));
+  EXPECT_TRUE(absl::IsOutOfRange(store().CreateFeed({.name = "f", .position = last - 1})));
+  EXPECT_TRUE(absl::IsFailedPrecondition(store().GetChangePositions().status()));
+  EXPECT_TRUE(store().CreateFeed({.name = "f", .position = kMaxSequence}).ok());
+  EXPECT_TRUE(absl::IsOutOfRange(store().CreateFeed({.name = "g", .position = last + 1000})));
+  EXPECT_TRUE(store().GetChangePositions().ok());
 }
 
 TEST_F(ChangeFeedTest, AFeedBeyondItsBoundsIsLost) {

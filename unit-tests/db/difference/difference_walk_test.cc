@@ -1,5 +1,7 @@
 // The keys in which two states differ: against a comparison of all keys, at random, and what that
 // costs.
+#include "db/difference/difference_walk.h"
+
 #include <gtest/gtest.h>
 
 #include <map>
@@ -7,6 +9,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fmt/format.h"
@@ -223,6 +226,47 @@ TEST_F(DifferenceTest, ASnapshotShowsOnlyItsNamespaces) {
   const ComparedState past = At(0, version);
   const auto iterator = store_->NewDifferenceIterator(past, {past.snapshot, 3}, {}, {});
   EXPECT_TRUE(IsNoSuchNamespace(iterator.status())) << iterator.status();
+}
+
+// A cursor over no key, at whose end there is damage or nothing.
+class EmptyIterator final : public Iterator {
+ public:
+  explicit EmptyIterator(absl::Status status) : status_(std::move(status)) {}
+
+  bool Valid() const override { return false; }
+  void SeekToFirst() override {}
+  void SeekToLast() override {}
+  void Seek(std::string_view) override {}
+  void SeekForPrev(std::string_view) override {}
+  void Next() override {}
+  void Prev() override {}
+  std::string_view key() const override { return {}; }
+  std::string_view value() const override { return {}; }
+  std::string_view metadata() const override { return {}; }
+  SequenceNumber version() const override { return kNoSequence; }
+  uint64_t expiry_ms() const override { return kNoExpiry; }
+  SequenceNumber durable_after() const override { return kNoSequence; }
+  absl::Status status() const override { return status_; }
+
+ private:
+  const absl::Status status_;
+};
+
+TEST(DifferenceWalkTest, DamageBehindTheLastKeyIsTold) {
+  for (const bool of_a : {true, false}) {
+    const auto open = [](bool is_damaged) {
+      return [is_damaged](bool /*with_values*/) {
+        return std::make_unique<EmptyIterator>(is_damaged ? absl::DataLossError("damaged")
+                                                          : absl::OkStatus());
+      };
+    };
+    DifferenceWalk::Candidates candidates;
+    candidates.ranges.push_back({});
+    DifferenceWalk walk(open(of_a), open(!of_a), std::move(candidates), "");
+    EXPECT_FALSE(walk.Next(SIZE_MAX));
+    EXPECT_TRUE(walk.AtEnd());
+    EXPECT_TRUE(absl::IsDataLoss(walk.status())) << walk.status();
+  }
 }
 
 }  // namespace

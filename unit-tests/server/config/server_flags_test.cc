@@ -85,6 +85,7 @@ const std::vector<Bounds>& AllBounds() {
       {"timeout", "-1", "0", "31536000", "31536001"},
       {"login-timeout", "-1", "0", "31536000", "31536001"},
       {"tcp-keepalive", "-1", "0", "32767", "32768"},
+      {"backup-sealed-ttl", "-1", "0", "31536000", "31536001"},
       {"write-buffer-size", "4095", "4KiB", "64GiB", "68719476737", "4096", "68719476736"},
       {"group-max-bytes", "4095", "4KiB", "1GiB", "1073741825", "4096", "1073741824"},
       {"memory-limit", "-1", "0", "16TiB", "17592186044417", "0", "17592186044416"},
@@ -108,6 +109,7 @@ const std::map<std::string, std::vector<std::string>>& Words() {
   static const std::map<std::string, std::vector<std::string>> words = {
       {"bind", {"127.0.0.1", "::1", "localhost"}},
       {"unixsocket", {"", "varve.sock"}},
+      {"backupdirname", {"backupdir", "copies"}},
       {"http-bind", {"127.0.0.1", "::1", "localhost"}},
       {"acl-log-file", {"", "/var/log/varve/audit.log"}},
       {"maxmemory-policy", {"noeviction"}},

@@ -755,7 +755,10 @@ TEST_F(ChangesTest, AFeedKeepsThePlaceOfItsReader) {
   EXPECT_EQ(Do({"FEED", "DROP", "none"}), "!ERR there is no feed 'none'");
   EXPECT_EQ(Do({"FEED", "DROP", "f"}), "OK");
   EXPECT_EQ(Do({"FEED", "LIST"}), "(e)");
-  EXPECT_TRUE(Do({"FEED", "CREATE", "", "FROM", "NOW"}).starts_with("!ERR a feed's name"));
+  for (const size_t size : {0, 256}) {
+    EXPECT_EQ(Do({"FEED", "CREATE", std::string(size, 'f'), "FROM", "NOW"}),
+              "!ERR the name of a feed has 1 to 255 bytes");
+  }
   EXPECT_EQ(Do({"FEED", "CREATE", "g", "FROM", "x"}), "!ERR FROM takes a version, or NOW");
   EXPECT_TRUE(Do({"FEED", "CREATE", "g", "FROM", "999999999"}).starts_with("!ERR version"));
   EXPECT_EQ(Do({"FEED", "CREATE", "g", "MAXAGE"}), "!ERR syntax error");

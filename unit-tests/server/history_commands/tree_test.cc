@@ -1,15 +1,13 @@
 // TREE: the names below a prefix as nested arrays. DELPREFIX.
 #include <gtest/gtest.h>
 
-#include <map>
 #include <memory>
 #include <random>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "server/scans/tree_stream.h"
-#include "unit-tests/server/command_fixture.h"
+#include "unit-tests/server/history_commands/path_fixture.h"
 #include "unit-tests/testing/manual_clock.h"
 
 namespace varve {
@@ -18,33 +16,23 @@ namespace {
 using testing::Ask;
 using testing::ManualClock;
 using testing::TestServer;
-using Words = std::vector<std::string>;
 
-class TreeTest : public testing::CommandTest {
+class TreeTest : public testing::PathTest {
  protected:
-  void Put(const Words& keys) {
-    Words request = {"MSET"};
-    for (const std::string& key : keys) request.insert(request.end(), {key, "value"});
-    ASSERT_EQ(Do(request), "OK");
-  }
-  void PutMany(const std::string& prefix, int count) {
-    for (int i = 0; i < count; i += 500) {
-      Words keys;
-      for (int k = i; k < std::min(count, i + 500); ++k)
-        keys.push_back(prefix + std::to_string(1'000'000 + k));
-      Put(keys);
-    }
-  }
   std::string Tree(Words arguments) {
     arguments.insert(arguments.begin(), "TREE");
     return Do(arguments);
   }
-  uint64_t Statistic(const std::string& name) {
-    for (const auto& [key, value] : server_.store().Statistics()) {
-      if (key == name) return value;
+
+  // Returns the tree as the model makes it.
+  std::string ModelTree(const std::string& prefix, int depth) const {
+    std::string text = "(";
+    for (const auto& [name, keys] : NamesBelow(prefix)) {
+      const bool opened = name.ends_with('/') && depth > 1;
+      text += (text.size() > 1 ? " " : "") + ("(" + name + " ") +
+              (opened ? ModelTree(prefix + name, depth - 1) : "()") + ")";
     }
-    ADD_FAILURE() << name;
-    return 0;
+    return text + ")";
   }
 };
 
@@ -132,42 +120,14 @@ TEST_F(TreeTest, DeepPathsEndAtTheGreatestDepth) {
   EXPECT_EQ(Tree({""}), "(" + expected + ")");
 }
 
-// The tree as a model makes it.
-std::string ModelTree(const std::set<std::string>& keys, const std::string& prefix, int depth) {
-  std::map<std::string, bool> names;  // and whether they are directories
-  for (const std::string& key : keys) {
-    if (!key.starts_with(prefix) || key == prefix) continue;
-    const std::string rest = key.substr(prefix.size());
-    const size_t end = rest.find('/');
-    names[end == std::string::npos ? rest : rest.substr(0, end + 1)] = end != std::string::npos;
-  }
-  std::string text = "(";
-  for (const auto& [name, is_directory] : names) {
-    const bool opened = is_directory && depth > 1;
-    text += (text.size() > 1 ? " " : "") + ("(" + name + " ") +
-            (opened ? ModelTree(keys, prefix + name, depth - 1) : "()") + ")";
-  }
-  return text + ")";
-}
-
 TEST_F(TreeTest, AModelOfRandomKeysAgrees) {
   std::mt19937 random(11);
-  std::set<std::string> keys;
   for (int round = 0; round < 300; ++round) {
-    std::string key;
-    for (uint32_t length = 1 + random() % 8; length > 0; --length)
-      key += std::string("ab/\xff")[random() % 4];
-    if (random() % 4 == 0) {
-      Do({"DEL", key});
-      keys.erase(key);
-    } else {
-      Put({key});
-      keys.insert(key);
-    }
+    const std::string key = ChangeRandomKey("ab/\xff", 8, &random);
     const std::string prefix = key.substr(0, random() % 3);
     const int depth = 1 + static_cast<int>(random() % 4);
-    EXPECT_EQ(Tree({prefix, "DEPTH", std::to_string(depth)}), ModelTree(keys, prefix, depth));
-    EXPECT_EQ(Tree({prefix}), ModelTree(keys, prefix, 32));
+    EXPECT_EQ(Tree({prefix, "DEPTH", std::to_string(depth)}), ModelTree(prefix, depth));
+    EXPECT_EQ(Tree({prefix}), ModelTree(prefix, 32));
   }
 }
 

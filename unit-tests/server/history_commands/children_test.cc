@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <map>
 #include <memory>
 #include <random>
 #include <set>
@@ -11,34 +10,18 @@
 #include <thread>
 #include <vector>
 
-#include "unit-tests/server/command_fixture.h"
+#include "unit-tests/server/history_commands/path_fixture.h"
 
 namespace varve {
 namespace {
 
 using testing::Ask;
-using Words = std::vector<std::string>;
 
-class ChildrenTest : public testing::CommandTest {
+class ChildrenTest : public testing::PathTest {
  protected:
-  void Put(const Words& keys) {
-    Words request = {"MSET"};
-    for (const std::string& key : keys) {
-      request.push_back(key);
-      request.push_back("value");
-    }
-    ASSERT_EQ(Do(request), "OK");
-  }
   std::string Children(Words arguments) {
     arguments.insert(arguments.begin(), "CHILDREN");
     return Do(arguments);
-  }
-  uint64_t Statistic(const std::string& name) {
-    for (const auto& [key, value] : server_.store().Statistics()) {
-      if (key == name) return value;
-    }
-    ADD_FAILURE() << name;
-    return 0;
   }
 };
 
@@ -83,11 +66,7 @@ TEST_F(ChildrenTest, PagesJoinToTheWhole) {
 
 TEST_F(ChildrenTest, WhatLiesBelowIsNotRead) {
   Put({"t/a/1", "t/c/1"});
-  for (int i = 0; i < 50'000; i += 500) {
-    Words keys;
-    for (int k = i; k < i + 500; ++k) keys.push_back("t/b/" + std::to_string(100'000 + k));
-    Put(keys);
-  }
+  PutMany("t/b/", 50'000);
   ASSERT_TRUE(server_.store().Flush().ok());
   ASSERT_EQ(Do({"COMPACT"}), "OK");
   const uint64_t before = Statistic("scan_reads");
@@ -122,28 +101,11 @@ TEST_F(ChildrenTest, ManyNamesAreSentInSlices) {
 
 TEST_F(ChildrenTest, AModelOfRandomKeysAgrees) {
   std::mt19937 random(7);
-  std::set<std::string> keys;
   for (int round = 0; round < 300; ++round) {
-    std::string key;
-    for (uint32_t length = 1 + random() % 6; length > 0; --length)
-      key += std::string("ab/\xff\x01")[random() % 5];
-    if (random() % 4 == 0) {
-      Do({"DEL", key});
-      keys.erase(key);
-    } else {
-      Put({key});
-      keys.insert(key);
-    }
+    const std::string key = ChangeRandomKey("ab/\xff\x01", 6, &random);
     const std::string prefix = key.substr(0, random() % 3);
-    std::map<std::string, int> names;
-    for (const std::string& each : keys) {
-      if (!each.starts_with(prefix) || each == prefix) continue;
-      const std::string rest = each.substr(prefix.size());
-      const size_t end = rest.find('/');
-      ++names[end == std::string::npos ? rest : rest.substr(0, end + 1)];
-    }
     std::string expected, reversed;
-    for (const auto& [name, count] : names) {
+    for (const auto& [name, count] : NamesBelow(prefix)) {
       const std::string shown = name + " " + std::to_string(count);
       expected += (expected.empty() ? "" : " ") + shown;
       reversed = shown + (reversed.empty() ? "" : " ") + reversed;
@@ -155,11 +117,7 @@ TEST_F(ChildrenTest, AModelOfRandomKeysAgrees) {
 
 TEST_F(ChildrenTest, ADirectoryBetweenTwoCostsNoMoreForAMillionKeys) {
   Put({"t/a/1", "t/c/1"});
-  for (int i = 0; i < 50'000; i += 500) {
-    Words keys;
-    for (int k = i; k < i + 500; ++k) keys.push_back("t/b/" + std::to_string(100'000 + k));
-    Put(keys);
-  }
+  PutMany("t/b/", 50'000);
   ASSERT_TRUE(server_.store().Flush().ok());
   ASSERT_EQ(Do({"COMPACT"}), "OK");
   const auto reads_of = [&](const Words& request, const std::string& answer) {
