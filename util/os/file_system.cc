@@ -225,7 +225,7 @@ class RealFileSystem : public FileSystem {
   }
 
   absl::Status Remove(const std::string& path) override {
-    if (::unlink(path.c_str()) != 0) return IoError(errno, "remove", path);
+    if (::remove(path.c_str()) != 0) return IoError(errno, "remove", path);
     return absl::OkStatus();
   }
 

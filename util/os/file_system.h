@@ -79,6 +79,7 @@ class FileSystem {
   // Gives the file `from` a second name, a hard link, in the same file system. AlreadyExists: there
   // is a file `to`, which stays.
   [[nodiscard]] virtual absl::Status Link(const std::string& from, const std::string& to) = 0;
+  // Removes the file, or the directory if it is empty.
   [[nodiscard]] virtual absl::Status Remove(const std::string& path) = 0;
   // Makes created, renamed and removed names in `path` survive a power cut.
   [[nodiscard]] virtual absl::Status SyncDirectory(const std::string& path) = 0;
