@@ -97,6 +97,14 @@ absl::Status CheckLogHeaderPage(std::string_view page, const std::string& path, 
   return absl::OkStatus();
 }
 
+std::optional<uint64_t> StoreIdOfLogHeaderPage(std::string_view page) {
+  const bool is_good = page.size() >= kLogHeaderSize &&
+                       std::memcmp(page.data(), kLogMagic, sizeof(kLogMagic)) == 0 &&
+                       DecodeFixed32(page.data() + 12) == HeaderChecksum(page.data());
+  if (!is_good) return std::nullopt;
+  return DecodeFixed64(page.data() + 24);
+}
+
 uint64_t PreparedLogSize(std::string_view page) {
   return DecodeFixed32(page.data() + 8) == kVersionWithoutSize ? 0
                                                                : DecodeFixed64(page.data() + 32);

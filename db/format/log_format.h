@@ -114,6 +114,8 @@ std::string EncodeLogHeaderPage(uint64_t number, uint64_t store_id,
 // FailedPrecondition if the file belongs to another store or a later version has written it.
 [[nodiscard]] absl::Status CheckLogHeaderPage(std::string_view page, const std::string& path,
                                               uint64_t number, uint64_t store_id);
+// Returns the id of the store that wrote the page; nothing if the page is damaged.
+std::optional<uint64_t> StoreIdOfLogHeaderPage(std::string_view page);
 // Returns the size that a checked page says its file has at least; 0 if it doesn't say.
 uint64_t PreparedLogSize(std::string_view page);
 

@@ -136,6 +136,8 @@ absl::Status SurveyValueFile(const File& file, uint64_t number, uint64_t store_i
     SurveyOperations(content, file.path(), tell);
     return absl::OkStatus();
   }
+  const std::optional<uint64_t> writer = StoreIdOfLogHeaderPage(page);
+  if (writer) store_id = *writer;
   if (absl::Status header = CheckLogHeaderPage(page, file.path(), number, store_id); !header.ok()) {
     tell(absl::IsNotFound(header)
              ? Corruption(file.path(), page.size(), "log header: the file ends within it")

@@ -41,7 +41,9 @@ std::string EncodeValueFileHeader(uint64_t number);
                                                 uint64_t number);
 
 // Reads all of value file `number`, of either form, and calls `tell` for each damaged place.
-// `store_id` is that of the store's log. Returns only errors of reading.
+// `store_id` is that of the store's log; a former log file whose header is good has the id that is
+// there, for a store that was restored from a backup has an id of its own. Returns only errors of
+// reading.
 [[nodiscard]] absl::Status SurveyValueFile(
     const File& file, uint64_t number, uint64_t store_id,
     absl::FunctionRef<void(const absl::Status& damage)> tell);
