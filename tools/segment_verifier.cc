@@ -179,24 +179,49 @@ absl::Status CheckPadding(const File& file, const SegmentFooter& footer) {
   return absl::OkStatus();
 }
 
-}  // namespace
+struct OpenedSegment {
+  std::unique_ptr<File> file;
+  SegmentFooter footer;
+};
 
-absl::Status VerifySegment(FileSystem* file_system, const std::string& path,
-                           const SegmentInfo& info) {
-  VARVE_ASSIGN_OR_RETURN(const auto file, file_system->OpenForRead(path));
-  VARVE_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+absl::StatusOr<OpenedSegment> OpenSegment(FileSystem* file_system, const std::string& path,
+                                          const SegmentInfo& info) {
+  OpenedSegment opened;
+  VARVE_ASSIGN_OR_RETURN(opened.file, file_system->OpenForRead(path));
+  VARVE_ASSIGN_OR_RETURN(const uint64_t size, opened.file->Size());
   if (size != info.file_size) {
     return Corruption(
         path, std::min(size, info.file_size),
         fmt::format("segment: the file has {} bytes, and {} according to the manifest", size,
                     info.file_size));
   }
-  VARVE_ASSIGN_OR_RETURN(const SegmentFooter footer,
-                         ReadSegmentFooter(*file, info.number, size, nullptr));
-  VARVE_ASSIGN_OR_RETURN(const auto index, SegmentIndex::Load(*file, footer));
-  VARVE_RETURN_IF_ERROR(ReadSegmentRangeTombstones(*file, footer).status());
-  VARVE_RETURN_IF_ERROR(CheckPadding(*file, footer));
-  return DataVerifier(*file, footer, *index).Run();
+  VARVE_ASSIGN_OR_RETURN(opened.footer,
+                         ReadSegmentFooter(*opened.file, info.number, size, nullptr));
+  return opened;
+}
+
+}  // namespace
+
+absl::Status VerifySegment(FileSystem* file_system, const std::string& path,
+                           const SegmentInfo& info) {
+  VARVE_ASSIGN_OR_RETURN(const OpenedSegment opened, OpenSegment(file_system, path, info));
+  VARVE_ASSIGN_OR_RETURN(const auto index, SegmentIndex::Load(*opened.file, opened.footer));
+  VARVE_RETURN_IF_ERROR(ReadSegmentRangeTombstones(*opened.file, opened.footer).status());
+  VARVE_RETURN_IF_ERROR(CheckPadding(*opened.file, opened.footer));
+  return DataVerifier(*opened.file, opened.footer, *index).Run();
+}
+
+absl::Status VerifySegmentFooter(FileSystem* file_system, const std::string& path,
+                                 const SegmentInfo& info) {
+  VARVE_ASSIGN_OR_RETURN(const OpenedSegment opened, OpenSegment(file_system, path, info));
+  const SegmentInfo& found = opened.footer.info;
+  if (found.entries == info.entries && found.tombstones == info.tombstones &&
+      found.smallest == info.smallest && found.largest == info.largest &&
+      found.value_files == info.value_files)
+    return absl::OkStatus();
+  return Corruption(path,
+                    opened.footer.range_tombstones_offset + opened.footer.range_tombstones_size,
+                    "segment footer: not that of the segment which the manifest names");
 }
 
 }  // namespace varve

@@ -29,6 +29,13 @@ const ValueChecker::Opened& ValueChecker::Open(uint64_t number) {
   return opened;
 }
 
+absl::Status ValueChecker::CheckPlace(const File& file, const ValueHandle& handle) {
+  VARVE_ASSIGN_OR_RETURN(const uint64_t size, file.Size());
+  if (handle.offset <= size && handle.operation_size <= size - handle.offset)
+    return absl::OkStatus();
+  return Corruption(file.path(), size, "value file: it ends before a value that a record leads to");
+}
+
 absl::Status ValueChecker::Check(const RecordView& record) {
   if (!IsSeparated(record)) return absl::OkStatus();
   ValueHandle handle;
@@ -36,6 +43,7 @@ absl::Status ValueChecker::Check(const RecordView& record) {
   if (!DecodeValueHandle(record.value, &handle)) return absl::OkStatus();
   const Opened& opened = Open(handle.file_number);
   if (opened.file == nullptr) return UnsharedCopy(opened.status);
+  if (trusted_.contains(handle.file_number)) return CheckPlace(*opened.file, handle);
   if (bytes_.size() < handle.operation_size) bytes_.resize(handle.operation_size);
   VARVE_ASSIGN_OR_RETURN(const size_t read,
                          opened.file->Read(handle.offset, handle.operation_size, bytes_.data()));

@@ -32,14 +32,22 @@ using Kind = StoreFinding::Kind;
 
 class Verifier {
  public:
-  Verifier(FileSystem* file_system, const std::string& directory, const VerifyProgress& progress)
-      : file_system_(file_system), directory_(directory), progress_(progress) {}
+  Verifier(FileSystem* file_system, const std::string& directory, const VerifyProgress& progress,
+           const VerifyOptions& options)
+      : file_system_(file_system),
+        directory_(directory),
+        progress_(progress),
+        is_known_(options.is_known) {}
 
   absl::StatusOr<VerifyReport> Run() {
     VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<FileLock> lock,
                            LockForReading(file_system_, directory_));
     VARVE_ASSIGN_OR_RETURN(files_, ListStoreFiles(file_system_, directory_));
-    for (const StoreFile& file : files_) total_ += file.size;
+    for (const StoreFile& file : files_) {
+      total_ += file.size;
+      const std::optional<uint64_t> number = ParseValueFileName(file.name);
+      if (number && IsKnown(file.name)) values_.Trust(*number);
+    }
     VARVE_RETURN_IF_ERROR(VerifyManifests());
     VARVE_RETURN_IF_ERROR(VerifySegments());
     VARVE_RETURN_IF_ERROR(VerifyValueFiles());
@@ -131,16 +139,40 @@ class Verifier {
           fmt::format("missing, with its {} records; the store doesn't open", info.entries));
       return absl::OkStatus();
     }
-    const absl::Status whole = VerifySegment(file_system_, path, info);
+    const bool is_known = IsKnown(name);
+    const absl::Status whole = is_known ? VerifySegmentFooter(file_system_, path, info)
+                                        : VerifySegment(file_system_, path, info);
     Done(SizeOf(name));
     if (whole.ok()) {
       report_.records += info.entries;
+      const bool leads_to_known = std::all_of(
+          info.value_files.begin(), info.value_files.end(), [this](const ValueReference& file) {
+            return IsKnown(ValueFilePath("", file.file_number).substr(1));
+          });
+      if (is_known && leads_to_known) return VerifyFilesOf(name, info);
       return VerifyValuesOf(name, info);
     }
     if (!absl::IsDataLoss(whole)) return whole;
+    if (is_known) {
+      AddDamage(whole);
+      return absl::OkStatus();
+    }
     const uint64_t before = report_.damaged_places;
     VARVE_RETURN_IF_ERROR(Survey(name, info.number, info.file_size, info.entries));
     if (report_.damaged_places == before) AddDamage(whole);
+    return absl::OkStatus();
+  }
+
+  // Looks whether the files with values are there that a segment names which is known to be good.
+  absl::Status VerifyFilesOf(const std::string& name, const SegmentInfo& info) {
+    for (const ValueReference& file : info.value_files) {
+      const std::string path = ValueFilePath(directory_, file.file_number);
+      if (HasFile(path.substr(directory_.size() + 1)) || HasFile(LogFileName(file.file_number)))
+        continue;
+      const absl::Status missing = Corruption(path, 0, "value file: missing");
+      if (!IsFound(missing))
+        AddDamage(missing, fmt::format("{} leads there; such keys can't be read", name));
+    }
     return absl::OkStatus();
   }
 
@@ -170,6 +202,7 @@ class Verifier {
         Add(Kind::kLeftover, found.name, 0, "a crash left it behind; the next start removes it");
         continue;
       }
+      if (IsKnown(found.name)) continue;
       VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
                              file_system_->OpenForRead(directory_ + "/" + found.name));
       VARVE_RETURN_IF_ERROR(SurveyValueFile(
@@ -330,6 +363,7 @@ class Verifier {
     return absl::OkStatus();
   }
 
+  bool IsKnown(const std::string& name) const { return is_known_ && is_known_(name); }
   bool HasFile(std::string_view name) const {
     return std::any_of(files_.begin(), files_.end(),
                        [&](const StoreFile& file) { return file.name == name; });
@@ -344,6 +378,7 @@ class Verifier {
   FileSystem* const file_system_;
   const std::string& directory_;
   const VerifyProgress& progress_;
+  const std::function<bool(const std::string& name)>& is_known_;
   std::vector<StoreFile> files_;
   std::optional<Manifest> manifest_;
   ValueChecker values_{file_system_, directory_};
@@ -356,9 +391,11 @@ class Verifier {
 }  // namespace
 
 absl::StatusOr<VerifyReport> VerifyStore(FileSystem* file_system, const std::string& directory,
-                                         const VerifyProgress& progress) {
+                                         const VerifyProgress& progress,
+                                         const VerifyOptions& options) {
   PatchyFileSystem patchy(file_system);
-  VARVE_ASSIGN_OR_RETURN(VerifyReport report, Verifier(&patchy, directory, progress).Run());
+  VARVE_ASSIGN_OR_RETURN(VerifyReport report,
+                         Verifier(&patchy, directory, progress, options).Run());
   for (const absl::Status& error : patchy.errors()) {
     report.findings.push_back({StoreFinding::Kind::kDamage, "", 0, std::string(error.message())});
     ++report.damaged_places;

@@ -41,10 +41,18 @@ struct VerifyReport {
 // The reading thread calls it now and then with the bytes that were read, and of how many.
 using VerifyProgress = std::function<void(uint64_t done, uint64_t total)>;
 
+struct VerifyOptions {
+  // Says of a file, by its name in the directory, whether every byte of it is known to be good.
+  // Such a segment is read no further than its footer, such a file with values not at all, nor are
+  // its values that other segments lead to. Empty: of none.
+  std::function<bool(const std::string& name)> is_known;
+};
+
 // FailedPrecondition: a server has the store open. NotFound: there is no store. Damage is no error,
 // nor is what the device can't read.
 [[nodiscard]] absl::StatusOr<VerifyReport> VerifyStore(FileSystem* file_system,
                                                        const std::string& directory,
-                                                       const VerifyProgress& progress);
+                                                       const VerifyProgress& progress,
+                                                       const VerifyOptions& options = {});
 
 }  // namespace varve
