@@ -41,6 +41,7 @@ constexpr auto kRooms = std::to_array<std::string_view>({
     "db/transaction",
     "tools",
     "tools/repair",
+    "tools/backup",
     "server/config",
     "server/requests",
     "server/access",
