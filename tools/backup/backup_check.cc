@@ -47,6 +47,7 @@ class BackupsVerifier {
   absl::Status Verify(const std::string& directory, std::string_view id) {
     id_ = id;
     findings_.clear();
+    identities_.clear();
     VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(directory));
     const absl::StatusOr<BackupDescription> list = ReadBackupList(file_system_, directory);
     const BackupDescription backup = list.ok() ? *list : BackupDescription();
@@ -80,7 +81,6 @@ class BackupsVerifier {
   // Returns what is wrong with the files of the list.
   absl::StatusOr<std::vector<StoreFinding>> CheckFiles(const std::string& directory,
                                                        const BackupDescription& backup) {
-    identities_.clear();
     std::vector<StoreFinding> findings;
     for (const BackupFile& file : backup.files) {
       const std::string path = directory + "/" + file.name;
