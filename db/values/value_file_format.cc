@@ -57,25 +57,27 @@ void SurveyBlock(std::string_view payload, uint64_t offset, const std::string& p
 
 void SurveyBlocks(std::string_view content, uint64_t number, uint64_t store_id,
                   const std::string& path, Tell tell) {
-  uint64_t good_end = kLogPageSize;
+  // Between the last good block and here is nothing but zeros.
+  uint64_t looked_at = kLogPageSize;
   bool is_told = false;
   for (uint64_t offset = kLogPageSize; offset + kLogBlockHeaderSize <= content.size();) {
     const auto block = DecodeLogBlockHeader(content.substr(offset), number, store_id, offset);
     if (!block || block->payload_size > content.size() - offset - kLogBlockHeaderSize) {
       // The next block begins here or with the next page; bytes that are neither zero nor a block
       // are damaged.
-      const size_t bad =
-          content.substr(good_end, offset + kLogBlockAlignment - good_end).find_first_not_of('\0');
-      if (bad != std::string_view::npos && !is_told) {
-        tell(Corruption(path, good_end + bad, "log block: damaged"));
+      offset += kLogBlockAlignment;
+      if (is_told) continue;
+      const size_t bad = content.substr(looked_at, offset - looked_at).find_first_not_of('\0');
+      if (bad != std::string_view::npos) {
+        tell(Corruption(path, looked_at + bad, "log block: damaged"));
         is_told = true;
       }
-      offset += kLogBlockAlignment;
+      looked_at = offset;
       continue;
     }
     SurveyBlock(content.substr(offset + kLogBlockHeaderSize, block->payload_size),
                 offset + kLogBlockHeaderSize, path, tell);
-    offset = good_end = LogBlockAlign(offset + kLogBlockHeaderSize + block->payload_size);
+    offset = looked_at = LogBlockAlign(offset + kLogBlockHeaderSize + block->payload_size);
     is_told = false;
   }
 }
