@@ -74,6 +74,8 @@ class BackupTest : public ::testing::Test {
     options_.sync = Durability::kNone;
     options_.clock = &clock_;
     options_.value_separation_size = 2048;
+    options_.write_buffer_size = 1 << 20;
+    options_.log_file_size = 256 << 10;
   }
 
   std::string store_path() const { return dir_.File("store"); }
