@@ -199,6 +199,9 @@ absl::Status BackupWriter::Verify() const {
       report.findings.begin(), report.findings.end(),
       [](const StoreFinding& each) { return each.kind == StoreFinding::Kind::kDamage; });
   VARVE_ASSERT(damage != report.findings.end());
+  // The disk of the place can't read back what was written to it.
+  if (damage->file.empty())
+    return absl::InternalError(fmt::format("{}; no backup was made", damage->what));
   const std::string more = report.damaged_places == 1 ? ""
                                                       : fmt::format(" ({} more places are damaged)",
                                                                     report.damaged_places - 1);

@@ -140,8 +140,8 @@ class Restore {
                                     const RestoreOptions& options) {
     VARVE_ASSIGN_OR_RETURN(backup_, ReadBackupList(file_system_, from_));
     VARVE_RETURN_IF_ERROR(ReadManifestOfBackup());
-    VARVE_RETURN_IF_ERROR(Plan(options.target));
     VARVE_RETURN_IF_ERROR(CheckFiles());
+    VARVE_RETURN_IF_ERROR(Plan(options.target));
     BuildingSite site(file_system_, new_directory);
     VARVE_RETURN_IF_ERROR(site.CheckTarget());
     if (options.dry_run) return Report();
