@@ -61,10 +61,12 @@ class BackupsVerifier {
     VerifyAsStore(directory, backup);
     // The store's own findings say more of a file.
     for (StoreFinding& finding : of_list) {
-      if (!IsFound(finding.file)) findings_.push_back(std::move(finding));
+      const bool is_damage = finding.kind == Kind::kDamage;
+      if (!IsFound(finding.file, is_damage)) findings_.push_back(std::move(finding));
     }
     for (const auto& [name, identity] : identities_) {
-      if (!IsFound(name)) known_.insert({identity, backup.Find(name)->checksum});
+      if (!IsFound(name, /*as_damage=*/false))
+        known_.insert({identity, backup.Find(name)->checksum});
     }
     Report();
     return absl::OkStatus();
@@ -159,9 +161,10 @@ class BackupsVerifier {
     for (StoreFinding& finding : verified->findings) findings_.push_back(std::move(finding));
   }
 
-  bool IsFound(const std::string& file) const {
-    return std::any_of(findings_.begin(), findings_.end(),
-                       [&](const StoreFinding& finding) { return finding.file == file; });
+  bool IsFound(const std::string& file, bool as_damage) const {
+    return std::any_of(findings_.begin(), findings_.end(), [&](const StoreFinding& finding) {
+      return finding.file == file && (!as_damage || finding.kind == Kind::kDamage);
+    });
   }
 
   void Report() {
