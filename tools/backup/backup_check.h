@@ -27,8 +27,8 @@ enum class DirectoryContent : uint8_t {
 
 struct BackupsReport {
   uint64_t backups = 0;
-  // Of all backups together; the files of findings are `backup-id/file`. A file that several
-  // backups share is read once, and counts for each of them.
+  // The report is that of all backups together; the files of findings are `backup-id/file`. A file
+  // that several backups share is read once, and counts for each of them.
   VerifyReport report;
 };
 

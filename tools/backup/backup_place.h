@@ -30,8 +30,8 @@ namespace varve {
 
 struct BackupListing {
   std::vector<BackupDescription> backups;  // by the instant of the seal, oldest first
-  // What is wrong with the lists of other backups: they are damaged, or of a later version of
-  // Varve.
+  // Each says what is wrong with the list of another backup: it is damaged, or a later version of
+  // Varve has written it.
   std::vector<absl::Status> unreadable;
 };
 

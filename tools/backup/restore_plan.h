@@ -23,7 +23,8 @@
 
 namespace varve {
 
-// What somebody wants of a backup. Requires: at most one of at_version and at_time_ms.
+// A restore target says what somebody wants of a backup.
+// Requires: at most one of at_version and at_time_ms.
 struct RestoreTarget {
   std::optional<SequenceNumber> at_version;  // the state once this version had been written
   std::optional<uint64_t> at_time_ms;        // the newest version at this instant or before it
