@@ -138,9 +138,10 @@ class Decoder {
 }  // namespace
 
 const BackupFile* BackupDescription::Find(std::string_view name) const {
-  const auto file = std::find_if(files.begin(), files.end(),
-                                 [&](const BackupFile& each) { return each.name == name; });
-  return file == files.end() ? nullptr : &*file;
+  const auto file = std::lower_bound(
+      files.begin(), files.end(), name,
+      [](const BackupFile& each, std::string_view wanted) { return each.name < wanted; });
+  return file == files.end() || file->name != name ? nullptr : &*file;
 }
 
 std::string BackupIdOf(uint64_t sealed_ms, SequenceNumber version) {

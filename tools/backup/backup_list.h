@@ -50,7 +50,7 @@ struct BackupDescription {
   uint64_t shared_bytes = 0;      // of those that an earlier backup had
   std::vector<BackupFile> files;  // ascending by name; MANIFEST is among them
 
-  // Returns null if the backup has no such file.
+  // Returns null if the backup has no such file. Requires: the files ascend by name.
   const BackupFile* Find(std::string_view name) const;
   friend bool operator==(const BackupDescription&, const BackupDescription&) = default;
 };

@@ -84,7 +84,7 @@ absl::Status BackupWriter::TryBegin(const BackupOrigin& origin, bool incremental
 absl::Status BackupWriter::CheckName(const std::string& name) const {
   if (!IsBackupFileName(name))
     return absl::InvalidArgumentError(fmt::format("no backup has a file of the name '{}'", name));
-  if (backup_.Find(name) != nullptr)
+  if (names_.contains(name))
     return absl::InvalidArgumentError(fmt::format("the backup has {} already", name));
   return absl::OkStatus();
 }
@@ -104,6 +104,7 @@ absl::StatusOr<bool> BackupWriter::TryShare(const std::string& name, uint64_t si
     if (file == nullptr || file->size != size) continue;
     VARVE_ASSIGN_OR_RETURN(const bool linked, LinkFrom(*earlier, *file));
     if (!linked) continue;
+    names_.insert(name);
     backup_.files.push_back(*file);
     backup_.shared_bytes += size;
     shared_.insert(name);
@@ -166,6 +167,7 @@ absl::Status BackupWriter::TryEndFile() {
   writer_.reset();
   file_.checksum = checksum_.value();
   backup_.new_bytes += file_.size;
+  names_.insert(file_.name);
   backup_.files.push_back(std::move(file_));
   state_ = State::kBegun;
   return absl::OkStatus();
@@ -179,7 +181,7 @@ absl::StatusOr<std::string> BackupWriter::Seal() {
 }
 
 absl::Status BackupWriter::TrySeal() {
-  if (backup_.Find("MANIFEST") == nullptr)
+  if (!names_.contains("MANIFEST"))
     return absl::DataLossError("MANIFEST: the server did not send it");
   VARVE_RETURN_IF_ERROR(Verify());
   VARVE_RETURN_IF_ERROR(CheckManifest());

@@ -89,8 +89,9 @@ class BackupWriter {
   const VerifyProgress progress_;
   State state_ = State::kNew;
   BackupDescription backup_;
-  BackupListing earlier_;  // that files may be shared with
-  std::set<std::string> shared_;
+  BackupListing earlier_;         // that files may be shared with
+  std::set<std::string> names_;   // of the files so far
+  std::set<std::string> shared_;  // those of them that earlier backups have
   // The file at hand.
   BackupFile file_;
   std::unique_ptr<FileWriter> writer_;

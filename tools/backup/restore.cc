@@ -16,6 +16,7 @@
 #include "util/base/status.h"
 #include "util/os/clock.h"
 #include "util/os/file_writer.h"
+#include "varve/compaction_picker.h"
 #include "varve/storage_engine.h"
 
 namespace varve {
@@ -31,6 +32,15 @@ class StillClock final : public Clock {
  public:
   uint64_t WallMillis() const override { return 0; }
   uint64_t MonotonicNanos() const override { return RealClock().MonotonicNanos(); }
+};
+
+// Nothing is merged, which would take long and is the server's work.
+class NoMerges final : public CompactionPicker {
+ public:
+  std::optional<CompactionPick> Pick(const TreeShape&, const EngineOptions&, bool) const override {
+    return std::nullopt;
+  }
+  double Debt(const TreeShape&, const EngineOptions&) const override { return 0; }
 };
 
 std::string WithoutSlashes(std::string path) {
@@ -241,6 +251,7 @@ class Restore {
     options.history = plan_.history;
     options.file_system = file_system_;
     options.clock = &clock;
+    options.compaction_picker = std::make_shared<NoMerges>();
     options.offset_table_cache_size = options.block_cache_size = kCacheSize;
     for (bool rewinds = plan_.rewinds;; rewinds = false) {
       VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<StorageEngine> store,

@@ -206,7 +206,9 @@ TEST_F(RestoreTest, EachDamagedFileIsNamedAndNothingIsLeft) {
   OpenStore();
   Fill(0, 300, "value");
   const std::string id = BackUp(false);
-  for (const auto& [name, bytes] : FilesBelow(PathOf(id))) {
+  for (const auto& file : FilesBelow(PathOf(id))) {
+    const std::string& name = file.first;
+    const std::string& bytes = file.second;
     const std::string path = PathOf(id) + "/" + name;
     const auto expect_refused = [&](const std::string& how) {
       const auto report = Restore(id);
@@ -370,7 +372,7 @@ void RewindTest::Change(std::mt19937* random) {
       list.namespaces[draw(static_cast<uint32_t>(list.namespaces.size()))];
   const auto key = [&] { return fmt::format("k{:03}", draw(200)); };
   WriteBatch batch;
-  switch (draw(16)) {
+  switch (draw(17)) {
     case 0:
       if (list.namespaces.size() < 6)
         batch.CreateNamespace({.id = list.next_id, .name = fmt::format("n{}", list.next_id)});
@@ -399,6 +401,14 @@ void RewindTest::Change(std::mt19937* random) {
     case 7:
       ASSERT_TRUE(store_->Flush().ok());
       break;
+    case 8: {
+      // One that was dropped comes back.
+      const std::vector<DroppedNamespace> dropped = *store_->DroppedNamespaces();
+      if (dropped.empty() || list.Find(dropped.back().space.id) != nullptr) break;
+      batch.CloneNamespaceAt(dropped.back().space.id, dropped.back().dropped_at - 1,
+                             dropped.back().space);
+      break;
+    }
     default:
       for (uint32_t i = draw(20); i-- > 0;) {
         batch.Put(key(), fmt::format("{}{}", (*random)(), std::string(draw(8) * 500, 'x')),
