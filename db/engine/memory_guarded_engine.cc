@@ -235,7 +235,8 @@ absl::StatusOr<std::unique_ptr<Ingest>> GuardedIngests::BeginIngest(const Ingest
 }
 
 absl::StatusOr<Checkpoint> GuardedCheckpoints::CreateCheckpoint(const std::string& directory) {
-  return GuardMemory("making a checkpoint", [&] { return engine_->checkpointer().Create(directory); });
+  return GuardMemory("making a checkpoint",
+                     [&] { return engine_->checkpointer().Create(directory); });
 }
 
 absl::StatusOr<PurgeResult> GuardedHistory::Purge(NamespaceId space, std::string_view key,

@@ -274,6 +274,4 @@ absl::StatusOr<std::unique_ptr<FileLock>> SimulatedFileSystem::Lock(const std::s
   return std::make_unique<SimulatedLock>(this, path);
 }
 
-// The disk keeps one name a file: a program that links cannot run here.
-
 }  // namespace varve::testing
