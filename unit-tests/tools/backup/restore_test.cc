@@ -5,6 +5,7 @@
 #include <random>
 #include <set>
 
+#include "db/version/manifest.h"
 #include "tools/verify.h"
 #include "unit-tests/tools/backup/backup_fixture.h"
 #include "unit-tests/tools/backup/watched_file_system.h"
@@ -175,13 +176,14 @@ TEST_F(RestoreTest, ADryRunWritesNothing) {
   OpenStore();
   Fill(0, 50, "value");
   const std::string id = BackUp(false);
+  store_.reset();
   const auto before = FilesBelow(dir_.path());
   const auto report =
       RestoreBackup(PosixFileSystem(), PathOf(id), new_path(), {.dry_run = true}, {});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_GT(report->bytes, 0u);
   EXPECT_EQ(report->first_new_version, report->version + kRestoredVersionsAhead + 1);
-  EXPECT_EQ(FilesBelow(dir_.path()), before);
+  EXPECT_TRUE(FilesBelow(dir_.path()) == before);
 }
 
 TEST_F(RestoreTest, ProgressIsTold) {
