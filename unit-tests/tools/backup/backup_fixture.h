@@ -47,6 +47,12 @@ inline void FlipBit(const std::string& path, uint64_t offset, int bit) {
   std::filesystem::remove(path);
   WriteBytes(path, bytes);
 }
+// Returns the path of the time file in the directory.
+inline std::string TimeFileOf(const std::string& directory) {
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    if (entry.path().extension() == ".tim") return entry.path().string();
+  return "";
+}
 // All files below the directory, with their bytes; directories have "/" behind their names.
 inline std::map<std::string, std::string> FilesBelow(const std::string& directory) {
   std::map<std::string, std::string> files;
