@@ -97,12 +97,12 @@ TEST_F(VerifyKnownTest, ValuesOfAKnownFileAreNotReadButLieInIt) {
   ASSERT_TRUE(std::filesystem::exists(path));
   std::ifstream file(path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  Damage(values_, bytes.rfind("vvvv"));
+  Damage(values_, bytes.rfind(std::string(1500, 'v')));
   EXPECT_THAT(DamagedIfKnown({}), Contains(values_));
   EXPECT_THAT(DamagedIfKnown({values_}), Not(Contains(values_)));
   EXPECT_THAT(DamagedIfKnown({segment_}), Contains(values_));
   EXPECT_THAT(DamagedIfKnown({segment_, values_}), Not(Contains(values_)));
-  std::filesystem::resize_file(path, bytes.rfind("vvvv") - 100);
+  std::filesystem::resize_file(path, bytes.rfind(std::string(1500, 'v')) - 100);
   EXPECT_THAT(DamagedIfKnown({values_}), Contains(values_));
   std::filesystem::remove(path);
   EXPECT_THAT(DamagedIfKnown({segment_, values_}), Contains(values_));

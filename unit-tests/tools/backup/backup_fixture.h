@@ -15,20 +15,16 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "db/format/file_names.h"
-#include "db/format/log_format.h"
-#include "db/history/time_file.h"
-#include "db/version/manifest.h"
 #include "fmt/format.h"
 #include "tools/backup/backup_place.h"
 #include "tools/backup/backup_writer.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/base/status.h"
+#include "varve/checkpoint.h"
 #include "varve/storage_engine.h"
 
 namespace varve::testing {
@@ -50,6 +46,12 @@ inline void FlipBit(const std::string& path, uint64_t offset, int bit) {
   bytes[offset] = static_cast<char>(bytes[offset] ^ (1 << bit));
   std::filesystem::remove(path);
   WriteBytes(path, bytes);
+}
+// Returns the path of the time file in the directory.
+inline std::string TimeFileOf(const std::string& directory) {
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    if (entry.path().extension() == ".tim") return entry.path().string();
+  return "";
 }
 // All files below the directory, with their bytes; directories have "/" behind their names.
 inline std::map<std::string, std::string> FilesBelow(const std::string& directory) {
@@ -104,15 +106,22 @@ class BackupTest : public ::testing::Test {
     ASSERT_TRUE(store_->Flush().ok());
   }
 
-  // Closes the store and copies what a server seals: the files that the manifest names, and a
-  // manifest without log and feeds. Opens the store again.
+  // Copies the files of a checkpoint, as a server seals it, to a directory.
   BackupOrigin Seal() {
-    EXPECT_TRUE(store_->Flush().ok());
-    EXPECT_TRUE(store_->Close().ok());
-    store_.reset();
-    const BackupOrigin origin = CopySealed();
-    OpenStore();
-    return origin;
+    const std::string path = dir_.File("checkpoint"), to = sealed_path();
+    const auto checkpoint = CreateCheckpoint(store_.get(), path);
+    EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
+    std::filesystem::remove_all(to);
+    std::filesystem::create_directory(to);
+    for (const CheckpointFile& file : checkpoint->files)
+      std::filesystem::copy_file(path + "/" + file.name, to + "/" + file.name);
+    std::filesystem::remove_all(path);
+    sealed_ms_ += 1000;
+    return {.store_id = checkpoint->store_id,
+            .history_id = checkpoint->history_id,
+            .version = checkpoint->version,
+            .instant_ms = checkpoint->instant_ms,
+            .sealed_ms = sealed_ms_};
   }
 
   // Copies the sealed files to the place, as a client does that fetches them.
@@ -173,49 +182,6 @@ class BackupTest : public ::testing::Test {
   EngineOptions options_;
   std::unique_ptr<StorageEngine> store_;
   uint64_t sealed_ms_ = kSealed;
-
- private:
-  BackupOrigin CopySealed() {
-    const std::string from = store_path(), to = sealed_path();
-    std::filesystem::remove_all(to);
-    std::filesystem::create_directory(to);
-    auto manifest = ReadManifest(PosixFileSystem(), from);
-    EXPECT_TRUE(manifest.ok()) << manifest.status();
-    manifest->log_ends.clear();
-    manifest->changes = {};
-    manifest->feeds.clear();
-    manifest->clean_end = false;
-    const auto copy = [&](const std::string& path) {
-      const std::string name = path.substr(from.size());
-      std::string source = path;
-      // A log that is kept for its values alone.
-      if (const auto number = ParseValueFileName(name.substr(1));
-          number && !std::filesystem::exists(path))
-        source = from + "/" + LogFileName(*number);
-      std::filesystem::copy_file(source, to + name);
-    };
-    for (const auto& level : manifest->levels) {
-      for (const auto& run : level) {
-        for (const SegmentInfo& segment : run) copy(SegmentPath(from, segment.number));
-      }
-    }
-    for (const uint64_t number : ValueFileNumbers(*manifest)) copy(ValueFilePath(from, number));
-    uint64_t instant_ms = 0;
-    if (manifest->times.number != 0) {
-      copy(TimeFilePath(from, manifest->times.number));
-      const auto marks = ReadTimeFile(PosixFileSystem(), from, manifest->times);
-      EXPECT_TRUE(marks.ok() && !marks->empty());
-      instant_ms = marks->back().instant_ms;
-    }
-    EXPECT_TRUE(WriteManifest(PosixFileSystem(), to, *manifest).ok());
-    std::filesystem::remove(to + "/MANIFEST.copy");
-    sealed_ms_ += 1000;
-    return {.store_id = manifest->store_id,
-            .history_id = manifest->history_id,
-            .version = manifest->flushed_sequence,
-            .instant_ms = instant_ms,
-            .sealed_ms = sealed_ms_};
-  }
 };
 
 }  // namespace varve::testing

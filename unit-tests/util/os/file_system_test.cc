@@ -122,6 +122,20 @@ TEST_F(FileSystemTest, DirectoriesAreCreatedWithTheirParentsAndListedSorted) {
       << "a file of that name is in the way";
 }
 
+TEST_F(FileSystemTest, AnEmptyDirectoryIsRenamedAndRemoved) {
+  const std::string directory = dir_.File("d");
+  ASSERT_TRUE(fs_->CreateDirectory(directory).ok());
+  ASSERT_TRUE(fs_->OpenForWrite(directory + "/a", /*create=*/true).ok());
+  EXPECT_FALSE(fs_->Remove(directory).ok());
+  ASSERT_TRUE(fs_->CreateDirectory(dir_.File("empty")).ok());
+  ASSERT_TRUE(fs_->Rename(directory, dir_.File("empty")).ok());
+  EXPECT_THAT(fs_->List(dir_.File("empty")).value(), ElementsAre("a"));
+  ASSERT_TRUE(fs_->Remove(dir_.File("empty/a")).ok());
+  ASSERT_TRUE(fs_->Remove(dir_.File("empty")).ok());
+  EXPECT_THAT(fs_->List(dir_.path()).value(), ::testing::IsEmpty());
+  EXPECT_TRUE(absl::IsNotFound(fs_->Remove(directory)));
+}
+
 TEST_F(FileSystemTest, RenameReplacesAndRemoveRemoves) {
   ASSERT_TRUE(fs_->OpenForWrite(dir_.File("a"), true).value()->Write(0, "new").ok());
   ASSERT_TRUE(fs_->OpenForWrite(dir_.File("b"), true).value()->Write(0, "old").ok());
