@@ -24,7 +24,9 @@ namespace {
 
 constexpr size_t kPiece = size_t{1} << 20;
 constexpr std::string_view kLockName = "RESTORE.lock";
+// A rewind writes a few records alone.
 constexpr size_t kCacheSize = size_t{8} << 20;
+constexpr size_t kLogFileSize = size_t{1} << 20;
 
 // The time does not go on while the engine has the store open, lest versions that the backup still
 // keeps become too old. The store's clock shows what it had come to.
@@ -252,6 +254,7 @@ class Restore {
     options.file_system = file_system_;
     options.clock = &clock;
     options.compaction_picker = std::make_shared<NoMerges>();
+    options.log_file_size = kLogFileSize;
     options.offset_table_cache_size = options.block_cache_size = kCacheSize;
     for (bool rewinds = plan_.rewinds;; rewinds = false) {
       VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<StorageEngine> store,
