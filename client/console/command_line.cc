@@ -20,16 +20,17 @@ namespace varve {
 
 namespace {
 
-enum class OptionKind { kFlag, kText, kNumber, kSize, kTime };
+enum class OptionKind { kFlag, kText, kNumber, kSize, kTime, kDuration };
 
 // The commands that take an option.
 constexpr std::string_view kPrompt = "the prompt";  // also of lines from standard input
-constexpr std::string_view kShowing[] = {"get",     "delete", "range",   "prefix",  "count",
-                                         "ping",    "call",   "bench",   "verify",  "repair",
-                                         "changes", "backup", "backups", "restore", kPrompt};
-constexpr std::string_view kJson[] = {"get",    "delete",  "range",   "prefix", "count",   "ping",
-                                      "call",   "bench",   "verify",  "repair", "changes", "tree",
-                                      "backup", "backups", "restore", kPrompt};
+constexpr std::string_view kShowing[] = {
+    "get",    "delete", "range",   "prefix", "count",   "ping",    "call",          "bench",
+    "verify", "repair", "changes", "backup", "backups", "restore", "archive-check", kPrompt};
+constexpr std::string_view kJson[] = {"get",           "delete", "range",  "prefix",  "count",
+                                      "ping",          "call",   "bench",  "verify",  "repair",
+                                      "changes",       "tree",   "backup", "backups", "restore",
+                                      "archive-check", kPrompt};
 constexpr std::string_view kSpeaking[] = {"call", kPrompt};
 constexpr std::string_view kReading[] = {"put",    "get",   "delete", "range",
                                          "prefix", "count", "call"};
@@ -40,9 +41,11 @@ constexpr std::string_view kLimited[] = {"range", "prefix", "export", "tree"};
 constexpr std::string_view kTree[] = {"tree"};
 constexpr std::string_view kFiles[] = {"import", "export"};
 constexpr std::string_view kImport[] = {"import"};
-constexpr std::string_view kLong[] = {"import", "export", "verify", "repair", "backup", "restore"};
+constexpr std::string_view kLong[] = {"import", "export",  "verify",  "repair",
+                                      "backup", "restore", "archive", "archive-check"};
 constexpr std::string_view kBackup[] = {"backup"};
 constexpr std::string_view kRestore[] = {"restore"};
+constexpr std::string_view kArchive[] = {"archive"};
 constexpr std::string_view kBench[] = {"bench"};
 constexpr std::string_view kBundle[] = {"bundle"};
 
@@ -152,6 +155,8 @@ std::vector<Option> CommandOptions(Parsed* parsed) {
       {"--at-version", OptionKind::kNumber, &line.copies.at_version, kRestore, 1},
       {"--at-time", OptionKind::kTime, &line.copies.at_time_ms, kRestore},
       {"--dry-run", OptionKind::kFlag, &line.copies.dry_run, kRestore},
+      {"--interval", OptionKind::kDuration, &line.copies.interval_ms, kArchive, 10, 3600 * 1000},
+      {"--once", OptionKind::kFlag, &line.copies.once, kArchive},
       {"--http-port", OptionKind::kNumber, &line.http_port, kBundle, 1, 65535},
       {"--connections", OptionKind::kNumber, &line.bench.connections, kBench, 1, 10000},
       {"--pipeline", OptionKind::kNumber, &line.bench.pipeline, kBench, 1, 100000},
@@ -192,11 +197,15 @@ bool Takes(std::string_view command, const Option& option) {
   return false;
 }
 
-// Returns the number that a value means: itself, bytes, or milliseconds since the epoch.
+// Returns the number that a value means: itself, bytes, or milliseconds (since the epoch).
 absl::StatusOr<int64_t> NumberOf(const Option& option, std::string_view value) {
   int64_t number = 0;
   if (option.kind == OptionKind::kNumber) {
     if (!ParseRespInteger(value, &number)) return absl::InvalidArgumentError("not such a number");
+  } else if (option.kind == OptionKind::kDuration) {
+    const absl::StatusOr<std::chrono::nanoseconds> parsed = ParseDuration(value);
+    if (!parsed.ok()) return parsed.status();
+    number = std::chrono::duration_cast<std::chrono::milliseconds>(*parsed).count();
   } else {
     const absl::StatusOr<uint64_t> parsed =
         option.kind == OptionKind::kSize ? ParseSize(value) : ParseTimeText(value);

@@ -39,7 +39,7 @@ struct TreeOptions {
   bool ascii = false;
 };
 
-// The options of backup and restore.
+// The options of backup, restore and archive.
 struct CopyOptions {
   bool incremental = false;
   int64_t bytes_per_second = 0;  // 0: as fast as it goes
@@ -48,6 +48,8 @@ struct CopyOptions {
   int64_t at_version = 0;        // 0: the backup's
   int64_t at_time_ms = -1;       // since the epoch; negative: the backup's
   bool dry_run = false;
+  int64_t interval_ms = 1000;  // of archive
+  bool once = false;           // archive: ends once it has everything
 };
 
 struct CommandLine {

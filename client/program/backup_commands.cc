@@ -16,6 +16,7 @@
 #include "client/console/text.h"
 #include "client/copies/backup.h"
 #include "client/program/backup_table.h"
+#include "client/program/place_target.h"
 #include "fmt/format.h"
 #include "tools/backup/backup_place.h"
 #include "tools/backup/backup_writer.h"
@@ -27,35 +28,6 @@ namespace {
 
 // How long a lost connection is tried again, so that the server is told to give up its files.
 constexpr std::chrono::milliseconds kReconnectFor{1000};
-
-// Hands what comes over the wire to the writer of the files.
-class PlaceTarget final : public BackupTarget {
- public:
-  PlaceTarget(BackupWriter* writer, bool incremental)
-      : writer_(*writer), incremental_(incremental) {}
-
-  absl::Status Begin(const BackupSource& source) override {
-    return writer_.Begin({.store_id = source.store_id,
-                          .history_id = source.history_id,
-                          .version = source.version,
-                          .instant_ms = source.instant_ms,
-                          .sealed_ms = source.sealed_ms},
-                         incremental_);
-  }
-  absl::StatusOr<bool> Share(const std::string& name, uint64_t size) override {
-    return writer_.Share(name, size);
-  }
-  absl::Status BeginFile(const std::string& name, uint64_t size) override {
-    return writer_.BeginFile(name, size);
-  }
-  absl::Status Append(std::string_view bytes) override { return writer_.Append(bytes); }
-  absl::Status EndFile() override { return writer_.EndFile(); }
-  absl::StatusOr<std::string> Seal() override { return writer_.Seal(); }
-
- private:
-  BackupWriter& writer_;
-  const bool incremental_;
-};
 
 absl::StatusOr<BackupResult> Copy(const CommandLine& line, Client* client, BackupWriter* writer,
                                   Progress* progress) {

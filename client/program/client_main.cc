@@ -1,7 +1,8 @@
 // client_main: requests to a running server, for people and scripts, and a look into the files of
-// stores and backups. This folder is the one of client/ that sees the engine, as it links both: the
+// stores, backups and archives. This folder is the one of client/ that sees the engine, as it links both: the
 // client's library knows nothing of db/.
 #include "client/cli/run.h"
+#include "client/program/archive_commands.h"
 #include "client/program/backup_commands.h"
 #include "client/program/offline_commands.h"
 #include "client/program/restore_command.h"
@@ -18,6 +19,8 @@ constexpr FileCommand kFileCommands[] = {
     {"backup", "DEST", 1, BackupOf},
     {"backups", "DEST", 1, ListBackupsOf},
     {"restore", "DEST NEWDIR", 2, RestoreOf},
+    {"archive", "DEST", 1, ArchiveOf},
+    {"archive-check", "DEST", 1, CheckArchiveOf},
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "client/console/findings.h"
 #include "client/console/output.h"
 #include "client/console/progress.h"
+#include "client/program/archive_commands.h"
 #include "fmt/format.h"
 #include "tools/backup/backup_check.h"
 #include "tools/dump.h"
@@ -127,8 +128,7 @@ absl::Status VerifyOf(const CommandLine& line) {
     case DirectoryContent::kBackups:
       return VerifyBackupsOf(directory, line);
     case DirectoryContent::kArchive:
-      return absl::FailedPreconditionError(
-          fmt::format("{} is an archive of a later version of Varve", directory));
+      return VerifyArchiveOf(line);
     case DirectoryContent::kStore:
     case DirectoryContent::kNothing:
       break;

@@ -1,5 +1,5 @@
 // The commands of client_main on files that no server has open: dumps and repair of a store, and
-// verify, also of backups.
+// verify, also of backups and archives.
 //
 // Thread-safety: One thread at a time calls them, as they print to standard output.
 // Requires: line.words[1] is the path.
@@ -16,7 +16,8 @@ namespace varve {
 [[nodiscard]] absl::Status DumpLogOf(const CommandLine& line);
 [[nodiscard]] absl::Status DumpSegmentOf(const CommandLine& line);
 [[nodiscard]] absl::Status DumpManifestOf(const CommandLine& line);
-// Verifies the store, the backup or all the backups of the directory, whichever lies there.
+// Verifies the store, the backup, all the backups or the archive of the directory, whichever lies
+// there.
 // DataLoss: something is damaged; the places were printed.
 [[nodiscard]] absl::Status VerifyOf(const CommandLine& line);
 [[nodiscard]] absl::Status RepairOf(const CommandLine& line);

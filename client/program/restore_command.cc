@@ -10,6 +10,7 @@
 #include "client/console/progress.h"
 #include "client/console/text.h"
 #include "client/console/time_text.h"
+#include "client/program/archive_commands.h"
 #include "client/program/backup_table.h"
 #include "fmt/format.h"
 #include "tools/backup/backup_check.h"
@@ -104,6 +105,9 @@ void PrintReport(const RestoreReport& report, const CommandLine& line) {
 
 absl::Status RestoreOf(const CommandLine& line) {
   const RestoreTarget target = TargetOf(line);
+  VARVE_ASSIGN_OR_RETURN(const DirectoryContent content,
+                         ContentOf(PosixFileSystem(), line.words[1]));
+  if (content == DirectoryContent::kArchive) return RestoreArchiveOf(line, target);
   VARVE_ASSIGN_OR_RETURN(const std::string directory, DirectoryOf(line, target));
   Progress progress("restore", 0, line.progress);
   const absl::StatusOr<RestoreReport> report =

@@ -1,7 +1,7 @@
-// The command of client_main that makes a store of a backup.
+// The command of client_main that makes a store of a backup or of an archive.
 //
 // Thread-safety: One thread at a time calls it, as it prints to standard output.
-// Requires: line.words[1] is a directory of backups, or a backup; line.words[2] is the directory of
+// Requires: line.words[1] is a directory of backups, a backup, or an archive; line.words[2] is the directory of
 // the new store.
 #pragma once
 

@@ -29,7 +29,7 @@ ChangePush::ChangePush(CommandContext& context, Arguments arguments, ChangeStart
       request_(request),
       start_(std::move(start)),
       visible_(ChangesForClient(context, arguments.first(2), request.range)),
-      writer_(context.server.store, request.with_previous),
+      writer_(context.server.store, request.with_previous, request.full),
       space_name_(request.space.value_or(context.client.space_name)),
       in_snapshot_(request.start == ChangeRequest::Start::kSnapshot) {
   VARVE_ASSERT(!in_snapshot_ || start_.filter.space.has_value());

@@ -69,6 +69,10 @@ absl::StatusOr<size_t> ParseOption(Arguments words, bool is_stream, ChangeReques
     request->with_previous = true;
     return size_t{1};
   }
+  if (EqualsIgnoreCase(option, "full")) {
+    request->full = true;
+    return size_t{1};
+  }
   if (words.size() < 2) return SyntaxError();
   if (EqualsIgnoreCase(option, "namespace")) {
     request->all_spaces = EqualsIgnoreCase(words[1], "all");

@@ -3,6 +3,7 @@
 //
 //   NOW | SINCE version|FIRST options | STREAM SINCE version|FIRST | FROM SNAPSHOT options
 //   options: [PREFIX p | RANGE min max] [NAMESPACE name|ALL] [COUNT n] [BLOCK ms] [KEYS] [PREV]
+//            [FULL]
 //
 // Thread-safety: plain values; the functions are pure.
 #pragma once
@@ -30,6 +31,7 @@ struct ChangeRequest {
   bool all_spaces = false;
   bool keys_only = false;
   bool with_previous = false;
+  bool full = false;  // with metadata and the numbers of namespaces
   // The most commits, or entries; nothing: as many as are read together.
   std::optional<size_t> count;
   std::optional<std::chrono::milliseconds> block;  // 0: for ever

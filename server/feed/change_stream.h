@@ -89,7 +89,7 @@ class CommitStream final : public ChangeStream {
   CommitStream(CommandContext& context, Arguments arguments, ChangeStart start,
                const ChangeRequest& request)
       : ChangeStream(context, arguments, std::move(start), request),
-        writer_(context.server.store, request.with_previous),
+        writer_(context.server.store, request.with_previous, request.full),
         reply_(&collected_, context.client.protocol) {}
 
  private:

@@ -11,6 +11,7 @@ namespace {
 using Kind = ChangeOperation::Kind;
 
 constexpr size_t kFields = 6;
+constexpr size_t kFullFields = 8;
 
 bool HasPrevious(Kind kind) {
   return kind == Kind::kSet || kind == Kind::kDelete || kind == Kind::kExpire ||
@@ -24,13 +25,16 @@ void ChangeWriter::WriteOperations(const Change& change,
   reply->Array(operations.size());
   for (const ShownOperation& shown : operations) {
     const ChangeOperation& operation = *shown.operation;
-    reply->Array(kFields);
+    reply->Array(full_ ? kFullFields : kFields);
     reply->Bulk(ChangeWord(operation.kind));
     reply->Bulk(SpaceText(operation.space, operation.name));
     shown.has_key ? reply->Bulk(shown.key) : reply->Null();
     shown.has_value ? reply->Bulk(shown.value) : reply->Null();
     reply->Integer(AsInteger(operation.expiry_ms));
     WritePrevious(change, operation, reply);
+    if (!full_) continue;
+    reply->Bulk(operation.metadata);
+    reply->Integer(AsInteger(operation.space));
   }
 }
 

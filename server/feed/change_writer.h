@@ -1,6 +1,7 @@
 // The change writer writes commits of the change feed as replies have them:
 //
 //   operation: [op, namespace, key, value, expires-ms, previous value]
+//   in full:   [op, namespace, key, value, expires-ms, previous value, metadata, namespace's number]
 //
 // Thread-safety: one thread at a time uses a writer.
 #pragma once
@@ -16,8 +17,10 @@ namespace varve {
 
 class ChangeWriter {
  public:
-  // `with_previous`: the values before are read from the store's history.
-  ChangeWriter(Store* store, bool with_previous) : store_(*store), with_previous_(with_previous) {}
+  // `with_previous`: the values before are read from the store's history. `full`: a copy of the
+  // store can be kept from what is written.
+  ChangeWriter(Store* store, bool with_previous, bool full)
+      : store_(*store), with_previous_(with_previous), full_(full) {}
 
   // Writes the array of operations.
   void WriteOperations(const Change& change, absl::Span<const ShownOperation> operations,
@@ -28,6 +31,7 @@ class ChangeWriter {
 
   Store& store_;
   const bool with_previous_;
+  const bool full_;
 };
 
 // Returns the version, a time or another figure as the integer of a reply.

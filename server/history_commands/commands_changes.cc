@@ -66,7 +66,7 @@ constexpr Command kRows[] = {
      .summary = "Answers the commits behind a version, in order, or sends them as they come.",
      .syntax =
          "NOW | [STREAM] SINCE version | STREAM FROM SNAPSHOT [PREFIX prefix | RANGE min max] "
-         "[NAMESPACE name] [COUNT count] [BLOCK milliseconds] [KEYS] [PREV]",
+         "[NAMESPACE name] [COUNT count] [BLOCK milliseconds] [KEYS] [PREV] [FULL]",
      .complexity = "O(n) of the changes behind the version that are looked at",
      .redis = {.flags = "noscript blocking", .categories = "@blocking"}},
 };

@@ -29,11 +29,16 @@ constexpr size_t kCacheSize = size_t{8} << 20;
 constexpr size_t kLogFileSize = size_t{1} << 20;
 
 // The time does not go on while the engine has the store open, lest versions that the backup still
-// keeps become too old. The store's clock shows what it had come to.
+// keeps become too old. The store's clock shows what it had come to; a replay takes it along.
 class StillClock final : public Clock {
  public:
-  uint64_t WallMillis() const override { return 0; }
+  explicit StillClock(const RestoreReplay* replay) : replay_(replay) {}
+
+  uint64_t WallMillis() const override { return replay_ == nullptr ? 0 : replay_->NowMillis(); }
   uint64_t MonotonicNanos() const override { return RealClock().MonotonicNanos(); }
+
+ private:
+  const RestoreReplay* const replay_;
 };
 
 // Nothing is merged, which would take long and is the server's work.
@@ -161,7 +166,7 @@ class Restore {
     VARVE_RETURN_IF_ERROR(CheckSpace(site.path()));
     for (const BackupFile& file : backup_.files) VARVE_RETURN_IF_ERROR(Copy(file, site.path()));
     VARVE_RETURN_IF_ERROR(WriteManifest(file_system_, site.path(), manifest_));
-    VARVE_RETURN_IF_ERROR(OpenStore(site.path()));
+    VARVE_RETURN_IF_ERROR(OpenStore(site.path(), options.replay));
     VARVE_RETURN_IF_ERROR(site.Finish());
     return Report();
   }
@@ -246,20 +251,24 @@ class Restore {
     return absl::OkStatus();
   }
 
-  absl::Status OpenStore(const std::string& path) const {
-    const StillClock clock;
+  absl::Status OpenStore(const std::string& path, RestoreReplay* replay) const {
+    const StillClock clock(replay);
     EngineOptions options;
     options.create_if_missing = false;
     options.history = plan_.history;
     options.file_system = file_system_;
     options.clock = &clock;
     options.compaction_picker = std::make_shared<NoMerges>();
-    options.log_file_size = kLogFileSize;
+    if (replay == nullptr) options.log_file_size = kLogFileSize;
     options.offset_table_cache_size = options.block_cache_size = kCacheSize;
     for (bool rewinds = plan_.rewinds;; rewinds = false) {
       VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<StorageEngine> store,
                              StorageEngine::Open(path, options));
       if (rewinds) VARVE_RETURN_IF_ERROR(RewindStore(plan_, store.get()));
+      if (!rewinds && replay != nullptr) {
+        VARVE_RETURN_IF_ERROR(replay->Run(store.get()));
+        VARVE_RETURN_IF_ERROR(store->Flush());
+      }
       VARVE_RETURN_IF_ERROR(store->Close());
       if (!rewinds) return absl::OkStatus();
     }

@@ -30,13 +30,29 @@
 #include "tools/backup/backup_place.h"
 #include "tools/backup/restore_plan.h"
 #include "util/os/file_system.h"
+#include "varve/store.h"
 #include "varve/types.h"
 
 namespace varve {
 
+// A replay writes what came behind a backup to the store that is being restored.
+//
+// Thread-safety: any thread may call NowMillis(), also while Run() runs.
+class RestoreReplay {
+ public:
+  virtual ~RestoreReplay() = default;
+
+  // Called once, before the store has its name. Requires: nobody else writes to the store.
+  [[nodiscard]] virtual absl::Status Run(Store* store) = 0;
+  // Returns the instant, in milliseconds since the epoch, of what is being written. 0: that of the
+  // backup.
+  virtual uint64_t NowMillis() const = 0;
+};
+
 struct RestoreOptions {
   RestoreTarget target;
-  bool dry_run = false;  // nothing is written; the report says what would be
+  bool dry_run = false;             // nothing is written; the report says what would be
+  RestoreReplay* replay = nullptr;  // null: nothing is written behind the backup
 };
 
 struct RestoreReport {

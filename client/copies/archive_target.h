@@ -1,0 +1,46 @@
+// The target of an archiver is where bases and changes of a server go. The archiver knows the wire
+// and the target knows the files, so that the client's library stays free of the engine.
+//
+// Thread-safety: One thread at a time uses a target.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "client/client.h"
+#include "varve/changes.h"
+
+namespace varve {
+
+class ArchiveTarget {
+ public:
+  struct Position {
+    uint64_t history_id = 0;
+    SequenceNumber version = kNoSequence;
+  };
+
+  virtual ~ArchiveTarget() = default;
+
+  // Returns the name of the archive's feed on the server.
+  virtual std::string FeedName() const = 0;
+  // Returns how far the archive has come; nothing: it needs a base.
+  virtual std::optional<Position> position() const = 0;
+  // Returns why it needs a base.
+  virtual std::string why_base() const = 0;
+  // The changes behind the position can't be had, or not be replayed.
+  virtual void NeedBase(std::string_view why) = 0;
+  // Takes a base from the client's server, and goes on from it.
+  [[nodiscard]] virtual absl::Status TakeBase(Client* client) = 0;
+  // Returns why the commit can't be replayed; empty: it can.
+  virtual std::string WhyNotReplayed(const Change& commit) const = 0;
+  // Puts the commits on disk. Requires: there is a commit, and they ascend from the position.
+  [[nodiscard]] virtual absl::Status Append(absl::Span<const Change> commits) = 0;
+  // Nothing came behind the position until then, in milliseconds since the epoch.
+  [[nodiscard]] virtual absl::Status NoteCurrent(uint64_t current_ms) = 0;
+};
+
+}  // namespace varve

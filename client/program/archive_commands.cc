@@ -1,0 +1,248 @@
+#include "client/program/archive_commands.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/client.h"
+#include "client/console/findings.h"
+#include "client/console/interrupt.h"
+#include "client/console/output.h"
+#include "client/console/progress.h"
+#include "client/console/text.h"
+#include "client/console/time_text.h"
+#include "client/copies/archiver.h"
+#include "client/program/archive_target.h"
+#include "client/program/backup_table.h"
+#include "fmt/format.h"
+#include "tools/archive/archive_chain.h"
+#include "tools/archive/archive_place.h"
+#include "tools/archive/archive_restore.h"
+#include "util/base/status.h"
+
+namespace varve {
+namespace {
+
+constexpr std::chrono::milliseconds kServerWait{3000};
+
+// What a server that is reached says of an archive.
+struct Lag {
+  std::string unknown;  // why it is not known; empty: it is
+  SequenceNumber versions = 0;
+};
+
+std::string_view WordOf(StoreFinding::Kind kind) {
+  return kind == StoreFinding::Kind::kDamage ? "damage" : "leftover";
+}
+
+void PrintFindingsOf(const ArchiveContents& contents, const Output& output) {
+  std::vector<Finding> findings;
+  for (const StoreFinding& found : contents.findings)
+    findings.push_back({WordOf(found.kind), found.file, found.offset, found.what});
+  PrintFindings(findings, output);
+}
+
+// Asks the server how many versions it has behind the position.
+Lag AskServer(const CommandLine& line, const ArchivePosition& position) {
+  ClientOptions connection = line.connection;
+  connection.database = 0;
+  connection.namespace_name.clear();
+  connection.reconnect_for = std::chrono::milliseconds(0);
+  connection.connect_timeout = kServerWait;
+  if (connection.timeout.count() == 0) connection.timeout = kServerWait;
+  const absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(connection);
+  if (!client.ok()) return {.unknown = std::string(client.status().message())};
+  const std::string since = fmt::to_string(position.version);
+  absl::StatusOr<Reply> reply = (*client)->Call(
+      {"CHANGES", "SINCE", since, "NAMESPACE", "ALL", "KEYS", "FULL", "COUNT", "1"});
+  if (!reply.ok()) return {.unknown = std::string(reply.status().message())};
+  const absl::StatusOr<ChangeReply> behind = ParseChangeReply(*std::move(reply));
+  if (!behind.ok()) return {.unknown = std::string(behind.status().message())};
+  if (behind->history_id != position.history_id)
+    return {.unknown = "the server that answers has another history"};
+  if (behind->commits.empty()) return {};
+  reply = (*client)->Call({"CHANGES", "NOW"});
+  if (!reply.ok()) return {.unknown = std::string(reply.status().message())};
+  const absl::StatusOr<ChangeReply> now = ParseChangeReply(*std::move(reply));
+  if (!now.ok()) return {.unknown = std::string(now.status().message())};
+  return {.versions = now->next - std::min(now->next, position.version)};
+}
+
+std::string RangeLine(const ArchiveContents& contents, const ArchiveChain& chain) {
+  return fmt::format("from {} (version {}) to {} (version {}): base {}, {} change files{}\n",
+                     TimeText(chain.base.instant_ms), chain.base.version,
+                     TimeText(contents.ReachOf(chain)), chain.last(), chain.base.id,
+                     chain.files.size(),
+                     chain.broken_at.empty() ? "" : "; then " + chain.broken_at + " is lost");
+}
+
+void PrintRanges(const ArchiveContents& contents) {
+  for (const ArchiveChain& chain : contents.chains) PrintOut(RangeLine(contents, chain));
+}
+
+std::string JsonOf(const ArchiveContents& contents, const Lag* lag) {
+  std::string json = "{\"archive\":";
+  AppendJsonString(contents.id, &json);
+  json += ",\"ranges\":[";
+  for (const ArchiveChain& chain : contents.chains) {
+    if (json.back() != '[') json += ',';
+    json += "{\"base\":";
+    AppendJsonString(chain.base.id, &json);
+    json += fmt::format(
+        ",\"first_version\":{},\"from\":{},\"last_version\":{},\"to\":{},\"change_files\":{}}}",
+        chain.base.version, JsonTime(chain.base.instant_ms), chain.last(),
+        JsonTime(contents.ReachOf(chain)), chain.files.size());
+  }
+  json += fmt::format("],\"damaged\":{}", contents.is_damaged());
+  if (contents.position)
+    json += fmt::format(",\"current\":{}", JsonTime(contents.position->current_ms));
+  if (lag != nullptr && lag->unknown.empty())
+    json += fmt::format(",\"versions_behind\":{}", lag->versions);
+  return json + "}\n";
+}
+
+// Says how much would be lost if the machine of the server went now.
+void PrintLoss(const ArchiveContents& contents, const Lag* lag) {
+  if (!contents.position) return;
+  const ArchivePosition& position = *contents.position;
+  const uint64_t now = RealClock().WallMillis();
+  const uint64_t age = now - std::min(now, position.instant_ms);
+  PrintOut(fmt::format("the last archived change is {} s old; nothing else had come until {}\n",
+                       age / 1000, TimeText(position.current_ms)));
+  if (lag == nullptr) return;
+  if (!lag->unknown.empty()) {
+    PrintOut(fmt::format("how far behind the server it is is not known: {}\n", lag->unknown));
+  } else {
+    PrintOut(fmt::format("versions that would be lost now: {}\n", lag->versions));
+  }
+}
+
+absl::Status Check(const CommandLine& line, bool asks_server) {
+  const std::string& directory = line.words[1];
+  Progress progress(line.words[0], 0, line.progress);
+  const absl::StatusOr<ArchiveContents> contents =
+      CheckArchive(PosixFileSystem(), directory, [&progress](uint64_t done, uint64_t total) {
+        progress.set_total(total);
+        progress.Update(done, 0, done);
+      });
+  progress.Finish();
+  if (!contents.ok()) return contents.status();
+  Lag lag;
+  if (asks_server && contents->position) lag = AskServer(line, *contents->position);
+  const Lag* const shown = asks_server ? &lag : nullptr;
+  const Output output = Output::ForStandardOutput(line.style);
+  PrintFindingsOf(*contents, output);
+  if (output.style == OutputStyle::kJson) {
+    PrintOut(JsonOf(*contents, shown));
+  } else {
+    PrintRanges(*contents);
+    PrintLoss(*contents, shown);
+  }
+  if (contents->is_damaged()) {
+    return absl::DataLossError(fmt::format(
+        "{} is damaged: what is named above is missing or damaged; the archiver heals the end of "
+        "it with a new base when it starts",
+        directory));
+  }
+  if (output.style != OutputStyle::kJson) PrintOut(fmt::format("{}: all is well\n", directory));
+  return absl::OkStatus();
+}
+
+std::string JsonOf(const ArchiveRestoreReport& report, bool dry_run) {
+  std::string json = "{\"base\":";
+  AppendJsonString(report.base, &json);
+  json += fmt::format(
+      ",\"version\":{},\"time\":{},\"commits\":{},\"change_files\":{},\"first_new_version\":{},"
+      "\"dry_run\":{}",
+      report.version, JsonTime(report.instant_ms), report.commits, report.change_files,
+      report.first_new_version, dry_run);
+  if (report.next_version != kNoSequence) {
+    json += fmt::format(",\"next_version\":{},\"next_time\":{}", report.next_version,
+                        JsonTime(report.next_instant_ms));
+  }
+  json += ",\"without_options\":[";
+  for (const std::string& name : report.without_options) {
+    if (json.back() != '[') json += ',';
+    AppendJsonString(name, &json);
+  }
+  return json + "]}\n";
+}
+
+void PrintReport(const ArchiveRestoreReport& report, const CommandLine& line) {
+  const bool dry_run = line.copies.dry_run;
+  if (Output::ForStandardOutput(line.style).style == OutputStyle::kJson)
+    return PrintOut(JsonOf(report, dry_run));
+  if (dry_run) {
+    return PrintOut(fmt::format("{}: would be restored to {}, and the changes behind it applied\n",
+                                report.base, line.words[2]));
+  }
+  PrintOut(fmt::format(
+      "{}: restored to {}, with {} commits of {} change files, as of version {} of {}; new "
+      "versions begin at {}\n",
+      report.base, line.words[2], report.commits, report.change_files, report.version,
+      TimeText(report.instant_ms), report.first_new_version));
+  PrintOut(report.next_version == kNoSequence
+               ? "nothing followed in the archive\n"
+               : fmt::format("what followed: version {} of {}\n", report.next_version,
+                             TimeText(report.next_instant_ms)));
+  for (const std::string& name : report.without_options) {
+    PrintOut(fmt::format(
+        "namespace {} came behind the base: give it its options again (NAMESPACE SET)\n",
+        Escaped(name)));
+  }
+}
+
+}  // namespace
+
+absl::Status ArchiveOf(const CommandLine& line) {
+  if (!line.connection.namespace_name.empty())
+    return absl::InvalidArgumentError("an archive has all namespaces");
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<ArchivePlace> place,
+                         ArchivePlace::Open(PosixFileSystem(), line.words[1]));
+  const Interrupt interrupt(Interrupt::Signals::kInterruptAndTerminate);
+  const auto stopped = [&interrupt] { return interrupt.happened(); };
+  ArchivePlaceTarget target(place.get(), stopped);
+  Archiver archiver(
+      line.connection,
+      {.interval = std::chrono::milliseconds(line.copies.interval_ms), .once = line.copies.once},
+      &target, stopped, [](const std::string& text) {
+        fmt::print(stderr, "{}: {}\n", program_invocation_short_name, text);
+      });
+  VARVE_RETURN_IF_ERROR(archiver.Run());
+  if (!place->position()) return absl::OkStatus();  // it was stopped before
+  PrintOut(fmt::format("{}: version {} of {}, {} change files\n", line.words[1],
+                       place->position()->version, TimeText(place->position()->instant_ms),
+                       place->position()->number));
+  return absl::OkStatus();
+}
+
+absl::Status CheckArchiveOf(const CommandLine& line) { return Check(line, /*asks_server=*/true); }
+
+absl::Status VerifyArchiveOf(const CommandLine& line) { return Check(line, /*asks_server=*/false); }
+
+absl::Status RestoreArchiveOf(const CommandLine& line, const RestoreTarget& target) {
+  if (target.name_space || !line.copies.backup.empty()) {
+    return absl::InvalidArgumentError(fmt::format(
+        "an archive is restored whole; for one namespace or one backup alone, restore {}/{}",
+        line.words[1], kArchiveBases));
+  }
+  Progress progress("restore", 0, line.progress);
+  const absl::StatusOr<ArchiveRestoreReport> report =
+      RestoreArchive(PosixFileSystem(), line.words[1], line.words[2],
+                     {.at_version = target.at_version, .at_time_ms = target.at_time_ms},
+                     line.copies.dry_run, [&progress](uint64_t done, uint64_t total) {
+                       progress.set_total(total);
+                       progress.Update(done, 0, done);
+                     });
+  progress.Finish();
+  if (!report.ok()) return report.status();
+  PrintReport(*report, line);
+  return absl::OkStatus();
+}
+
+}  // namespace varve

@@ -1,0 +1,38 @@
+// The target of an archiver that hands what comes over the wire to the place of the files.
+//
+// Thread-safety: One thread at a time uses a target.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "client/copies/archive_target.h"
+#include "tools/archive/archive_place.h"
+
+namespace varve {
+
+class ArchivePlaceTarget final : public ArchiveTarget {
+ public:
+  // Requires: the place outlives the target. `stopped` is asked while a base is taken, which then
+  // ends with Cancelled.
+  ArchivePlaceTarget(ArchivePlace* place, std::function<bool()> stopped)
+      : place_(*place), stopped_(std::move(stopped)) {}
+
+  std::string FeedName() const override { return "archive-" + place_.id(); }
+  std::optional<Position> position() const override;
+  std::string why_base() const override { return place_.why_base(); }
+  void NeedBase(std::string_view why) override { place_.NeedBase(why); }
+  absl::Status TakeBase(Client* client) override;
+  std::string WhyNotReplayed(const Change& commit) const override;
+  absl::Status Append(absl::Span<const Change> commits) override { return place_.Append(commits); }
+  absl::Status NoteCurrent(uint64_t current_ms) override { return place_.NoteCurrent(current_ms); }
+
+ private:
+  ArchivePlace& place_;
+  const std::function<bool()> stopped_;
+};
+
+}  // namespace varve
