@@ -85,26 +85,26 @@ class EngineIngest final : public Ingest {
   absl::StatusOr<CommitResult> CommitKeys() {
     VARVE_RETURN_IF_ERROR(builder_.Finish());
     VARVE_RETURN_IF_ERROR(parts_.pipeline->FlushAll());
+    // Takes its memory now: nothing may fail behind the commit.
+    const auto [first_changed, behind_changed] = ChangedRange();
     const std::unique_ptr<ExclusiveWrite> exclusive = parts_.pipeline->BeginExclusiveWrite();
     const absl::StatusOr<SequenceNumber> version = TryCommit(exclusive.get());
     if (!version.ok()) return TakeBack(version.status(), exclusive.get());
     builder_.Keep();
     ended_ = true;
     parts_.data_bound->Forget();
-    NoteWatches(*version);
+    parts_.watches->NoteIngest(first_changed, behind_changed, *version);
     return CommitResult{*version, *version};
   }
 
-  void NoteWatches(SequenceNumber version) const {
+  // Returns the first tree key that the ingest changes, and the first one behind those.
+  std::pair<std::string, std::string> ChangedRange() const {
     const NamespaceGeneration generation = builder_.options().generation;
-    if (builder_.options().replace) {
-      parts_.watches->NoteIngest(TreeKey(generation, builder_.options().replace->begin).view(),
-                                 EndOfReplaced(), version);
-    } else {
-      std::string behind(TreeKey(generation, builder_.last_key()).view());
-      behind.push_back('\0');
-      parts_.watches->NoteIngest(TreeKey(generation, builder_.first_key()).view(), behind, version);
-    }
+    const std::optional<IngestRange>& replace = builder_.options().replace;
+    if (replace) return {std::string(TreeKey(generation, replace->begin).view()), EndOfReplaced()};
+    std::string behind(TreeKey(generation, builder_.last_key()).view());
+    behind.push_back('\0');
+    return {std::string(TreeKey(generation, builder_.first_key()).view()), std::move(behind)};
   }
 
   // Makes sure that no manifest on disk names the ingest. Where that fails, too, clock marks use

@@ -53,6 +53,12 @@ std::string_view NameOf(BackupState state) {
   return "";
 }
 
+uint64_t BackupReport::bytes() const {
+  uint64_t bytes = 0;
+  for (const CheckpointFile& file : checkpoint.files) bytes += file.size;
+  return bytes;
+}
+
 BackupService::BackupService(Store* store, std::string name)
     : store_(*store), name_(std::move(name)) {}
 
@@ -84,6 +90,21 @@ void BackupService::Enter(BackupState state, std::string error) {
   in_progress_.store(state == BackupState::kSnapshotting || state == BackupState::kIncrementing);
 }
 
+absl::Status BackupService::Fail(absl::Status error) {
+  {
+    absl::MutexLock lock(&mutex_);
+    ++report_.totals.failed;
+  }
+  Enter(BackupState::kFailed, std::string(error.message()));
+  return error;
+}
+
+void BackupService::Forget() {
+  const BackupTotals totals = report_.totals;
+  report_ = {};
+  report_.totals = totals;
+}
+
 // --- Steps ---------------------------------------------------------------------------------------
 
 absl::Status BackupService::Start() {
@@ -95,14 +116,13 @@ absl::Status BackupService::Start() {
       return NotNow("Backup already in progress", report_.state,
                     "BACKUP ABORT or BACKUP CLEANUP ends it");
     }
-    report_ = {.start_time = std::time(nullptr), .directory = directory};
+    Forget();
+    report_.start_time = std::time(nullptr);
+    report_.directory = directory;
   }
   Enter(BackupState::kSnapshotting);
   absl::StatusOr<Checkpoint> made = CreateCheckpoint(&store_, directory);
-  if (!made.ok()) {
-    Enter(BackupState::kFailed, std::string(made.status().message()));
-    return made.status();
-  }
+  if (!made.ok()) return Fail(made.status());
   {
     absl::MutexLock lock(&mutex_);
     report_.checkpoint = *std::move(made);
@@ -142,13 +162,14 @@ absl::Status BackupService::Seal() {
   absl::StatusOr<Checkpoint> made = MakeSealed(directory);
   if (!made.ok()) {
     RemoveFiles();
-    Enter(BackupState::kFailed, std::string(made.status().message()));
-    return made.status();
+    return Fail(made.status());
   }
   {
     absl::MutexLock lock(&mutex_);
     report_.checkpoint = *std::move(made);
-    report_.end_time = std::time(nullptr);
+    report_.end_time = report_.totals.last_time = std::time(nullptr);
+    report_.totals.last_version = report_.checkpoint.version;
+    ++report_.totals.sealed;
   }
   Enter(BackupState::kSealed);
   return absl::OkStatus();
@@ -174,7 +195,7 @@ absl::Status BackupService::Cleanup() {
     if (report_.state == BackupState::kIdle) return absl::OkStatus();
     if (report_.state == BackupState::kIncrementing)
       return NotNow("Backup in progress", report_.state, "BACKUP ABORT ends it");
-    report_ = {};
+    Forget();
   }
   RemoveFiles();
   Enter(BackupState::kIdle);
@@ -190,7 +211,7 @@ void BackupService::EndIdle(Time now, std::chrono::seconds ttl) {
         report_.state == BackupState::kSealed || report_.state == BackupState::kIncrementing;
     if (!holds || now - last_use_ < ttl) return;
     spdlog::info("backup: nobody has asked about it for {} s, its files are removed", ttl.count());
-    report_ = {};
+    Forget();
   }
   RemoveFiles();
   Enter(BackupState::kIdle);

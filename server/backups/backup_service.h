@@ -37,6 +37,14 @@ namespace varve {
 enum class BackupState : uint8_t { kIdle, kSnapshotting, kIncrementing, kSealed, kFailed };
 std::string_view NameOf(BackupState state);
 
+// What was done since the server's start.
+struct BackupTotals {
+  uint64_t sealed = 0;
+  uint64_t failed = 0;                        // steps that failed; aborted backups do not count
+  int64_t last_time = 0;                      // Unix seconds of the last seal; 0: none
+  SequenceNumber last_version = kNoSequence;  // that it holds
+};
+
 struct BackupReport {
   BackupState state = BackupState::kIdle;
   std::string error;       // why it failed
@@ -44,6 +52,10 @@ struct BackupReport {
   int64_t end_time = 0;    // of the seal
   std::string directory;   // absolute
   Checkpoint checkpoint;   // the files so far, or the sealed ones
+  BackupTotals totals;
+
+  // Returns the bytes of all files.
+  uint64_t bytes() const;
 };
 
 class BackupService {
@@ -84,6 +96,10 @@ class BackupService {
   absl::StatusOr<Checkpoint> MakeSealed(const std::string& directory) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_);
   void Enter(BackupState state, std::string error = "") ABSL_LOCKS_EXCLUDED(mutex_);
+  // Notes a step that failed, and returns its error.
+  absl::Status Fail(absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Forgets the backup, but not the totals.
+  void Forget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveFiles() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_mutex_);
 
   Store& store_;

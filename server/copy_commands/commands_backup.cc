@@ -17,8 +17,6 @@ void ReplyStatus(CommandContext& context) {
   const BackupReport report = context.server.backups.Report(/*is_use=*/false);
   const bool is_sealed = report.state == BackupState::kSealed;
   const Checkpoint& checkpoint = report.checkpoint;
-  uint64_t bytes = 0;
-  for (const CheckpointFile& file : checkpoint.files) bytes += file.size;
   const std::pair<std::string_view, std::string> fields[] = {
       {"state", std::string(NameOf(report.state))},
       {"error", report.error},
@@ -29,7 +27,7 @@ void ReplyStatus(CommandContext& context) {
       {"store_id", fmt::format("{:016x}", checkpoint.store_id)},
       {"history_id", fmt::format("{:016x}", checkpoint.history_id)},
       {"files", fmt::to_string(checkpoint.files.size())},
-      {"bytes", fmt::to_string(bytes)}};
+      {"bytes", fmt::to_string(report.bytes())}};
   context.reply.Map(std::size(fields));
   for (const auto& [name, value] : fields) {
     context.reply.Bulk(name);

@@ -220,6 +220,26 @@ void WriteCommands(const ServerState& server, MetricsText* text) {
              uint64_t{server.statistics.slow_log.size()});
 }
 
+void WriteBackups(ServerState& server, MetricsText* text) {
+  const BackupReport report = server.backups.Report(/*is_use=*/false);
+  const bool holds = server.backups.holds_files();
+  text->Only("varve_backup_in_progress", Type::kGauge, "",
+             "1 while a backup is begun and not sealed.",
+             uint64_t{server.backups.in_progress() ? 1u : 0u});
+  text->Only("varve_backup_held_bytes", Type::kGauge, "bytes",
+             "Files that a backup keeps until it is cleaned up; the store uses most of them, too.",
+             holds ? report.bytes() : 0);
+  text->Only("varve_backups_sealed", Type::kCounter, "", "Backups that were sealed.",
+             report.totals.sealed);
+  text->Only("varve_backups_failed", Type::kCounter, "", "Steps of backups that failed.",
+             report.totals.failed);
+  text->Only("varve_backup_last_seal_timestamp_seconds", Type::kGauge, "seconds",
+             "When the last backup since the start was sealed, in seconds since 1970; 0: none was.",
+             static_cast<uint64_t>(std::max<int64_t>(report.totals.last_time, 0)));
+  text->Only("varve_backup_last_version", Type::kGauge, "",
+             "The version that this backup holds; 0: none was sealed.", report.totals.last_version);
+}
+
 void WriteTls(const TlsContexts& tls, MetricsText* text) {
   const TlsStatistics& counts = tls.statistics();
   text->Only("varve_tls_connections", Type::kGauge, "", "Connections over TLS.",
@@ -306,6 +326,7 @@ void WriteVarveMetrics(ServerState& server, const std::vector<std::string>& pref
   WriteProcess(server, text);
   WriteCommands(server, text);
   WriteTls(*server.tls, text);
+  WriteBackups(server, text);
   WriteStore(seen, PositionsOf(server), text);
   WriteKeys(server, seen, prefixes, text);
 }

@@ -49,18 +49,23 @@ StatusValue TlsPart(const TlsContexts& tls) {
   return map;
 }
 
-// The positions in the log, the oldest first. A position is a sequence: each write has one.
-StatusValue TimelinePart(const StorePositions& positions) {
+// The positions in the log, as sequences, of which each write has one. `backup` is that of the last
+// backup; kNoSequence: there is none.
+StatusValue TimelinePart(const StorePositions& positions, SequenceNumber backup) {
   const auto mark = [](std::string_view id, uint64_t sequence, std::string_view text) {
     return StatusValue::Map()
         .Set("id", StatusValue::Text(id))
         .Set("sequence", StatusValue::Integer(sequence))
         .Set("text", StatusValue::Text(text));
   };
-  return StatusValue::List()
-      .Add(mark("flushed", positions.flushed, "Segments hold every write up to here."))
-      .Add(mark("durable", positions.durable, "Every write up to here is on disk."))
-      .Add(mark("visible", positions.visible, "Readers see every write up to here."));
+  StatusValue marks = StatusValue::List();
+  if (backup != kNoSequence)
+    marks.Add(
+        mark("backup", backup, "The last backup since the start holds every write up to here."));
+  marks.Add(mark("flushed", positions.flushed, "Segments hold every write up to here."));
+  marks.Add(mark("durable", positions.durable, "Every write up to here is on disk."));
+  marks.Add(mark("visible", positions.visible, "Readers see every write up to here."));
+  return marks;
 }
 
 // What is gone if the power fails now, by the mode of the writes. Where writes of several modes are
@@ -108,6 +113,18 @@ StatusValue NamespacesPart(const StoreObservation& seen) {
     list.Add(std::move(map));
   }
   return list;
+}
+
+StatusValue BackupPart(const BackupReport& report) {
+  return StatusValue::Map()
+      .Set("state", StatusValue::Text(NameOf(report.state)))
+      .Set("error", StatusValue::Text(report.error))
+      .Set("held_bytes", StatusValue::Integer(report.bytes()))
+      .Set("sealed", StatusValue::Integer(report.totals.sealed))
+      .Set("failed", StatusValue::Integer(report.totals.failed))
+      .Set("last_seal_unix_seconds", StatusValue::Integer(static_cast<uint64_t>(
+                                         std::max<int64_t>(report.totals.last_time, 0))))
+      .Set("last_version", StatusValue::Integer(report.totals.last_version));
 }
 
 StatusValue RequestsPart(const ServerState& server) {
@@ -188,7 +205,8 @@ StatusValue StatusDocument(ServerState& server) {
                                    {"groups", "log_groups"},
                                    {"syncs", "log_syncs"}}));
   const StorePositions positions = PositionsOf(server);
-  status.Set("timeline", TimelinePart(positions));
+  const BackupReport backup = server.backups.Report(/*is_use=*/false);
+  status.Set("timeline", TimelinePart(positions, backup.totals.last_version));
   status.Set("power_cut", PowerCutPart(positions));
   status.Set("tree", Figures(seen, {{"levels", "levels"},
                                     {"runs", "runs"},
@@ -199,6 +217,7 @@ StatusValue StatusDocument(ServerState& server) {
                                     {"full_write_buffers", "full_write_buffers"},
                                     {"flushes", "flushes"},
                                     {"merges", "compactions"}}));
+  status.Set("backup", BackupPart(backup));
   status.Set("namespaces", NamespacesPart(seen));
   return status;
 }

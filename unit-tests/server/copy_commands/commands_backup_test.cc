@@ -121,6 +121,26 @@ TEST_F(BackupCommandTest, StatesFollowEachOtherAsInRedis) {
   EXPECT_EQ(Do({"BACKUP", "START"}), "OK") << "a failed one does not stand in the way";
 }
 
+TEST_F(BackupCommandTest, TheStatusDocumentTellsOfIt) {
+  const auto shows = [&](const std::string& text) {
+    const std::string document = Do({"STATUS"});
+    return document.find(text) != std::string::npos ? "" : document;
+  };
+  EXPECT_EQ(shows("backup (state idle error  held_bytes 0 sealed 0 failed 0 "
+                  "last_seal_unix_seconds 0 last_version 0)"),
+            "");
+  FillSome(0, 50);
+  EXPECT_EQ(Do({"BACKUP", "START"}), "OK");
+  EXPECT_EQ(shows("backup (state incrementing error "), "");
+  EXPECT_EQ(Do({"BACKUP", "SEAL"}), "OK");
+  const std::string version = Status("version");
+  EXPECT_EQ(shows("held_bytes " + Status("bytes") + " sealed 1 failed 0 "), "");
+  EXPECT_EQ(shows("last_version " + version + ")"), "");
+  EXPECT_EQ(shows("(id backup sequence " + version + " "), "");
+  EXPECT_EQ(Do({"BACKUP", "CLEANUP"}), "OK");
+  EXPECT_EQ(shows("backup (state idle error  held_bytes 0 sealed 1 "), "");
+}
+
 TEST_F(BackupCommandTest, TheFilesAreTheStoreAsOfTheSeal) {
   FillSome(0, 200);
   EXPECT_EQ(Do({"BACKUP", "START"}), "OK");

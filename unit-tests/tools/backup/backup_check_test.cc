@@ -101,6 +101,7 @@ TEST_F(BackupCheckTest, MissingCutAndForeignFilesAreFound) {
 }
 
 TEST_F(BackupCheckTest, WhatBackupsShareIsReadOnceAndFoundInEach) {
+  options_.compaction_picker = std::make_shared<testing::NeverMerges>();
   OpenStore();
   Fill(0, 3000, "value");
   const std::string first = BackUp(false);

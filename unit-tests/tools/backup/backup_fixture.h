@@ -14,6 +14,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,7 @@
 #include "unit-tests/testing/temp_dir.h"
 #include "util/base/status.h"
 #include "varve/checkpoint.h"
+#include "varve/compaction_picker.h"
 #include "varve/storage_engine.h"
 
 namespace varve::testing {
@@ -67,6 +69,15 @@ inline std::map<std::string, std::string> FilesBelow(const std::string& director
   }
   return files;
 }
+
+// Segments stay as they were flushed.
+class NeverMerges final : public CompactionPicker {
+ public:
+  std::optional<CompactionPick> Pick(const TreeShape&, const EngineOptions&, bool) const override {
+    return std::nullopt;
+  }
+  double Debt(const TreeShape&, const EngineOptions&) const override { return 0; }
+};
 
 class BackupTest : public ::testing::Test {
  protected:

@@ -82,6 +82,7 @@ TEST_F(BackupPlaceTest, ABackupHasTheFilesOfTheStoreAndItsList) {
 }
 
 TEST_F(BackupPlaceTest, AnIncrementSharesWhatEarlierBackupsHave) {
+  options_.compaction_picker = std::make_shared<testing::NeverMerges>();
   OpenStore();
   Fill(0, 2000, "value");
   const std::string first = BackUp(false);
@@ -117,6 +118,7 @@ TEST_F(BackupPlaceTest, AnIncrementSharesWhatEarlierBackupsHave) {
 }
 
 TEST_F(BackupPlaceTest, NothingIsSharedWithAnotherStoreOrHistory) {
+  options_.compaction_picker = std::make_shared<testing::NeverMerges>();
   OpenStore();
   Fill(0, 300, "value");
   BackUp(false);
@@ -147,6 +149,7 @@ TEST_F(BackupPlaceTest, NothingIsSharedWithAnotherStoreOrHistory) {
 }
 
 TEST_F(BackupPlaceTest, AFileThatLostItsSizeIsNotShared) {
+  options_.compaction_picker = std::make_shared<testing::NeverMerges>();
   OpenStore();
   Fill(0, 300, "value");
   const std::string first = BackUp(false);
