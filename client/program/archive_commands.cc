@@ -195,6 +195,11 @@ void PrintReport(const ArchiveRestoreReport& report, const CommandLine& line) {
         "namespace {} came behind the base: give it its options again (NAMESPACE SET)\n",
         Escaped(name)));
   }
+  for (const std::string& name : report.without_names) {
+    PrintOut(fmt::format(
+        "{} stands for the name of a namespace that the changes up to here do not tell\n",
+        Escaped(name)));
+  }
 }
 
 }  // namespace

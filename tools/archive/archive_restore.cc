@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "tools/archive/archive_place.h"
@@ -71,6 +72,8 @@ class ChainReplay final : public RestoreReplay {
     }
     VARVE_RETURN_IF_ERROR(replay_.End());
     report_.without_options.assign(replay_.created().begin(), replay_.created().end());
+    const std::set<std::string> unnamed = replay_.Unnamed();
+    report_.without_names.assign(unnamed.begin(), unnamed.end());
     return absl::OkStatus();
   }
   uint64_t NowMillis() const override { return replay_.NowMillis(); }

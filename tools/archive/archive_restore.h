@@ -42,6 +42,8 @@ struct ArchiveRestoreReport {
   SequenceNumber first_new_version = kNoSequence;
   // Namespaces that came behind the base, and so lack the options that they had.
   std::vector<std::string> without_options;
+  // Namespaces that were given other names, which the archive does not tell up to here.
+  std::vector<std::string> without_names;
 };
 
 // Chooses the chain that reaches the point. OutOfRange: none does, as the point lies before the

@@ -32,6 +32,8 @@ absl::Status NoSuchSpace(const Change& commit, std::string_view name) {
                   commit.version, name));
 }
 
+std::string ProvisionalName(NamespaceId id) { return fmt::format("renamed-{}", id); }
+
 bool IsLarge(const Change& commit) {
   if (commit.operations.size() >= kManyOperations) return true;
   size_t bytes = 0;
@@ -85,6 +87,7 @@ absl::Status CommitReplay::ApplyOperation(const Change& commit, const ChangeOper
   if (operation.kind == Kind::kClone) return Clone(commit, operation);
   if (operation.kind == Kind::kCreate) {
     const NamespaceDescription space = DescriptionOf(operation);
+    FreeName(space.name);
     batch_.CreateNamespace(space);
     NoteSpace(space);
     return absl::OkStatus();
@@ -133,8 +136,9 @@ absl::Status CommitReplay::ApplyToSpace(const Change& commit, const ChangeOperat
 
 absl::Status CommitReplay::Clone(const Change& commit, const ChangeOperation& operation) {
   VARVE_ASSIGN_OR_RETURN(const NamespaceId source, OtherOf(commit, operation));
+  const NamespaceDescription space = DescriptionOf(operation);
+  FreeName(space.name);
   VARVE_RETURN_IF_ERROR(WriteBatchOut());
-  NamespaceDescription space = DescriptionOf(operation);
   batch_.CloneNamespace(source, space);
   NoteSpace(space);
   return WriteBatchOut();
@@ -145,10 +149,28 @@ absl::Status CommitReplay::Follow(const Change& commit, const ChangeOperation& o
   if (found == spaces_.end()) return NoSuchSpace(commit, operation.name);
   NamespaceDescription& space = found->second;
   if (IsDatabase(space.id) || space.name == operation.name) return absl::OkStatus();
-  if (created_.erase(space.name) > 0) created_.insert(operation.name);
-  space.name = operation.name;
-  batch_.AlterNamespace(space);
+  FreeName(operation.name);
+  Rename(operation.name, &space);
   return absl::OkStatus();
+}
+
+void CommitReplay::Rename(const std::string& name, NamespaceDescription* space) {
+  if (created_.erase(space->name) > 0) created_.insert(name);
+  space->name = name;
+  batch_.AlterNamespace(*space);
+}
+
+void CommitReplay::FreeName(const std::string& name) {
+  if (name.empty()) return;
+  for (auto& [id, space] : spaces_)
+    if (space.name == name) Rename(ProvisionalName(id), &space);
+}
+
+std::set<std::string> CommitReplay::Unnamed() const {
+  std::set<std::string> names;
+  for (const auto& [id, space] : spaces_)
+    if (space.name == ProvisionalName(id)) names.insert(space.name);
+  return names;
 }
 
 absl::StatusOr<NamespaceId> CommitReplay::OtherOf(const Change& commit,

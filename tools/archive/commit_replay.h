@@ -1,8 +1,9 @@
 // A commit replay writes commits that a change feed told of to another store, which has what the
 // first one had before them. Several commits become one write batch; each batch ends with a commit.
 //
-// Namespaces are known by their numbers, so one that was given another name is given it here, too.
-// Of options, which the feed does not tell, a namespace that a replay creates has none.
+// Namespaces are known by their numbers, so one that was given another name is given it here, too,
+// with the first change behind that. If another one takes its name before, it is called
+// "renamed-" and its number until then. Of options, which the feed does not tell, a namespace that a replay creates has none.
 //
 // Thread-safety: one thread at a time uses a replay, and any thread may call NowMillis().
 #pragma once
@@ -43,6 +44,8 @@ class CommitReplay {
   uint64_t NowMillis() const { return now_ms_.load(std::memory_order_relaxed); }
   // Returns the names of namespaces that were created without the options that they had.
   const std::set<std::string>& created() const { return created_; }
+  // Returns those of namespaces whose own names are not known.
+  std::set<std::string> Unnamed() const;
 
  private:
   absl::Status ApplyOperation(const Change& commit, const ChangeOperation& operation);
@@ -53,6 +56,9 @@ class CommitReplay {
   absl::Status Follow(const Change& commit, const ChangeOperation& operation);
   absl::StatusOr<NamespaceId> OtherOf(const Change& commit, const ChangeOperation& operation) const;
   void NoteSpace(const NamespaceDescription& space);
+  void Rename(const std::string& name, NamespaceDescription* space);
+  // Takes the name from the namespace that had it.
+  void FreeName(const std::string& name);
   absl::Status WriteBatchOut();
 
   Store* store_ = nullptr;
