@@ -25,7 +25,7 @@ constexpr milliseconds kStep{20};  // between two looks at whether the archiver 
 constexpr milliseconds kLongestBlock{500};
 constexpr size_t kFileBytes = size_t{16} << 20;
 constexpr size_t kManyBytes = size_t{256} << 10;  // after so many, the next request goes at once
-constexpr uint64_t kNoteMs = 10'000;
+constexpr uint64_t kNoteMs = 5000;
 // What a writer without syncs committed is delivered a little later.
 constexpr uint64_t kBehindMs = 2000;
 

@@ -1,0 +1,315 @@
+// Archives as people keep, check and restore them: client_main against server_main, both of which
+// are killed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "client/console/time_text.h"
+#include "fmt/format.h"
+#include "unit-tests/client/restarting_server.h"
+#include "unit-tests/testing/eventually.h"
+#include "util/os/clock.h"
+
+namespace varve {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using testing::Eventually;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Process;
+using testing::ReadFile;
+using testing::ServerProcess;
+
+using Words = std::vector<std::string>;
+
+class ArchivesTest : public testing::RestartingServer {
+ protected:
+  void SetUp() override {
+    RestartingServer::SetUp();
+    client_ = RestartingServer::Connect();
+    ASSERT_NE(client_, nullptr);
+  }
+
+  Words WithPort(Words words) const {
+    words.insert(words.begin(), "--port=" + std::to_string(options_.port));
+    return words;
+  }
+  int Run(const Words& words) {
+    const int code = Process(VARVE_CLIENT_MAIN, WithPort(words), dir_.File("out")).Wait();
+    output_ = ReadFile(dir_.File("out"));
+    return code;
+  }
+  std::string Dest() const { return dir_.File("archive"); }
+  void StartArchiver() {
+    archiver_.emplace(VARVE_CLIENT_MAIN, WithPort({"archive", Dest(), "--interval=50ms"}),
+                      dir_.File("archiver.log"));
+  }
+  void KillArchiver() {
+    archiver_->Kill(SIGKILL);
+    archiver_->Wait();
+  }
+  int StopArchiver() {
+    archiver_->Kill(SIGTERM);
+    return archiver_->Wait();
+  }
+  std::string log() const { return ReadFile(dir_.File("archiver.log")); }
+  // A figure of the file LAST; 0: it is not there.
+  uint64_t Last(const std::string& name) const {
+    const std::string text = ReadFile(Dest() + "/LAST");
+    const size_t at = text.find("\n" + name + " ");
+    if (at == std::string::npos) return 0;
+    return std::strtoull(text.c_str() + at + name.size() + 2, nullptr, 10);
+  }
+  bool Reaches(uint64_t version) const {
+    return Eventually([&] { return Last("version") >= version; });
+  }
+
+  // What was done, with the version that did it.
+  struct Operation {
+    uint64_t version = 0;
+    std::string key;
+    std::optional<std::string> value;
+  };
+  void Put(const std::string& key, const std::string& value) {
+    ASSERT_EQ(client_->Put(key, value), absl::OkStatus());
+    const auto read = client_->GetWithVersion(key);
+    ASSERT_TRUE(read.ok() && read->has_value()) << read.status();
+    done_.push_back({(*read)->version, key, value});
+  }
+  void Delete(const std::string& key) {
+    const absl::StatusOr<int64_t> count = client_->Delete({key});
+    ASSERT_TRUE(count.ok()) << count.status();
+    // Whatever commit comes behind the last one is this.
+    if (*count == 1) done_.push_back({done_.back().version + 1, key, std::nullopt});
+  }
+  void Write(std::mt19937* random, int count) {
+    for (int i = 0; i < count; ++i) {
+      const std::string key = fmt::format("key:{}", (*random)() % 60);
+      const bool deletes = !done_.empty() && (*random)() % 5 == 0;
+      deletes ? Delete(key) : Put(key, fmt::format("{}-{}", (*random)(), std::string(100, 'v')));
+    }
+  }
+  Client::Pairs Model(uint64_t version) const {
+    std::map<std::string, std::string> model;
+    for (const Operation& each : done_) {
+      if (each.version > version) break;
+      if (each.value)
+        model[each.key] = *each.value;
+      else
+        model.erase(each.key);
+    }
+    return {model.begin(), model.end()};
+  }
+  // What a server has that is started on the directory.
+  Client::Pairs StoredIn(const std::string& directory) {
+    const ServerProcess server(VARVE_SERVER_MAIN, directory);
+    EXPECT_NE(server.port(), 0) << server.log();
+    const auto client = Client::Connect("127.0.0.1", server.port());
+    EXPECT_EQ(client.status(), absl::OkStatus());
+    return client.ok() ? *(*client)->Range("-", "+") : Client::Pairs();
+  }
+  // Restores, and compares with the model. Returns the version that it came to; 0: it failed.
+  uint64_t Restored(const Words& point) {
+    const std::string to = dir_.File("new");
+    fs::remove_all(to);
+    Words words = {"restore", Dest(), to, "--json"};
+    words.insert(words.end(), point.begin(), point.end());
+    EXPECT_EQ(Run(words), 0) << output_;
+    const size_t at = output_.find("\"version\":");
+    if (at == std::string::npos) return 0;
+    const uint64_t version = std::strtoull(output_.c_str() + at + 10, nullptr, 10);
+    EXPECT_EQ(StoredIn(to), Model(version)) << version;
+    return version;
+  }
+
+  std::unique_ptr<Client> client_;
+  std::optional<Process> archiver_;
+  std::vector<Operation> done_;
+  std::string output_;
+};
+
+TEST_F(ArchivesTest, WhatWasCommittedIsThereOnceTheArchiveReachesIt) {
+  Put("a", "1");
+  ASSERT_EQ(Run({"archive", Dest(), "--once"}), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("taking a base: the archive is new"));
+  Put("b", "2");
+  Put("a", "3");
+  ASSERT_EQ(Run({"archive", Dest(), "--once"}), 0) << output_;
+  EXPECT_THAT(output_, Not(HasSubstr("taking a base")));
+  EXPECT_EQ(Last("number"), 1u);
+  EXPECT_EQ(Run({"archive-check", Dest()}), 0) << output_;
+  EXPECT_THAT(output_,
+              AllOf(HasSubstr("versions that would be lost now: 0"), HasSubstr("all is well")));
+  Put("c", "4");
+  EXPECT_EQ(Run({"archive-check", Dest(), "--json"}), 0) << output_;
+  EXPECT_THAT(output_, AllOf(HasSubstr("\"damaged\":false"), Not(HasSubstr("behind\":0"))));
+  EXPECT_EQ(Run({"verify", Dest()}), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("all is well"));
+  EXPECT_EQ(Restored({}), done_[2].version);
+  EXPECT_EQ(Restored({fmt::format("--at-version={}", done_[1].version)}), done_[1].version);
+  EXPECT_THAT(output_, HasSubstr(fmt::format("\"next_version\":{}", done_[2].version)));
+  EXPECT_EQ(Run({"restore", Dest(), dir_.File("x"), "--at-version=1"}), 2);
+  EXPECT_THAT(output_, HasSubstr("the archive does not have version 1; it has versions"));
+  EXPECT_EQ(Run({"restore", Dest(), dir_.File("x"), "--at-version=999999"}), 2);
+  EXPECT_THAT(output_, HasSubstr("the archive does not have version 999999; it has versions"));
+  EXPECT_EQ(Run({"restore", Dest(), dir_.File("x"), "--at-time=2020-01-01T00:00:00Z"}), 2);
+  EXPECT_THAT(output_, HasSubstr("does not have 2020-01-01"));
+  EXPECT_FALSE(fs::exists(dir_.File("x")));
+}
+
+TEST_F(ArchivesTest, KillsAtAnyMomentLoseNothing) {
+  std::mt19937 random(20261125);
+  std::vector<std::pair<uint64_t, uint64_t>> times;  // and the last version then
+  StartArchiver();
+  for (int round = 0; round < 25; ++round) {
+    Write(&random, 20);
+    if (HasFatalFailure()) return;
+    times.emplace_back(RealClock().WallMillis(), done_.back().version);
+    switch (random() % 4) {
+      case 0:
+        KillArchiver();
+        StartArchiver();
+        break;
+      case 1:
+        Kill();
+        Restart();
+        if (HasFatalFailure()) return;
+        break;
+      case 2:
+        ASSERT_TRUE(Reaches(done_.back().version)) << log();
+        break;
+      default:
+        break;
+    }
+  }
+  Put("last", "one");
+  ASSERT_TRUE(Reaches(done_.back().version)) << log();
+  EXPECT_EQ(StopArchiver(), 0) << log();
+  ASSERT_EQ(Run({"archive-check", Dest()}), 0) << output_;
+  EXPECT_EQ(Restored({}), done_.back().version);
+  // The first base may have been taken late.
+  uint64_t first = done_.back().version;
+  for (const auto& entry : fs::directory_iterator(Dest() + "/base")) {
+    const std::string name = entry.path().filename();
+    uint64_t version = 0;
+    if (absl::SimpleAtoi(name.substr(name.find('-') + 1), &version))
+      first = std::min(first, version);
+  }
+  for (int i = 0; i < 6; ++i) {
+    const Operation& at = done_[random() % done_.size()];
+    if (at.version < first) continue;
+    EXPECT_EQ(Restored({fmt::format("--at-version={}", at.version)}), at.version);
+  }
+  for (int i = 0; i < 3; ++i) {
+    const auto& [ms, version] = times[random() % times.size()];
+    if (version < first || ms > Last("instant_ms")) continue;
+    EXPECT_GE(Restored({"--at-time=" + TimeText(ms)}), version);
+  }
+}
+
+TEST_F(ArchivesTest, AFileThatIsDeletedOrDamagedIsNamed) {
+  for (int i = 0; i < 3; ++i) {
+    Put("key", fmt::format("value {}", i));
+    ASSERT_EQ(Run({"archive", Dest(), "--once"}), 0) << output_;
+  }
+  ASSERT_EQ(Last("number"), 2u);
+  for (const std::string name : {"changes/0000000001.arc", "changes/0000000002.arc"}) {
+    const std::string path = Dest() + "/" + name, bytes = ReadFile(path);
+    fs::remove(path);
+    for (const char* command : {"archive-check", "verify"}) {
+      EXPECT_EQ(Run({command, Dest()}), 2) << output_;
+      EXPECT_THAT(output_, AllOf(HasSubstr(name), HasSubstr("missing")));
+    }
+    EXPECT_EQ(Run({"restore", Dest(), dir_.File("x")}), 2);
+    EXPECT_THAT(output_, HasSubstr(name));
+    EXPECT_FALSE(fs::exists(dir_.File("x")));
+    std::string damaged = bytes;
+    damaged[damaged.size() / 2] = static_cast<char>(damaged[damaged.size() / 2] ^ 4);
+    std::ofstream(path, std::ios::binary) << damaged;
+    EXPECT_EQ(Run({"archive-check", Dest()}), 2) << output_;
+    EXPECT_THAT(output_, HasSubstr(name));
+    std::ofstream(path, std::ios::binary) << bytes;
+  }
+  EXPECT_EQ(Run({"archive-check", Dest()}), 0) << output_;
+}
+
+TEST_F(ArchivesTest, ANewBaseHealsAGap) {
+  Put("a", "1");
+  ASSERT_EQ(Run({"archive", Dest(), "--once"}), 0) << output_;
+  Put("b", "1");
+  ASSERT_EQ(Run({"archive", Dest(), "--once"}), 0) << output_;
+  ASSERT_EQ(Run({"call", "FEED", "LIST"}), 0);
+  const std::string feed = output_.substr(output_.find("archive-"), 8 + 16);
+  ASSERT_EQ(Run({"call", "FEED", "DROP", feed}), 0) << output_;
+  Put("a", "2");
+  const uint64_t in_gap = done_.back().version;
+  Put("b", "2");
+  ASSERT_EQ(Run({"archive", Dest(), "--once"}), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("taking a base: there is a gap: TRIMMED"));
+  Put("a", "3");
+  ASSERT_EQ(Run({"archive", Dest(), "--once"}), 0) << output_;
+  EXPECT_EQ(Run({"archive-check", Dest()}), 0) << output_;
+  EXPECT_EQ(Run({"restore", Dest(), dir_.File("x"), fmt::format("--at-version={}", in_gap)}), 2);
+  EXPECT_THAT(output_, HasSubstr(fmt::format("does not have version {}", in_gap)));
+  EXPECT_EQ(Restored({}), done_.back().version);
+  EXPECT_EQ(Restored({fmt::format("--at-version={}", done_[1].version)}), done_[1].version);
+}
+
+TEST_F(ArchivesTest, WhatChangesAloneCannotRepeatMakesABase) {
+  Put("a", "1");
+  ASSERT_EQ(Run({"archive", Dest(), "--once"}), 0) << output_;
+  Put("b", "2");
+  std::ofstream(dir_.File("keys.csv")) << "key,value\nm,1\nn,2\n";
+  ASSERT_EQ(Run({"import", dir_.File("keys.csv"), "--atomic", "--format=csv"}), 0) << output_;
+  ASSERT_EQ(Run({"archive", Dest(), "--once"}), 0) << output_;
+  EXPECT_THAT(output_, AllOf(HasSubstr("taking a base: version"), HasSubstr("INGEST")));
+  EXPECT_EQ(Run({"archive-check", Dest()}), 0) << output_;
+  EXPECT_EQ(Restored({fmt::format("--at-version={}", done_[1].version)}), done_[1].version);
+  ASSERT_EQ(Run({"restore", Dest(), dir_.File("all")}), 0) << output_;
+  EXPECT_EQ(StoredIn(dir_.File("all")), *client_->Range("-", "+"));
+}
+
+TEST_F(ArchivesTest, AnotherStoreBehindTheSamePortMakesABase) {
+  Put("a", "1");
+  ASSERT_EQ(Run({"archive", Dest(), "--once"}), 0) << output_;
+  Kill();
+  fs::remove_all(dir_.File("data"));
+  Restart();
+  done_.clear();
+  Put("z", "of another store");
+  ASSERT_EQ(Run({"archive", Dest(), "--once"}), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("taking a base: the server has history"));
+  EXPECT_EQ(Run({"archive-check", Dest()}), 0) << output_;
+  ASSERT_EQ(Run({"restore", Dest(), dir_.File("all")}), 0) << output_;
+  EXPECT_EQ(StoredIn(dir_.File("all")), *client_->Range("-", "+"));
+}
+
+TEST_F(ArchivesTest, ASignalEndsItAlsoWhileNoServerAnswers) {
+  Put("a", "1");
+  StartArchiver();
+  ASSERT_TRUE(Reaches(done_.back().version)) << log();
+  Kill();
+  ASSERT_TRUE(Eventually([&] { return log().find("trying again") != std::string::npos; }));
+  EXPECT_EQ(Run({"archive-check", Dest()}), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("is not known: can't connect"));
+  EXPECT_EQ(Run({"archive", Dest(), "--once"}), 2);
+  EXPECT_THAT(output_, HasSubstr("another run writes this archive"));
+  EXPECT_EQ(StopArchiver(), 0) << log();
+  EXPECT_EQ(Run({"archive", Dest(), "--once"}), 2);
+  EXPECT_THAT(output_, HasSubstr("can't connect"));
+}
+
+}  // namespace
+}  // namespace varve
