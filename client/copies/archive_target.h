@@ -33,6 +33,11 @@ class ArchiveTarget {
   virtual std::string why_base() const = 0;
   // The changes behind the position can't be had, or not be replayed.
   virtual void NeedBase(std::string_view why) = 0;
+  // Remembers, also for a process that comes after this one was killed, that a base is begun at
+  // that instant of the server's clock, in seconds since the epoch.
+  [[nodiscard]] virtual absl::Status NoteBaseBegins(uint64_t server_s) = 0;
+  // Returns what was noted of a base that was begun and not taken.
+  virtual std::optional<uint64_t> base_began_s() const = 0;
   // Takes a base from the client's server, and goes on from it.
   [[nodiscard]] virtual absl::Status TakeBase(Client* client) = 0;
   // Returns why the commit can't be replayed; empty: it can.

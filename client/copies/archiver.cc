@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "client/copies/backup_session.h"
 #include "fmt/format.h"
 #include "util/base/status.h"
 
@@ -170,6 +171,10 @@ absl::Status Archiver::EnsureBase() {
   if (target_.position()) return absl::OkStatus();
   say_(fmt::format("taking a base: {}", target_.why_base()));
   ForgetRead();
+  if (const std::optional<uint64_t> began_s = target_.base_began_s())
+    VARVE_RETURN_IF_ERROR(EndBackupOfKilled(client_.get(), *began_s));
+  VARVE_ASSIGN_OR_RETURN(const uint64_t server_ms, ServerMillis());
+  VARVE_RETURN_IF_ERROR(target_.NoteBaseBegins(server_ms / 1000));
   VARVE_RETURN_IF_ERROR(target_.TakeBase(client_.get()));
   const std::optional<ArchiveTarget::Position> position = target_.position();
   if (!position)

@@ -91,6 +91,19 @@ class StatusFields {
 
 }  // namespace
 
+absl::Status EndBackupOfKilled(Client* client, uint64_t began_s) {
+  constexpr uint64_t kTolerance = 2;
+  VARVE_ASSIGN_OR_RETURN(const Reply reply, client->Call({"BACKUP", "STATUS"}, WhenLost::kReport));
+  const StatusFields fields(reply);
+  uint64_t start_s = 0;
+  if (fields.Text("state") == "idle" || !fields.Number("start_time", &start_s) ||
+      start_s < began_s || start_s > began_s + kTolerance)
+    return absl::OkStatus();
+  // One that is sealed or failed needs no abort.
+  client->Call({"BACKUP", "ABORT"}, WhenLost::kReport).status().IgnoreError();
+  return client->Call({"BACKUP", "CLEANUP"}, WhenLost::kReport).status();
+}
+
 absl::StatusOr<Reply> BackupSession::Ask(absl::Span<const std::string_view> words) {
   return client_.Call(words, WhenLost::kReport);
 }

@@ -63,4 +63,9 @@ class BackupSession {
   std::string version_;
 };
 
+// Ends the backup that the server holds for a process that was killed: one that began at `began_s`
+// of the server's clock, in seconds since the epoch, or up to two seconds later. One that began at
+// another time belongs to somebody else, and stays.
+[[nodiscard]] absl::Status EndBackupOfKilled(Client* client, uint64_t began_s);
+
 }  // namespace varve

@@ -25,6 +25,10 @@ class ArchivePlaceTarget final : public ArchiveTarget {
   std::optional<Position> position() const override;
   std::string why_base() const override { return place_.why_base(); }
   void NeedBase(std::string_view why) override { place_.NeedBase(why); }
+  absl::Status NoteBaseBegins(uint64_t server_s) override {
+    return place_.NoteBaseBegins(server_s);
+  }
+  std::optional<uint64_t> base_began_s() const override { return place_.base_began_s(); }
   absl::Status TakeBase(Client* client) override;
   std::string WhyNotReplayed(const Change& commit) const override;
   absl::Status Append(absl::Span<const Change> commits) override { return place_.Append(commits); }

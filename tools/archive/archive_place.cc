@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "tools/archive/archive_file.h"
 #include "util/base/assert.h"
 #include "util/base/hash.h"
@@ -19,10 +20,13 @@ constexpr std::string_view kMarkerBegin = "varve-archive 1\nid ";
 constexpr size_t kIdDigits = 16;
 constexpr std::string_view kBeside = ".incomplete";
 constexpr std::string_view kLockName = "LOCK";
+constexpr std::string_view kBaseBegunName = "BASE";
+constexpr std::string_view kBaseBegunWord = "varve-archive-base 1 ";
 
 bool IsOurs(const std::string& name) {
   return name == kArchiveName || name == kArchiveLastName || name == kArchiveBases ||
-         name == kArchiveChanges || name == kLockName || name.ends_with(kBeside);
+         name == kArchiveChanges || name == kLockName || name == kBaseBegunName ||
+         name.ends_with(kBeside);
 }
 
 std::string NewId() {
@@ -91,6 +95,7 @@ absl::Status ArchivePlace::Prepare() {
   VARVE_ASSIGN_OR_RETURN(
       bases_, BackupPlace::Open(file_system_, fmt::format("{}/{}", directory_, kArchiveBases)));
   VARVE_RETURN_IF_ERROR(ReadOrWriteMarker());
+  VARVE_RETURN_IF_ERROR(ReadBegun());
   for (const std::string& each : {directory_, ChangesPath()}) {
     VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> left, file_system_->List(each));
     for (const std::string& name : left) {
@@ -181,13 +186,37 @@ void ArchivePlace::NeedBase(std::string_view why) {
 absl::Status ArchivePlace::BeginChain(const BackupDescription& base) {
   VARVE_ASSIGN_OR_RETURN(const uint64_t list,
                          ChecksumOfList(file_system_, bases_->PathOf(base.id)));
-  return WritePosition({.history_id = base.history_id,
-                        .base = base.id,
-                        .number = newest_number_,
-                        .version = base.version,
-                        .instant_ms = base.instant_ms,
-                        .current_ms = base.instant_ms,
-                        .predecessor = list});
+  VARVE_RETURN_IF_ERROR(WritePosition({.history_id = base.history_id,
+                                       .base = base.id,
+                                       .number = newest_number_,
+                                       .version = base.version,
+                                       .instant_ms = base.instant_ms,
+                                       .current_ms = base.instant_ms,
+                                       .predecessor = list}));
+  base_began_s_.reset();
+  const absl::Status removed =
+      file_system_->Remove(fmt::format("{}/{}", directory_, kBaseBegunName));
+  return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
+}
+
+absl::Status ArchivePlace::NoteBaseBegins(uint64_t server_s) {
+  VARVE_RETURN_IF_ERROR(
+      WriteFile(directory_, kBaseBegunName, fmt::format("{}{}\n", kBaseBegunWord, server_s)));
+  base_began_s_ = server_s;
+  return absl::OkStatus();
+}
+
+absl::Status ArchivePlace::ReadBegun() {
+  const absl::StatusOr<std::string> text =
+      ReadWholeFile(file_system_, fmt::format("{}/{}", directory_, kBaseBegunName));
+  if (absl::IsNotFound(text.status())) return absl::OkStatus();
+  VARVE_RETURN_IF_ERROR(text.status());
+  uint64_t second = 0;
+  // One that is damaged tells nothing; the server then gives the backup up by itself.
+  const bool is_whole = text->starts_with(kBaseBegunWord) && text->ends_with('\n');
+  if (is_whole && absl::SimpleAtoi(text->substr(kBaseBegunWord.size()), &second))
+    base_began_s_ = second;
+  return absl::OkStatus();
 }
 
 absl::Status ArchivePlace::Append(absl::Span<const Change> commits) {

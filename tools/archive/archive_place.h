@@ -4,11 +4,14 @@
 //   DEST/
 //     ARCHIVE                     says that this is an archive, and its id; text
 //     LOCK                        one run at a time writes here
+//     BASE                        while a base is written: when it was begun; text
 //     LAST                        how far the archive has come (tools/archive/archive_position.h)
 //     base/                       the bases, a place of backups (tools/backup/backup_place.h)
 //     changes/0000000001.arc ...  the changes (tools/archive/archive_file.h)
 //
-// ARCHIVE has two lines: "varve-archive 1", and "id" with 16 hexadecimal digits.
+// ARCHIVE has two lines: "varve-archive 1", and "id" with 16 hexadecimal digits. BASE has one:
+// "varve-archive-base 1" and the second of the server's clock, by which the next run knows what the
+// server still holds for one that was killed.
 //
 // Thread-safety: one thread at a time uses a place; tools/archive/archive_chain.h reads one while
 // another process writes to it.
@@ -62,6 +65,10 @@ class ArchivePlace {
 
   // The changes behind the position can't be had, or not be replayed: it is one no more.
   void NeedBase(std::string_view why);
+  // Notes that a base is begun at that second of the server's clock; BeginChain() takes it back.
+  [[nodiscard]] absl::Status NoteBaseBegins(uint64_t server_s);
+  // Returns what was noted, and not taken back, by this run or one before.
+  std::optional<uint64_t> base_began_s() const { return base_began_s_; }
   // Goes on from a base that lies in bases(). Returns once that is on disk.
   [[nodiscard]] absl::Status BeginChain(const BackupDescription& base);
   // Writes the next change file. Returns once it is on disk. Requires: there is a position and a
@@ -77,6 +84,7 @@ class ArchivePlace {
   std::string ChangesPath() const;
   absl::Status Prepare();
   absl::Status ReadOrWriteMarker();
+  absl::Status ReadBegun();
   // Finds the position, and what a killed run had not noted there yet.
   absl::Status FindPosition();
   absl::Status FollowFiles();
@@ -93,6 +101,7 @@ class ArchivePlace {
   std::string id_;
   std::optional<ArchivePosition> position_;
   std::string why_base_;
+  std::optional<uint64_t> base_began_s_;
   uint64_t newest_number_ = 0;  // of the files that are there, or were
 };
 

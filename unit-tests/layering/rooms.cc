@@ -42,6 +42,7 @@ constexpr auto kRooms = std::to_array<std::string_view>({
     "tools",
     "tools/repair",
     "tools/backup",
+    "tools/archive",
     "server/config",
     "server/requests",
     "server/access",

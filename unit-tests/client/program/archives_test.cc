@@ -219,6 +219,32 @@ TEST_F(ArchivesTest, KillsAtAnyMomentLoseNothing) {
   }
 }
 
+TEST_F(ArchivesTest, AKillWhileABaseIsTakenLeavesNothingBehindThatStopsTheNext) {
+  Put("a", std::string(1 << 20, 'a'));
+  // Wherever it was, the next one goes on.
+  for (int i = 0; i < 8; ++i) {
+    StartArchiver();
+    const auto holds = [&] {
+      const auto status = client_->Call({"BACKUP", "STATUS"});
+      return i % 2 == 1 || log().find("has version") != std::string::npos ||
+             (status.ok() && status->elements[1].text != "idle");
+    };
+    ASSERT_TRUE(Eventually(holds)) << log();
+    KillArchiver();
+  }
+  Put("b", "2");
+  StartArchiver();
+  ASSERT_TRUE(Reaches(done_.back().version)) << log();
+  EXPECT_EQ(StopArchiver(), 0) << log();
+  // A backup of somebody else stays, and the archiver waits for its end.
+  ASSERT_EQ(client_->Call({"BACKUP", "START"}).status(), absl::OkStatus());
+  EXPECT_EQ(Run({"archive", dir_.File("other"), "--once"}), 2);
+  EXPECT_THAT(output_, HasSubstr("already in progress"));
+  EXPECT_EQ(Run({"archive", dir_.File("other"), "--once"}), 2);
+  EXPECT_EQ(client_->Call({"BACKUP", "STATUS"})->elements[1].text, "incrementing");
+  EXPECT_EQ(Restored({}), done_.back().version);
+}
+
 TEST_F(ArchivesTest, AFileThatIsDeletedOrDamagedIsNamed) {
   for (int i = 0; i < 3; ++i) {
     Put("key", fmt::format("value {}", i));
