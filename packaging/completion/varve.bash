@@ -42,7 +42,7 @@ _varve() {
     # Behind the command stand keys, or files.
     if [[ $word != -* && $word != = && $assigned != *" $before "* ]]; then
       case $word in
-        backup | backups | restore | verify | repair | dump-manifest) _filedir -d ;;
+        archive | archive-check | backup | backups | restore | verify | repair | dump-manifest) _filedir -d ;;
         *) _filedir ;;
       esac
       return
