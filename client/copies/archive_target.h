@@ -36,6 +36,8 @@ class ArchiveTarget {
   // Remembers, also for a process that comes after this one was killed, that a base is begun at
   // that instant of the server's clock, in seconds since the epoch.
   [[nodiscard]] virtual absl::Status NoteBaseBegins(uint64_t server_s) = 0;
+  // Nothing was begun: the server is at another backup.
+  [[nodiscard]] virtual absl::Status ForgetBaseBegun() = 0;
   // Returns what was noted of a base that was begun and not taken.
   virtual std::optional<uint64_t> base_began_s() const = 0;
   // Takes a base from the client's server, and goes on from it.

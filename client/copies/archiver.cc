@@ -30,11 +30,15 @@ constexpr uint64_t kNoteMs = 5000;
 // What a writer without syncs committed is delivered a little later.
 constexpr uint64_t kBehindMs = 2000;
 
+bool IsAtAnother(const absl::Status& status) {
+  return absl::StrContains(status.message(), "already in progress");
+}
+
 // Another attempt may mend it.
 bool IsLost(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsUnknown(status) ||
          absl::IsDeadlineExceeded(status) || absl::StartsWith(status.message(), "LOADING") ||
-         absl::StrContains(status.message(), "already in progress");
+         IsAtAnother(status);
 }
 
 bool IsGap(const absl::Status& status) { return absl::StartsWith(status.message(), "TRIMMED"); }
@@ -175,7 +179,10 @@ absl::Status Archiver::EnsureBase() {
     VARVE_RETURN_IF_ERROR(EndBackupOfKilled(client_.get(), *began_s));
   VARVE_ASSIGN_OR_RETURN(const uint64_t server_ms, ServerMillis());
   VARVE_RETURN_IF_ERROR(target_.NoteBaseBegins(server_ms / 1000));
-  VARVE_RETURN_IF_ERROR(target_.TakeBase(client_.get()));
+  const absl::Status taken = target_.TakeBase(client_.get());
+  // What the server is at belongs to somebody else, also for the run that comes next.
+  if (IsAtAnother(taken)) VARVE_RETURN_IF_ERROR(target_.ForgetBaseBegun());
+  VARVE_RETURN_IF_ERROR(taken);
   const std::optional<ArchiveTarget::Position> position = target_.position();
   if (!position)
     return absl::InternalError("the base was taken, and the archive needs another one");

@@ -28,6 +28,7 @@ class ArchivePlaceTarget final : public ArchiveTarget {
   absl::Status NoteBaseBegins(uint64_t server_s) override {
     return place_.NoteBaseBegins(server_s);
   }
+  absl::Status ForgetBaseBegun() override { return place_.ForgetBaseBegun(); }
   std::optional<uint64_t> base_began_s() const override { return place_.base_began_s(); }
   absl::Status TakeBase(Client* client) override;
   std::string WhyNotReplayed(const Change& commit) const override;

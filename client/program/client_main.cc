@@ -1,6 +1,6 @@
 // client_main: requests to a running server, for people and scripts, and a look into the files of
-// stores, backups and archives. This folder is the one of client/ that sees the engine, as it links both: the
-// client's library knows nothing of db/.
+// stores, backups and archives. This folder is the one of client/ that sees the engine, as it links
+// both: the client's library knows nothing of db/.
 #include "client/cli/run.h"
 #include "client/program/archive_commands.h"
 #include "client/program/backup_commands.h"

@@ -1,7 +1,8 @@
 // The change writer writes commits of the change feed as replies have them:
 //
 //   operation: [op, namespace, key, value, expires-ms, previous value]
-//   in full:   [op, namespace, key, value, expires-ms, previous value, metadata, namespace's number]
+//   in full:   [op, namespace, key, value, expires-ms, previous value, metadata,
+//               number of the namespace]
 //
 // Thread-safety: one thread at a time uses a writer.
 #pragma once

@@ -30,7 +30,7 @@ struct ArchiveChain {
   // begins with that of its directory.
   std::string broken_at;
 
-  // Where the chain ends.
+  // Return the version, and its instant, with which the chain ends.
   SequenceNumber last() const { return files.empty() ? base.version : files.back().last; }
   uint64_t last_instant_ms() const {
     return files.empty() ? base.instant_ms : files.back().last_instant_ms;

@@ -193,6 +193,10 @@ absl::Status ArchivePlace::BeginChain(const BackupDescription& base) {
                                        .instant_ms = base.instant_ms,
                                        .current_ms = base.instant_ms,
                                        .predecessor = list}));
+  return ForgetBaseBegun();
+}
+
+absl::Status ArchivePlace::ForgetBaseBegun() {
   base_began_s_.reset();
   const absl::Status removed =
       file_system_->Remove(fmt::format("{}/{}", directory_, kBaseBegunName));

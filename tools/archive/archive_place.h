@@ -67,6 +67,8 @@ class ArchivePlace {
   void NeedBase(std::string_view why);
   // Notes that a base is begun at that second of the server's clock; BeginChain() takes it back.
   [[nodiscard]] absl::Status NoteBaseBegins(uint64_t server_s);
+  // Takes it back.
+  [[nodiscard]] absl::Status ForgetBaseBegun();
   // Returns what was noted, and not taken back, by this run or one before.
   std::optional<uint64_t> base_began_s() const { return base_began_s_; }
   // Goes on from a base that lies in bases(). Returns once that is on disk.

@@ -3,7 +3,8 @@
 //
 // Namespaces are known by their numbers, so one that was given another name is given it here, too,
 // with the first change behind that. If another one takes its name before, it is called
-// "renamed-" and its number until then. Of options, which the feed does not tell, a namespace that a replay creates has none.
+// "renamed-" and its number until then. Of options, which the feed does not tell, a namespace that
+// a replay creates has none.
 //
 // Thread-safety: one thread at a time uses a replay, and any thread may call NowMillis().
 #pragma once
