@@ -37,7 +37,7 @@ namespace varve {
 enum class BackupState : uint8_t { kIdle, kSnapshotting, kIncrementing, kSealed, kFailed };
 std::string_view NameOf(BackupState state);
 
-// What was done since the server's start.
+// The totals count what was done since the server's start.
 struct BackupTotals {
   uint64_t sealed = 0;
   uint64_t failed = 0;                        // steps that failed; aborted backups do not count
