@@ -192,7 +192,7 @@ void PrintReport(const ArchiveRestoreReport& report, const CommandLine& line) {
                              TimeText(report.next_instant_ms)));
   for (const std::string& name : report.without_options) {
     PrintOut(fmt::format(
-        "namespace {} came behind the base: give it its options again (NAMESPACE SET)\n",
+        "namespace {} came behind the base: give it its options again (NAMESPACE ALTER)\n",
         Escaped(name)));
   }
   for (const std::string& name : report.without_names) {

@@ -169,6 +169,38 @@ TEST_F(ArchivesTest, WhatWasCommittedIsThereOnceTheArchiveReachesIt) {
   EXPECT_FALSE(fs::exists(dir_.File("x")));
 }
 
+TEST_F(ArchivesTest, MetadataExpiriesAndNamespacesComeOverTheWire) {
+  Put("a", "1");
+  ASSERT_EQ(Run({"archive", Dest(), "--once"}), 0) << output_;
+  const std::vector<std::vector<std::string_view>> commands = {
+      {"SET", "m", "v", "META", "of m"},
+      {"SET", "mortal", "v", "PXAT", "9999999999999"},
+      {"NAMESPACE", "CREATE", "one"},
+      {"NAMESPACE", "USE", "one"},
+      {"SET", "k", "in one"},
+      {"NAMESPACE", "CLONE", "one", "two"},
+      {"NAMESPACE", "USE", "two"},
+      {"SET", "l", "in two"},
+      {"SELECT", "7"},
+      {"MSET", "p", "1", "q", "2"}};
+  for (const auto& words : commands)
+    ASSERT_EQ(client_->Call(words).status(), absl::OkStatus()) << words[0];
+  ASSERT_EQ(Run({"archive", Dest(), "--once"}), 0) << output_;
+  EXPECT_THAT(output_, Not(HasSubstr("taking a base")));
+  ASSERT_EQ(Run({"restore", Dest(), dir_.File("new")}), 0) << output_;
+  const ServerProcess server(VARVE_SERVER_MAIN, dir_.File("new"));
+  const auto client = *Client::Connect("127.0.0.1", server.port());
+  const Reply meta = *client->Call({"META", "GET", "m"});
+  ASSERT_FALSE(meta.elements.empty());
+  EXPECT_EQ(meta.elements.back().text, "of m");
+  EXPECT_EQ(client->Call({"PEXPIRETIME", "mortal"})->integer, 9999999999999);
+  ASSERT_EQ(client->Call({"SELECT", "7"}).status(), absl::OkStatus());
+  EXPECT_EQ(*client->Get("q"), "2");
+  ASSERT_EQ(client->Call({"NAMESPACE", "USE", "two"}).status(), absl::OkStatus());
+  EXPECT_EQ(*client->Get("k"), "in one");
+  EXPECT_EQ(*client->Get("l"), "in two");
+}
+
 TEST_F(ArchivesTest, KillsAtAnyMomentLoseNothing) {
   std::mt19937 random(20261125);
   std::vector<std::pair<uint64_t, uint64_t>> times;  // and the last version then
