@@ -12,7 +12,7 @@
 namespace varve {
 namespace {
 
-constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
+constexpr uint64_t kPieceBytes = uint64_t{128} << 10;
 constexpr size_t kAhead = 8;  // requests under way
 // Between two looks at whether the caller has had enough.
 constexpr absl::Duration kLongestSleep = absl::Milliseconds(100);
