@@ -71,7 +71,8 @@ class FaultRun {
     VARVE_RETURN_IF_ERROR(workload_.Run(kSteps));
     if (!MayFailReads(fault_) && workload_.store() != nullptr) {
       workload_.Put().IgnoreError();  // notices what a read would only learn by waiting
-      VARVE_RETURN_IF_ERROR(workload_.Check());
+      // Where flushes fail, the write was refused and has noticed nothing.
+      VARVE_RETURN_IF_ERROR(workload_.CheckAndNotice());
     }
     file_system_.ClearFaults();
     calls_ = file_system_.calls(fault_.operation);

@@ -188,14 +188,17 @@ absl::Status Workload::Check() {
   return absl::OkStatus();
 }
 
-absl::Status Workload::Read() {
+absl::Status Workload::CheckAndNotice() {
   const absl::Status status = Check();
+  if (!absl::IsFailedPrecondition(status) || store_->log_status().ok()) return status;
+  ForgetWhatWasLost();  // the log failed unnoticed
+  return Check();
+}
+
+absl::Status Workload::Read() {
+  const absl::Status status = CheckAndNotice();
   // A wrong answer is one also where errors are expected.
-  if (absl::IsFailedPrecondition(status)) {
-    if (store_->log_status().ok()) return status;
-    ForgetWhatWasLost();  // the log failed unnoticed
-    return Check();
-  }
+  if (absl::IsFailedPrecondition(status)) return status;
   Note(status);
   if (status.ok()) {
     // What was shown can't be taken back, but for writes of the modes that promise nothing.

@@ -67,6 +67,9 @@ class Workload {
   [[nodiscard]] absl::Status Put();
   // Reads everything. FailedPrecondition: it isn't what it should be.
   [[nodiscard]] absl::Status Check();
+  // Does the same, and again if the log has failed without anybody's notice: what was not durable
+  // is gone then.
+  [[nodiscard]] absl::Status CheckAndNotice();
   // The clock goes on.
   void PassTime(uint64_t millis);
   [[nodiscard]] absl::Status Close();
