@@ -238,6 +238,14 @@ TEST_F(ChangesTest, TheValueBeforeIsShownWhereHistoryHasIt) {
             "{(set 0 k nil 0 old)} {(del 0 k nil 0 new)}");
 }
 
+TEST_F(ChangesTest, FullShowsMetadataAndTheNumberOfTheNamespace) {
+  const std::string before = Now();
+  ASSERT_EQ(Do({"SET", "k", "1"}), "OK");
+  ASSERT_EQ(Do({"SET", "k", "2", "META", "image/png"}), "OK");
+  EXPECT_EQ(Changes({"SINCE", before, "FULL"}),
+            "{(set 0 k 1 0 nil  0)} {(set 0 k 2 0 nil image/png 0)}");
+}
+
 TEST_F(ChangesTest, WrongRequestsAreRefused) {
   for (const Words& words : std::vector<Words>{{"SINCE"},
                                                {"SINCE", "FIRST", "PREFIX"},
