@@ -28,6 +28,11 @@ class Progress {
   // `done` of the total; `keys` (0: not shown) and `bytes` for people. Cheap: looks at the clock
   // only now and then.
   void Update(uint64_t done, uint64_t keys, uint64_t bytes);
+  // Updates work of which nothing but bytes counts, of `total` in all.
+  void UpdateBytes(uint64_t done, uint64_t total) {
+    set_total(total);
+    Update(done, 0, done);
+  }
   // Draws what was told last, and leaves the line.
   void Finish();
   std::chrono::duration<double> elapsed() const { return Clock::now() - begun_; }

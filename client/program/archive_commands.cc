@@ -125,11 +125,9 @@ void PrintLoss(const ArchiveContents& contents, const Lag* lag) {
 absl::Status Check(const CommandLine& line, bool asks_server) {
   const std::string& directory = line.words[1];
   Progress progress(line.words[0], 0, line.progress);
-  const absl::StatusOr<ArchiveContents> contents =
-      CheckArchive(PosixFileSystem(), directory, [&progress](uint64_t done, uint64_t total) {
-        progress.set_total(total);
-        progress.Update(done, 0, done);
-      });
+  const absl::StatusOr<ArchiveContents> contents = CheckArchive(
+      PosixFileSystem(), directory,
+      [&progress](uint64_t done, uint64_t total) { progress.UpdateBytes(done, total); });
   progress.Finish();
   if (!contents.ok()) return contents.status();
   Lag lag;
@@ -237,13 +235,10 @@ absl::Status RestoreArchiveOf(const CommandLine& line, const RestoreTarget& targ
         line.words[1], kArchiveBases));
   }
   Progress progress("restore", 0, line.progress);
-  const absl::StatusOr<ArchiveRestoreReport> report =
-      RestoreArchive(PosixFileSystem(), line.words[1], line.words[2],
-                     {.at_version = target.at_version, .at_time_ms = target.at_time_ms},
-                     line.copies.dry_run, [&progress](uint64_t done, uint64_t total) {
-                       progress.set_total(total);
-                       progress.Update(done, 0, done);
-                     });
+  const absl::StatusOr<ArchiveRestoreReport> report = RestoreArchive(
+      PosixFileSystem(), line.words[1], line.words[2],
+      {.at_version = target.at_version, .at_time_ms = target.at_time_ms}, line.copies.dry_run,
+      [&progress](uint64_t done, uint64_t total) { progress.UpdateBytes(done, total); });
   progress.Finish();
   if (!report.ok()) return report.status();
   PrintReport(*report, line);

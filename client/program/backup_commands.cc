@@ -36,8 +36,7 @@ absl::StatusOr<BackupResult> Copy(const CommandLine& line, Client* client, Backu
                                       static_cast<uint64_t>(line.copies.bytes_per_second)};
   const Interrupt interrupt;
   return CopyBackup(client, options, &target, [&](uint64_t done, uint64_t total) {
-    progress->set_total(total);
-    progress->Update(done, 0, done);
+    progress->UpdateBytes(done, total);
     return !interrupt.happened();
   });
 }
@@ -91,8 +90,7 @@ absl::Status BackupOf(const CommandLine& line) {
   Progress verifying("verify", 0, line.progress);
   BackupWriter writer(place.get(), [&](uint64_t done, uint64_t total) {
     copying.Finish();
-    verifying.set_total(total);
-    verifying.Update(done, 0, done);
+    verifying.UpdateBytes(done, total);
   });
   const absl::StatusOr<BackupResult> result = Copy(line, client.get(), &writer, &copying);
   copying.Finish();

@@ -27,10 +27,7 @@ void PrintLine(std::string_view line) {
 }
 
 VerifyProgress Show(Progress* progress) {
-  return [progress](uint64_t done, uint64_t total) {
-    progress->set_total(total);
-    progress->Update(done, 0, done);
-  };
+  return [progress](uint64_t done, uint64_t total) { progress->UpdateBytes(done, total); };
 }
 
 std::string_view WordOf(StoreFinding::Kind kind) {

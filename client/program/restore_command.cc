@@ -110,13 +110,10 @@ absl::Status RestoreOf(const CommandLine& line) {
   if (content == DirectoryContent::kArchive) return RestoreArchiveOf(line, target);
   VARVE_ASSIGN_OR_RETURN(const std::string directory, DirectoryOf(line, target));
   Progress progress("restore", 0, line.progress);
-  const absl::StatusOr<RestoreReport> report =
-      RestoreBackup(PosixFileSystem(), directory, line.words[2],
-                    {.target = target, .dry_run = line.copies.dry_run},
-                    [&progress](uint64_t done, uint64_t total) {
-                      progress.set_total(total);
-                      progress.Update(done, 0, done);
-                    });
+  const absl::StatusOr<RestoreReport> report = RestoreBackup(
+      PosixFileSystem(), directory, line.words[2],
+      {.target = target, .dry_run = line.copies.dry_run},
+      [&progress](uint64_t done, uint64_t total) { progress.UpdateBytes(done, total); });
   progress.Finish();
   if (!report.ok()) return report.status();
   PrintReport(*report, line);

@@ -27,18 +27,15 @@ absl::StatusOr<Checkpoint> Checkpointer::Create(const std::string& directory) co
   if (pipeline_.IsClosed()) return absl::UnavailableError("the store is closed");
   VARVE_RETURN_IF_ERROR(parts_.file_system->CreateDirectory(directory));
   VARVE_RETURN_IF_ERROR(CheckEmpty(directory));
-  absl::Cleanup remove = [&] { RemoveAll(directory); };
   absl::StatusOr<Checkpoint> made = absl::AbortedError("");
   for (int i = 0; i < kMostTries && absl::IsAborted(made.status()); ++i) {
     VARVE_RETURN_IF_ERROR(LeaveLogAndFlush());
     made = Fill(directory);
-    if (!made.ok()) RemoveAll(directory);
   }
   if (absl::IsAborted(made.status())) {
     return absl::UnavailableError(
         "the checkpoint could not be made beside so many writes of large values: try again");
   }
-  if (made.ok()) std::move(remove).Cancel();
   return made;
 }
 
@@ -62,6 +59,7 @@ absl::Status Checkpointer::LeaveLogAndFlush() const {
 }
 
 absl::StatusOr<Checkpoint> Checkpointer::Fill(const std::string& directory) const {
+  absl::Cleanup remove = [&] { RemoveAll(directory); };
   Checkpoint made;
   Manifest own;
   VARVE_RETURN_IF_ERROR(
@@ -77,6 +75,7 @@ absl::StatusOr<Checkpoint> Checkpointer::Fill(const std::string& directory) cons
   made.history_id = own.history_id;
   made.instant_ms = version_set_.times().InstantOf(made.version).value_or(0);
   VARVE_RETURN_IF_ERROR(WriteOwnManifest(std::move(own), directory, &made));
+  std::move(remove).Cancel();
   return made;
 }
 

@@ -144,7 +144,8 @@ class VersionSet {
   // segment counts of the present tree to the new one. After an error nothing has changed, and the
   // new segments are removed unless a manifest that a restart could find names them. Never throws.
   // The files of an ingest stay in any case, and the manifest on disk may name them after an error.
-  // Returns Aborted for an ingest when an operation has taken its sequence meanwhile.
+  // Requires: an ingest's first sequence is the next one, and nobody takes it meanwhile
+  // (CommitPipeline::HoldMarks).
   [[nodiscard]] absl::Status LogAndApply(
       const TreeChange& change, absl::FunctionRef<std::vector<Level>(const Version& present)> apply,
       KeyCounter::Follower follow) ABSL_LOCKS_EXCLUDED(install_mutex_);

@@ -63,7 +63,7 @@ class BackupService {
   using Time = std::chrono::steady_clock::time_point;
   static constexpr uint64_t kLongestFetch = uint64_t{4} << 20;  // bytes
 
-  // `name` is that of the directory within the store's.
+  // `name` names the directory of the files, within the store's directory.
   BackupService(Store* store, std::string name);
 
   // Removes what an earlier process left.
@@ -80,7 +80,7 @@ class BackupService {
   // Ends a backup that nobody has asked about for `ttl` before `now`. Zero: none ends.
   void EndIdle(Time now, std::chrono::seconds ttl) ABSL_LOCKS_EXCLUDED(work_mutex_, mutex_);
 
-  // Notes that somebody asks, who keeps the backup from ending, if `is_use`.
+  // Returns what there is to tell. `is_use`: the question keeps the backup from ending by itself.
   BackupReport Report(bool is_use) ABSL_LOCKS_EXCLUDED(mutex_);
   // Reads bytes of a sealed file, fewer at its end. FailedPrecondition: no backup is sealed.
   // NotFound: it has no such file.
