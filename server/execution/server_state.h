@@ -25,6 +25,7 @@
 #include "server/execution/execution_policy.h"
 #include "server/execution/scan_cursors.h"
 #include "server/ingests/ingest_table.h"
+#include "server/replication/replication_state.h"
 #include "server/statistics/server_statistics.h"
 #include "type/server_options.h"
 #include "varve/store.h"
@@ -97,6 +98,12 @@ struct ServerState final : public LiveSettings {
   ScanCursors scan_cursors;
   IngestTable ingests{store};
   BackupService backups{store, options.backup_directory};
+  ReplicationState replication;
+  // Has this server follow another one from now on, or, where no host is named, nobody. On disk on
+  // return; the link to the primary comes about later.
+  std::function<absl::Status(const PrimaryAddress& primary)> follow = [](const auto&) {
+    return absl::UnimplementedError("this server follows nobody");
+  };
   KeyCost read_cost{400};
   KeyCost write_cost{600};
 };
