@@ -109,6 +109,7 @@ absl::Status Server::Listen(PassedSockets* passed) {
   }
   listener_token_ = state_.store->AddDurabilityListener([this] {
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->OnDurabilityChanged();
+    state_.clients.changes.WakeForDisk();
   });
   change_token_ = state_.store->AddChangeListener([this] { state_.clients.changes.Wake(); });
   listening_to_store_ = true;

@@ -41,6 +41,7 @@ void ServerState::SetSlowLog(const ServerOptions& wanted) {
 void ServerState::ResetStatistics() {
   statistics.Reset();
   clients.memory.ResetStatistics();
+  replication.counts.full = replication.counts.partial_ok = replication.counts.partial_err = 0;
 }
 
 }  // namespace varve

@@ -87,6 +87,7 @@ struct ServerState final : public LiveSettings {
   void SetSlowLog(const ServerOptions& wanted) override;
   void SetDataLimit(uint64_t bytes) override { store->SetDataLimit(bytes); }
   void SetSync(Durability sync) override { store->SetSync(sync); }
+  void SetSyncReplicas(size_t followers) override { live.sync_replicas = followers; }
   absl::Status SetTls(const ServerOptions& wanted) override;
 
   Store* const store;
@@ -124,6 +125,11 @@ struct ServerState final : public LiveSettings {
   };
   // Returns the lineage of the store.
   std::function<Lineage()> lineage = [] { return Lineage(); };
+  // Begins a failover to a follower, or ends the one that was begun. It goes on by itself: what it
+  // does is in `replication.failover`.
+  std::function<absl::Status(const FailoverRequest& request)> fail_over = [](const auto&) {
+    return absl::UnimplementedError("this server has no failover");
+  };
   KeyCost read_cost{400};
   KeyCost write_cost{600};
 };
