@@ -1,0 +1,46 @@
+// What a follower of Redis does with the commands of Redis' replication stream. Those on strings
+// are executed as they are, or with a step before them that keeps the two stores the same where
+// the key in question may be of another type in Redis. Those on other types are not.
+//
+// Thread-safety: the functions are pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "server/requests/request_batch.h"
+
+namespace varve {
+
+enum class StreamAction : uint8_t {
+  kExecute,    // as it is
+  kReplace,    // the destination goes first, as the source may be no string: RENAME, COPY, RESTORE
+  kOverwrite,  // the result is no string: what the destination held goes
+  kForget,     // it changes a string in a way that is not known here, so the string goes
+  kSkip,       // it is about another type
+  kIgnore,     // it changes nothing: PING
+  kSelect,     // SELECT
+  kMulti,      // MULTI
+  kExec,       // EXEC
+  kReplication,  // REPLCONF
+};
+
+struct StreamCommand {
+  StreamAction action = StreamAction::kSkip;
+  std::string_view
+      type;  // of kOverwrite, kForget, kSkip: what the command works on; empty: unknown
+};
+
+// Returns what becomes of a command of that name, in upper or lower case.
+StreamCommand FindStreamCommand(std::string_view name);
+
+// The key that is replaced, overwritten or forgotten. Nothing: there is none.
+struct StreamTarget {
+  std::string_view key;
+  std::string_view database;  // its number, where it is not the one in use
+};
+// Requires: `action` is kReplace, kOverwrite or kForget.
+std::optional<StreamTarget> TargetOf(StreamAction action, Arguments arguments);
+
+}  // namespace varve
