@@ -119,18 +119,28 @@ bool CommandStream::Add(size_t first) {
 }
 
 void CommandStream::AddCommand(const StreamCommand& command, Arguments arguments, size_t first) {
-  const std::string_view key = arguments.size() > 1 ? arguments[1] : std::string_view();
+  const size_t count = arguments.size();
+  const std::string_view key = count > 1 ? arguments[1] : std::string_view();
+  if (command.action == StreamAction::kEverywhere) return AddRequest(first, count);
   if (beyond_) return skipped_.Add(fmt::format("command in database {}", database_), key);
-  if (command.action == StreamAction::kExecute) return AddRequest(first, arguments.size());
-  if (command.action == StreamAction::kReplace) return AddReplacement(arguments, first);
-  const std::string type = command.type.empty() ? fmt::format("command {}", UpperCase(arguments[0]))
-                                                : std::string(command.type);
-  if (command.action == StreamAction::kSkip)
-    return skipped_.Add(type, command.type == "script" ? std::string_view() : key);
-  const std::optional<StreamTarget> target = TargetOf(command.action, arguments);
-  if (!target) return;  // it stores nothing
-  skipped_.Add(type, target->key);
-  AddDeletion(*target);
+  std::string type(command.type);
+  switch (command.action) {
+    case StreamAction::kExecute:
+      return AddRequest(first, count);
+    case StreamAction::kReplace:
+      return AddReplacement(arguments, first);
+    case StreamAction::kRestore:
+      type = RestoredType(arguments);
+      if (type == "string") return AddRequest(first, count);
+      break;
+    default:
+      break;
+  }
+  if (type.empty()) type = fmt::format("command {}", UpperCase(arguments[0]));
+  std::optional<StreamTarget> target;
+  if (command.action != StreamAction::kSkip) target = TargetOf(arguments);
+  skipped_.Add(type, target ? target->key : type == "script" ? std::string_view() : key);
+  if (target) AddDeletion(*target);
 }
 
 bool CommandStream::Select(Arguments arguments, size_t first) {
@@ -166,7 +176,7 @@ void CommandStream::AddDeletion(const StreamTarget& target) {
 
 void CommandStream::AddReplacement(Arguments arguments, size_t first) {
   const size_t count = arguments.size();  // the views move when the batch grows
-  const std::optional<StreamTarget> target = TargetOf(StreamAction::kReplace, arguments);
+  const std::optional<StreamTarget> target = TargetOf(arguments);
   if (!target) return AddRequest(first, count);
   // In one step, so that nobody sees the key missing in between.
   if (!in_transaction_) AddOwn({"MULTI"});

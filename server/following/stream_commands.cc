@@ -4,6 +4,7 @@
 #include <string>
 
 #include "util/base/letter_case.h"
+#include "util/redis_format/rdb_reader.h"
 
 namespace varve {
 namespace {
@@ -17,6 +18,7 @@ constexpr std::string_view kHash = "hash", kList = "list", kSet = "set", kSorted
                            kStream = "stream", kScript = "script", kHyperLogLog = "hyperloglog";
 
 constexpr StreamCommand kRun = {StreamAction::kExecute, {}};
+constexpr StreamCommand kAnywhere = {StreamAction::kEverywhere, {}};
 constexpr StreamCommand kWithStep = {StreamAction::kReplace, {}};
 constexpr StreamCommand kNothing = {StreamAction::kIgnore, {}};
 
@@ -48,7 +50,7 @@ constexpr Row kCommands[] = {
     {"expire", kRun},
     {"expireat", kRun},
     {"fcall", Skipped(kScript)},
-    {"flushall", kRun},
+    {"flushall", kAnywhere},
     {"flushdb", kRun},
     {"function", Skipped(kScript)},
     {"geoadd", Skipped(kSorted)},
@@ -82,11 +84,11 @@ constexpr Row kCommands[] = {
     {"pfmerge", {StreamAction::kForget, kHyperLogLog}},
     {"ping", kNothing},
     {"psetex", kRun},
-    {"publish", kRun},
+    {"publish", kAnywhere},
     {"rename", kWithStep},
     {"renamenx", kRun},
     {"replconf", {StreamAction::kReplication, {}}},
-    {"restore", kWithStep},
+    {"restore", {StreamAction::kRestore, {}}},
     {"rpop", Skipped(kList)},
     {"rpoplpush", Skipped(kList)},
     {"rpush", Skipped(kList)},
@@ -104,10 +106,10 @@ constexpr Row kCommands[] = {
     {"smove", Skipped(kSet)},
     {"sort", Overwrites(kList)},
     {"spop", Skipped(kSet)},
-    {"spublish", kRun},
+    {"spublish", kAnywhere},
     {"srem", Skipped(kSet)},
     {"sunionstore", Overwrites(kSet)},
-    {"swapdb", kRun},
+    {"swapdb", kAnywhere},
     {"unlink", kRun},
     {"zadd", Skipped(kSorted)},
     {"zdiffstore", Overwrites(kSorted)},
@@ -175,7 +177,7 @@ StreamCommand FindStreamCommand(std::string_view name) {
   return Skipped(TypeByName(lower));
 }
 
-std::optional<StreamTarget> TargetOf(StreamAction action, Arguments arguments) {
+std::optional<StreamTarget> TargetOf(Arguments arguments) {
   const std::string_view name = arguments[0];
   if (arguments.size() < 2) return std::nullopt;
   if (EqualsIgnoreCase(name, "copy")) return CopiedTo(arguments);
@@ -191,6 +193,11 @@ std::optional<StreamTarget> TargetOf(StreamAction action, Arguments arguments) {
     return StoredTo(arguments);
   }
   return StreamTarget{arguments[1], {}};
+}
+
+std::string_view RestoredType(Arguments arguments) {
+  if (arguments.size() < 4 || arguments[3].empty()) return {};
+  return RdbTypeName(static_cast<uint8_t>(arguments[3][0]));
 }
 
 }  // namespace varve

@@ -14,22 +14,24 @@
 namespace varve {
 
 enum class StreamAction : uint8_t {
-  kExecute,    // as it is
-  kReplace,    // the destination goes first, as the source may be no string: RENAME, COPY, RESTORE
-  kOverwrite,  // the result is no string: what the destination held goes
-  kForget,     // it changes a string in a way that is not known here, so the string goes
-  kSkip,       // it is about another type
-  kIgnore,     // it changes nothing: PING
-  kSelect,     // SELECT
-  kMulti,      // MULTI
-  kExec,       // EXEC
+  kExecute,     // as it is
+  kEverywhere,  // as it is, whatever database is in use: FLUSHALL
+  kReplace,     // the destination goes first, as the source may be no string: RENAME, COPY
+  kRestore,     // RESTORE, whose value may be of any type
+  kOverwrite,   // the result is no string: what the destination held goes
+  kForget,      // it changes a string in a way that is not known here, so the string goes
+  kSkip,        // it is about another type
+  kIgnore,      // it changes nothing: PING
+  kSelect,
+  kMulti,
+  kExec,
   kReplication,  // REPLCONF
 };
 
 struct StreamCommand {
   StreamAction action = StreamAction::kSkip;
-  std::string_view
-      type;  // of kOverwrite, kForget, kSkip: what the command works on; empty: unknown
+  // What the command works on, of kOverwrite, kForget and kSkip. Empty: it is not known.
+  std::string_view type = {};
 };
 
 // Returns what becomes of a command of that name, in upper or lower case.
@@ -40,7 +42,10 @@ struct StreamTarget {
   std::string_view key;
   std::string_view database;  // its number, where it is not the one in use
 };
-// Requires: `action` is kReplace, kOverwrite or kForget.
-std::optional<StreamTarget> TargetOf(StreamAction action, Arguments arguments);
+// Requires: the command's action is kReplace, kOverwrite, kForget or kRestore.
+std::optional<StreamTarget> TargetOf(Arguments arguments);
+
+// Returns the type of the value that a RESTORE brings: "string", "hash"; empty: it is not known.
+std::string_view RestoredType(Arguments arguments);
 
 }  // namespace varve

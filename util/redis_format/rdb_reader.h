@@ -44,6 +44,10 @@ struct RdbItem {
   uint64_t expiry_ms = 0;  // since the epoch; 0: never
 };
 
+// Returns the name of a type of values by its number: "string", or as RdbItem::passed_over has it.
+// Empty: there is no such type.
+std::string_view RdbTypeName(uint8_t type);
+
 class RdbReader {
  public:
   // Reads `input` from where it is, which is where the RDB data begins.

@@ -90,6 +90,8 @@ constexpr int kValkeyVersion = 80;
 
 }  // namespace
 
+std::string_view RdbTypeName(uint8_t type) { return type == 0 ? "string" : TypeOf(type).name; }
+
 absl::Status RdbReader::SkipValue(uint8_t type, std::string_view* name) {
   const ValueType value = TypeOf(type);
   if (value.shape == Shape::kUnknown)

@@ -70,8 +70,16 @@ class RedisServer {
   }
 
   void Start() {
-    std::vector<std::string> arguments = {"--port", std::to_string(port_), "--bind", "127.0.0.1",
-                                          "--dir",  dir_.File(""),         "--save", ""};
+    std::vector<std::string> arguments = {"--port",
+                                          std::to_string(port_),
+                                          "--bind",
+                                          "127.0.0.1",
+                                          "--dir",
+                                          dir_.File(""),
+                                          "--save",
+                                          "",
+                                          "--repl-diskless-sync-delay",
+                                          "0"};
     arguments.insert(arguments.end(), arguments_.begin(), arguments_.end());
     process_ = std::make_unique<Process>("redis-server", arguments, dir_.File("log"));
   }
