@@ -36,7 +36,10 @@ UserPointer PrimaryUser(const UserTable& users) {
 }  // namespace
 
 CommandStream::CommandStream(ServerState* server, SkippedKeys* skipped, const std::string& address)
-    : server_(*server), skipped_(*skipped), executor_(server, &client_), database_(kFirstDatabase) {
+    : server_(*server),
+      skipped_(*skipped),
+      executor_(server, &client_),
+      place_{.database = std::string(kFirstDatabase)} {
   client_.id = server->clients.next_id.fetch_add(1);
   client_.address = address;
   client_.is_primary_link = true;
@@ -48,14 +51,13 @@ CommandStream::~CommandStream() { LeaveModes(&server_.clients, &client_); }
 
 void CommandStream::BeginAfterCopy() {
   BeginConnection();
-  database_ = kFirstDatabase;
-  beyond_ = false;
+  place_ = {.database = std::string(kFirstDatabase)};
   client_.UseNamespace(kDefaultNamespace);
 }
 
 void CommandStream::BeginConnection() {
   EndTransaction(&client_);
-  in_transaction_ = false;
+  if (std::exchange(in_transaction_, false)) place_ = place_before_;
   parser_ = RespParser();
 }
 
@@ -65,6 +67,7 @@ absl::StatusOr<CommandStream::Taken> CommandStream::Execute(ByteBuffer* input) {
   replies_.Clear();
   wants_ack_ = false;
   size_t taken = 0;
+  size_t settled = 0;
   while (batch_.requests.size() < kMaxRequests && taken < kMaxBytes) {
     const size_t first = batch_.arguments.size();
     size_t consumed = 0;
@@ -75,12 +78,14 @@ absl::StatusOr<CommandStream::Taken> CommandStream::Execute(ByteBuffer* input) {
           fmt::format("the stream has no request here: {}", parser_.error()));
     if (result == RespParser::Result::kNeedMore) break;
     taken += consumed;
-    if (batch_.arguments.size() > first && !Add(first)) break;
+    const bool ends = batch_.arguments.size() > first && !Add(first);
+    if (!in_transaction_) settled = taken;
+    if (ends) break;
   }
   VARVE_ASSERT(taken <= input->size());
   batch_.input_bytes = taken;
   VARVE_RETURN_IF_ERROR(ExecuteBatch());
-  return Taken{.bytes = taken, .wants_ack = wants_ack_, .is_boundary = !in_transaction_};
+  return Taken{.bytes = taken, .settled = settled, .wants_ack = wants_ack_};
 }
 
 // --- What the requests become --------------------------------------------------------------------
@@ -88,7 +93,7 @@ absl::StatusOr<CommandStream::Taken> CommandStream::Execute(ByteBuffer* input) {
 bool CommandStream::Add(size_t first) {
   const size_t count = batch_.arguments.size() - first;
   const Arguments arguments = Arguments(batch_.arguments).subspan(first);
-  if (!batch_.requests.empty() && !beyond_ && count == 3) {
+  if (!batch_.requests.empty() && !place_.beyond && count == 3) {
     // Most requests are like the one before.
     const RequestBatch::Request& before = batch_.requests.back();
     if (before.command != nullptr && before.command->kind == CommandKind::kSet &&
@@ -107,6 +112,8 @@ bool CommandStream::Add(size_t first) {
     case StreamAction::kSelect:
       return Select(arguments, first);
     case StreamAction::kMulti:
+      place_before_ = place_;
+      [[fallthrough]];
     case StreamAction::kExec:
       in_transaction_ = command.action == StreamAction::kMulti;
       AddRequest(first, count);
@@ -122,7 +129,8 @@ void CommandStream::AddCommand(const StreamCommand& command, Arguments arguments
   const size_t count = arguments.size();
   const std::string_view key = count > 1 ? arguments[1] : std::string_view();
   if (command.action == StreamAction::kEverywhere) return AddRequest(first, count);
-  if (beyond_) return skipped_.Add(fmt::format("command in database {}", database_), key);
+  if (place_.beyond)
+    return skipped_.Add(fmt::format("command in database {}", place_.database), key);
   std::string type(command.type);
   switch (command.action) {
     case StreamAction::kExecute:
@@ -145,9 +153,10 @@ void CommandStream::AddCommand(const StreamCommand& command, Arguments arguments
 
 bool CommandStream::Select(Arguments arguments, size_t first) {
   int64_t index = -1;
-  database_ = arguments.size() > 1 ? arguments[1] : std::string_view();
-  beyond_ = !ParseRespInteger(database_, &index) || index < 0 || index >= server_.options.databases;
-  if (!beyond_) AddRequest(first, arguments.size());
+  place_.database = arguments.size() > 1 ? arguments[1] : std::string_view();
+  place_.beyond =
+      !ParseRespInteger(place_.database, &index) || index < 0 || index >= server_.options.databases;
+  if (!place_.beyond) AddRequest(first, arguments.size());
   return true;
 }
 
@@ -168,10 +177,10 @@ void CommandStream::AddOwn(std::initializer_list<std::string_view> words) {
 }
 
 void CommandStream::AddDeletion(const StreamTarget& target) {
-  const bool is_elsewhere = !target.database.empty() && target.database != database_;
+  const bool is_elsewhere = !target.database.empty() && target.database != place_.database;
   if (is_elsewhere) AddOwn({"SELECT", target.database});
   AddOwn({"DEL", target.key});
-  if (is_elsewhere) AddOwn({"SELECT", own_text_.emplace_back(database_)});
+  if (is_elsewhere) AddOwn({"SELECT", own_text_.emplace_back(place_.database)});
 }
 
 void CommandStream::AddReplacement(Arguments arguments, size_t first) {

@@ -44,9 +44,10 @@ class CommandStream {
   void BeginConnection();
 
   struct Taken {
-    size_t bytes = 0;         // 0: the first request is not complete
-    bool wants_ack = false;   // the last request asks how far this server is
-    bool is_boundary = true;  // no transaction is open behind them
+    size_t bytes = 0;  // 0: the first request is not complete
+    // The bytes at their front behind which no transaction is open; 0: one is, all along.
+    size_t settled = 0;
+    bool wants_ack = false;  // the last request asks how far this server is
   };
   // Executes complete requests at the front of `input`, not necessarily all. What is taken may be
   // consumed. Aborted: the store refused a write. DataLoss: these are no requests.
@@ -81,8 +82,12 @@ class CommandStream {
   std::deque<std::string> own_text_;  // words of the batch that the primary did not send
   bool in_transaction_ = false;       // a MULTI is before what comes next
   bool wants_ack_ = false;
-  std::string database_;                       // in use, as SELECT named it
-  bool beyond_ = false;                        // the store has no such database
+  struct Place {
+    std::string database;  // in use, as SELECT named it
+    bool beyond = false;   // the store has no such database
+  };
+  Place place_;
+  Place place_before_;                         // at the MULTI of the transaction that is open
   std::set<std::string, std::less<>> logged_;  // kinds of refusals
 };
 

@@ -209,8 +209,9 @@ absl::Status RedisSession::FollowStream() {
       continue;
     }
     connection_->Consume(taken.bytes);
+    if (taken.settled > 0)
+      parts_.position->offset = received_ + static_cast<int64_t>(taken.settled);
     received_ += static_cast<int64_t>(taken.bytes);
-    if (taken.is_boundary) parts_.position->offset = received_;
     parts_.report->Update([&](RedisLinkStatus& status) {
       status.offset = parts_.position->offset;
       status.last_io = connection_->last_io();

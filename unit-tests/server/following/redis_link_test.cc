@@ -2,7 +2,11 @@
 // and what the store cannot take.
 #include "server/following/redis_link.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -57,7 +61,7 @@ class RedisLinkTest : public ::testing::Test {
   void StartLink(RedisPrimary primary = {}) {
     if (server_ == nullptr) StartServer();
     primary.host = "127.0.0.1";
-    primary.port = redis_->port();
+    if (redis_ != nullptr) primary.port = redis_->port();
     // The state is the server's own; tests otherwise only look at it.
     auto* const state = const_cast<ServerState*>(&server_->state());
     link_ = std::make_unique<RedisLink>(state, std::move(primary));
@@ -403,6 +407,99 @@ TEST_F(RedisLinkTest, FollowsUnderLoadAndGoesOnAfterLostConnections) {
   EXPECT_EQ(status.full_syncs, 1u);
   EXPECT_EQ(status.partial_syncs, 3u);
   EXPECT_GT(status.skipped.at("list"), 0u);
+}
+
+// Plays a Redis that ends its connections at given bytes: one connection for each script.
+class ScriptedRedis {
+ public:
+  // What is sent behind the answer to PSYNC, which is "+FULLRESYNC" with an empty copy, and later
+  // "+CONTINUE".
+  explicit ScriptedRedis(std::vector<std::string> scripts)
+      : listener_(::socket(AF_INET, SOCK_STREAM, 0)), scripts_(std::move(scripts)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(listener_, 8), 0);
+    ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] {
+      for (const std::string& script : scripts_) Serve(script);
+    });
+  }
+  ~ScriptedRedis() {
+    thread_.join();
+    ::close(listener_);
+  }
+  uint16_t port() const { return port_; }
+  // What was asked for with PSYNC, in turn. Requires: Finish() was called.
+  const std::vector<std::string>& asked() const { return asked_; }
+  // Lets the last connection end.
+  void Finish() { finish_ = true; }
+
+ private:
+  static constexpr char kEmptyCopy[] = "REDIS0010\xFF\0\0\0\0\0\0\0\0";  // without a checksum
+
+  void Serve(const std::string& script) {
+    const int peer = ::accept(listener_, nullptr, nullptr);
+    std::string received;
+    char buffer[4096];
+    bool is_last = &script == &scripts_.back();
+    while (true) {
+      const ssize_t got = ::recv(peer, buffer, sizeof(buffer), 0);
+      if (got <= 0) break;
+      received.append(buffer, static_cast<size_t>(got));
+      if (received.find("PSYNC") == std::string::npos) {
+        Send(peer, "+OK\r\n");
+        received.clear();
+        continue;
+      }
+      asked_.push_back(received.substr(received.find("PSYNC")));
+      Send(peer, asked_.size() == 1 ? "+FULLRESYNC " + std::string(40, 'a') + " 1000\r\n$18\r\n" +
+                                          std::string(kEmptyCopy, 18)
+                                    : "+CONTINUE\r\n");
+      Send(peer, script);
+      while (is_last && !finish_) std::this_thread::yield();
+      break;
+    }
+    ::shutdown(peer, SHUT_WR);
+    while (::recv(peer, buffer, sizeof(buffer), 0) > 0) continue;
+    ::close(peer);
+  }
+  static void Send(int peer, const std::string& bytes) {
+    EXPECT_EQ(::send(peer, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+
+  const int listener_;
+  const std::vector<std::string> scripts_;
+  uint16_t port_ = 0;
+  std::atomic<bool> finish_{false};
+  std::vector<std::string> asked_;
+  std::thread thread_;
+};
+
+TEST_F(RedisLinkTest, ATransactionThatIsCutComesAgainAndWhatWasBeforeItDoesNot) {
+  using testing::Resp;
+  const std::string before = Resp({"SELECT", "0"}) + Resp({"INCR", "before"});
+  const std::string cut = Resp({"MULTI"}) + Resp({"INCR", "inside"}) + Resp({"SELECT", "99"}) +
+                          Resp({"INCR", "beyond"}) + "*2\r\n$4\r\nIN";
+  const std::string whole = Resp({"MULTI"}) + Resp({"INCR", "inside"}) + Resp({"EXEC"});
+  ScriptedRedis redis({before + cut, whole + Resp({"INCR", "behind"})});
+  StartServer();
+  RedisPrimary primary;
+  primary.port = redis.port();
+  StartLink(primary);
+  ASSERT_TRUE(Eventually([&] { return Get("behind") == "1"; })) << link_->Status().error;
+  EXPECT_EQ(Get("before"), "1");
+  EXPECT_EQ(Get("inside"), "1");
+  EXPECT_EQ(link_->Status().partial_syncs, 1u);
+  link_->Stop();
+  redis.Finish();
+  const std::string next = std::to_string(1000 + before.size() + 1);
+  EXPECT_NE(redis.asked()[1].find(next + "\r\n"), std::string::npos) << redis.asked()[1];
+  EXPECT_NE(redis.asked()[1].find(std::string(40, 'a')), std::string::npos);
 }
 
 TEST_F(RedisLinkTest, AcknowledgesWhatIsDurable) {
