@@ -22,10 +22,10 @@ struct RedisPrimary {
 
 struct RedisLinkStatus {
   bool up = false;       // the stream of commands is followed
-  bool syncing = false;  // the copy is asked for, or arrives
-  // Of the copy that arrives, or arrived last. A total of 0 is not known: of bytes where Redis
-  // sends the copy without a file, of keys before it has announced some.
-  uint64_t keys_done = 0;  // of all types
+  bool syncing = false;  // a copy is being taken
+  // These four tell of the last copy, or of the one that is being taken; keys are of all types. A
+  // total of 0 is not known: Redis does not tell the size of a copy that it sends without a file.
+  uint64_t keys_done = 0;
   uint64_t keys_total = 0;
   uint64_t bytes_done = 0;
   uint64_t bytes_total = 0;
@@ -33,8 +33,8 @@ struct RedisLinkStatus {
   int64_t offset = 0;  // in the primary's stream, up to which this store has everything
   std::chrono::steady_clock::time_point last_io{};  // when the primary was heard of last
   std::string error;                                // why the link is down; empty: it is not
-  // What the store cannot hold, since the copy began: values in the copy and commands in the stream
-  // by type ("hash"), and the first names ("hash user:1").
+  // The values in the last copy and the commands behind it that the store cannot hold, by type
+  // ("hash"), and the names of the first keys ("hash user:1").
   std::map<std::string, uint64_t> skipped;
   std::vector<std::string> skipped_names;
   uint64_t full_syncs = 0;

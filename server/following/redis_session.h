@@ -31,7 +31,7 @@
 
 namespace varve {
 
-// Where a follower is in the stream of a Redis.
+// The place of a follower in the stream of a Redis.
 struct RedisPosition {
   std::string replid;  // empty: nowhere, and the store may hold part of a copy
   int64_t offset = 0;  // the last byte whose command is executed

@@ -1,6 +1,6 @@
-// What a follower of Redis does with the commands of Redis' replication stream. Those on strings
-// are executed as they are, or with a step before them that keeps the two stores the same where
-// the key in question may be of another type in Redis. Those on other types are not.
+// The table of what a follower of Redis does with each command of the replication stream. Commands
+// on strings are executed as they are, or with a step before them that keeps the two stores the
+// same where the key in question may be of another type in Redis. Those on other types are not.
 //
 // Thread-safety: the functions are pure.
 #pragma once
@@ -30,7 +30,7 @@ enum class StreamAction : uint8_t {
 
 struct StreamCommand {
   StreamAction action = StreamAction::kSkip;
-  // What the command works on, of kOverwrite, kForget and kSkip. Empty: it is not known.
+  // kOverwrite, kForget and kSkip name the type that the command works on. Empty: it is not known.
   std::string_view type = {};
 };
 

@@ -31,8 +31,8 @@
 
 namespace varve {
 
-// What an RDB holds: a key, or something else that only Redis has a use for. Views are valid until
-// the next item is read.
+// An item of an RDB is a key, or something else that only Redis has a use for. Views are valid
+// until the next item is read.
 struct RdbItem {
   // Empty for a string. Else what was passed over: "hash", "list", "set", "sorted set", "stream",
   // "module type"; or, of no key, "library of functions" and "module data".

@@ -1,5 +1,5 @@
-// A server that follows a real Redis: the copy, the stream of commands under load, lost connections,
-// and what the store cannot take.
+// A server that follows a real Redis: the copy, the stream of commands under load, lost
+// connections, and what the store cannot take.
 #include "server/following/redis_link.h"
 
 #include <arpa/inet.h>
@@ -8,11 +8,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
-#include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,6 +24,8 @@
 #include "unit-tests/server/following/redis_server.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/temp_dir.h"
+#include "unit-tests/testing/test_certificates.h"
 
 namespace varve {
 namespace {
@@ -32,6 +36,111 @@ using testing::TestServer;
 using Words = std::vector<std::string>;
 
 constexpr int kDatabases = 16;
+
+Words Split(const std::string& command) {
+  std::istringstream in(command);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+// In order; blanks separate the words.
+constexpr const char* kStringCommands[] = {
+    "SET a 1",
+    "SET a 2 PX 900000",
+    "SET a 3 KEEPTTL GET",
+    "SET b 1 NX EX 900",
+    "SET b 2 XX",
+    "SET gone 1 PXAT 1",
+    "SETEX c 900 v",
+    "PSETEX d 900000 v",
+    "SETNX e v",
+    "SETNX e w",
+    "GETSET e x",
+    "MSET m1 1 m2 2",
+    "MSETNX m3 3 m4 4",
+    "APPEND m1 tail",
+    "SETRANGE m1 10 range",
+    "INCR n",
+    "INCRBY n 41",
+    "DECR n",
+    "DECRBY n 7",
+    "SET f 3.0e3",
+    "INCRBYFLOAT f 0.1",
+    "SETBIT bits 100 1",
+    "BITFIELD bits SET u8 8 200 INCRBY i5 100 1",
+    "BITOP NOT bits2 bits",
+    "BITOP XOR bits3 bits bits2",
+    "EXPIRE m1 900",
+    "PEXPIRE m2 900000 NX",
+    "EXPIREAT m3 4000000000",
+    "PEXPIREAT m4 4000000000000",
+    "PERSIST m1",
+    "EXPIRE m2 1000 GT",
+    "GETEX m1 EX 900",
+    "GETEX m2 PERSIST",
+    "SET to-rename v EX 900",
+    "RENAME to-rename renamed",
+    "SET to-rename v",
+    "RENAMENX to-rename renamed",
+    "RENAMENX to-rename renamed-too",
+    "COPY renamed copied",
+    "COPY a copied REPLACE",
+    "COPY a copied DB 3",
+    "COPY b copied DB 3 REPLACE",
+    "SET to-move v",
+    "MOVE to-move 4",
+    "SET to-delete v",
+    "DEL to-delete missing",
+    "SET to-unlink v",
+    "UNLINK to-unlink",
+    "SET to-get-and-delete v",
+    "GETDEL to-get-and-delete",
+    "SET to-expire-at-once v",
+    "EXPIRE to-expire-at-once -1",
+    "SWAPDB 3 5",
+    "SELECT 9",
+    "SET flushed v",
+    "FLUSHDB",
+    "SET behind-the-flush v",
+    "SELECT 0",
+    "MULTI",
+    "SET in-transaction 1",
+    "RENAME in-transaction out-of-transaction",
+    "INCR n",
+    "SELECT 2",
+    "SET in-transaction 2",
+    "FLUSHDB",
+    "SET in-transaction 3",
+    "EXEC",
+    "SELECT 0",
+};
+
+// What replaces strings by values of other types.
+constexpr const char* kReplacingCommands[] = {
+    "DEL replaced",
+    "LPUSH replaced 1",
+    "RPUSH list 2 1",
+    "RENAME list renamed",
+    "COPY renamed copied REPLACE",
+    "SORT renamed STORE sorted",
+    "SADD set m",
+    "SUNIONSTORE united set",
+    "ZADD zset 1 m",
+    "ZRANGESTORE ranged zset 0 -1",
+    "GEOADD places 8.5 47.4 Zürich",
+    "GEOSEARCHSTORE placed places FROMLONLAT 8 47 BYRADIUS 900 km",
+    "SELECT 1",
+    "SET copied a-string",
+    "SELECT 0",
+    "COPY renamed copied DB 1 REPLACE",
+    "MULTI",
+    "SET kept newer",
+    "HSET hash f v",
+    "RENAME hash moved",
+    "EXEC",
+    "DEL counted",
+    "PFADD counted x",
+    "PFADD counted y",
+};
 
 struct Held {
   std::string value;
@@ -58,10 +167,11 @@ class RedisLinkTest : public ::testing::Test {
     server_ = std::make_unique<TestServer>(std::move(options));
     varve_ = server_->Connect();
   }
-  void StartLink(RedisPrimary primary = {}) {
+  // No port: the one of the Redis.
+  void StartLink(RedisPrimary primary = {.port = 0}) {
     if (server_ == nullptr) StartServer();
     primary.host = "127.0.0.1";
-    if (redis_ != nullptr) primary.port = redis_->port();
+    if (primary.port == 0) primary.port = redis_->port();
     // The state is the server's own; tests otherwise only look at it.
     auto* const state = const_cast<ServerState*>(&server_->state());
     link_ = std::make_unique<RedisLink>(state, std::move(primary));
@@ -177,78 +287,8 @@ TEST_F(RedisLinkTest, EveryCommandOnStringsArrives) {
   StartRedis();
   StartLink();
   ASSERT_TRUE(Syncs(1)) << link_->Status().error;
-  const std::vector<Words> commands = {
-      {"SET", "a", "1"},
-      {"SET", "a", "2", "PX", "900000"},
-      {"SET", "a", "3", "KEEPTTL", "GET"},
-      {"SET", "b", "1", "NX", "EX", "900"},
-      {"SET", "b", "2", "XX"},
-      {"SET", "gone", "1", "PXAT", "1"},
-      {"SETEX", "c", "900", "v"},
-      {"PSETEX", "d", "900000", "v"},
-      {"SETNX", "e", "v"},
-      {"SETNX", "e", "w"},
-      {"GETSET", "e", "x"},
-      {"MSET", "m1", "1", "m2", "2"},
-      {"MSETNX", "m3", "3", "m4", "4"},
-      {"APPEND", "m1", "tail"},
-      {"SETRANGE", "m1", "10", "range"},
-      {"INCR", "n"},
-      {"INCRBY", "n", "41"},
-      {"DECR", "n"},
-      {"DECRBY", "n", "7"},
-      {"SET", "f", "3.0e3"},
-      {"INCRBYFLOAT", "f", "0.1"},
-      {"SETBIT", "bits", "100", "1"},
-      {"BITFIELD", "bits", "SET", "u8", "8", "200", "INCRBY", "i5", "100", "1"},
-      {"BITOP", "NOT", "bits2", "bits"},
-      {"BITOP", "XOR", "bits3", "bits", "bits2"},
-      {"EXPIRE", "m1", "900"},
-      {"PEXPIRE", "m2", "900000", "NX"},
-      {"EXPIREAT", "m3", "4000000000"},
-      {"PEXPIREAT", "m4", "4000000000000"},
-      {"PERSIST", "m1"},
-      {"EXPIRE", "m2", "1000", "GT"},
-      {"GETEX", "m1", "EX", "900"},
-      {"GETEX", "m2", "PERSIST"},
-      {"SET", "to rename", "v", "EX", "900"},
-      {"RENAME", "to rename", "renamed"},
-      {"SET", "to rename", "v"},
-      {"RENAMENX", "to rename", "renamed"},
-      {"RENAMENX", "to rename", "renamed too"},
-      {"COPY", "renamed", "copied"},
-      {"COPY", "a", "copied", "REPLACE"},
-      {"COPY", "a", "copied", "DB", "3"},
-      {"COPY", "b", "copied", "DB", "3", "REPLACE"},
-      {"SET", "to move", "v"},
-      {"MOVE", "to move", "4"},
-      {"SET", "to delete", "v"},
-      {"DEL", "to delete", "missing"},
-      {"SET", "to unlink", "v"},
-      {"UNLINK", "to unlink"},
-      {"SET", "to get and delete", "v"},
-      {"GETDEL", "to get and delete"},
-      {"SET", "to expire at once", "v"},
-      {"EXPIRE", "to expire at once", "-1"},
-      {"SWAPDB", "3", "5"},
-      {"SELECT", "9"},
-      {"SET", "flushed", "v"},
-      {"FLUSHDB"},
-      {"SET", "behind the flush", "v"},
-      {"SELECT", "0"},
-      {"MULTI"},
-      {"SET", "in transaction", "1"},
-      {"RENAME", "in transaction", "out of transaction"},
-      {"INCR", "n"},
-      {"SELECT", "2"},
-      {"SET", "in transaction", "2"},
-      {"FLUSHDB"},
-      {"SET", "in transaction", "3"},
-      {"EXEC"},
-      {"SELECT", "0"},
-      {"EVAL", "redis.call('SET','by script','1') redis.call('INCR','by script')", "0"},
-  };
-  for (const Words& words : commands) Do(words);
+  for (const char* command : kStringCommands) Do(Split(command));
+  Do({"EVAL", "redis.call('SET','by script','1') redis.call('INCR','by script')", "0"});
   const std::string payload = Do({"DUMP", "m2"}).text;
   Do({"RESTORE", "restored", "900000", payload});
   Do({"RESTORE", "a", "0", payload, "REPLACE"});
@@ -285,33 +325,7 @@ TEST_F(RedisLinkTest, OtherTypesAreCountedAndNamedAndNeverLeaveAnOldString) {
                           "counted", "moved", "placed", "kept"}) {
     Do({"SET", key, "a string"});
   }
-  const std::vector<Words> commands = {
-      {"DEL", "replaced"},
-      {"LPUSH", "replaced", "1"},
-      {"RPUSH", "list", "2", "1"},
-      {"RENAME", "list", "renamed"},
-      {"COPY", "renamed", "copied", "REPLACE"},
-      {"SORT", "renamed", "STORE", "sorted"},
-      {"SADD", "set", "m"},
-      {"SUNIONSTORE", "united", "set"},
-      {"ZADD", "zset", "1", "m"},
-      {"ZRANGESTORE", "ranged", "zset", "0", "-1"},
-      {"GEOADD", "places", "8.5", "47.4", "Zürich"},
-      {"GEOSEARCHSTORE", "placed", "places", "FROMLONLAT", "8", "47", "BYRADIUS", "900", "km"},
-      {"SELECT", "1"},
-      {"SET", "copied", "a string"},
-      {"SELECT", "0"},
-      {"COPY", "renamed", "copied", "DB", "1", "REPLACE"},
-      {"MULTI"},
-      {"SET", "kept", "newer"},
-      {"HSET", "hash", "f", "v"},
-      {"RENAME", "hash", "moved"},
-      {"EXEC"},
-      {"DEL", "counted"},
-      {"PFADD", "counted", "x"},
-      {"PFADD", "counted", "y"},
-  };
-  for (const Words& words : commands) Do(words);
+  for (const char* command : kReplacingCommands) Do(Split(command));
   Do({"RESTORE", "restored", "0", Do({"DUMP", "moved"}).text, "REPLACE"});
   ASSERT_TRUE(CatchesUp());
   EXPECT_EQ(Get("kept"), "newer");
@@ -533,7 +547,7 @@ TEST_F(RedisLinkTest, AWrongPasswordIsToldAndNothingIsLost) {
   Do({"SET", "a", "1"});
   StartServer();
   Ask(varve_.get(), {"SET", "own", "kept"});
-  RedisPrimary primary;
+  RedisPrimary primary{.port = 0};
   primary.password = "wrong";
   StartLink(primary);
   ASSERT_TRUE(Eventually([&] { return !link_->Status().error.empty(); }));
@@ -544,6 +558,32 @@ TEST_F(RedisLinkTest, AWrongPasswordIsToldAndNothingIsLost) {
   primary.password = "right";
   StartLink(primary);
   ASSERT_TRUE(Syncs(1)) << link_->Status().error;
+  ExpectSame();
+}
+
+TEST_F(RedisLinkTest, FollowsOverTlsAsAUserWithTheRightsOfAReplica) {
+  const testing::TempDir directory;
+  testing::TestCertificates certificates(directory.path());
+  certificates.Issue("server", {.common_name = "server", .alternatives = "IP:127.0.0.1"});
+  const uint16_t tls_port = RedisServer::FreePort();
+  StartRedis({"--tls-port", std::to_string(tls_port), "--tls-cert-file",
+              certificates.File("server.crt"), "--tls-key-file", certificates.File("server.key"),
+              "--tls-ca-cert-file", certificates.authority(), "--tls-auth-clients", "no"});
+  Do({"ACL", "SETUSER", "follower", "on", ">secret", "+psync", "+replconf", "+ping"});
+  Do({"SET", "a", std::string(1'000'000, 'v')});
+  RedisPrimary primary;
+  primary.port = tls_port;
+  primary.user = "follower";
+  primary.password = "secret";
+  primary.tls.enabled = true;
+  StartLink(primary);
+  ASSERT_TRUE(Eventually([&] { return !link_->Status().error.empty(); }));
+  EXPECT_NE(link_->Status().error.find("certificate"), std::string::npos) << link_->Status().error;
+  link_->Stop();
+  primary.tls.ca_file = certificates.authority();
+  StartLink(primary);
+  ASSERT_TRUE(Syncs(1)) << link_->Status().error;
+  Do({"APPEND", "a", "tail"});
   ExpectSame();
 }
 

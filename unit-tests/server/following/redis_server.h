@@ -25,6 +25,19 @@ class RedisServer {
     return Process("/bin/sh", {"-c", "command -v redis-server >/dev/null"}).Wait() == 0;
   }
 
+  // Returns a port that is free at present.
+  static uint16_t FreePort() {
+    const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    ::bind(descriptor, reinterpret_cast<sockaddr*>(&address), size);
+    ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size);
+    ::close(descriptor);
+    return ntohs(address.sin_port);
+  }
+
   // `arguments`: further settings, as "--name", "value".
   explicit RedisServer(std::vector<std::string> arguments = {})
       : port_(FreePort()), arguments_(std::move(arguments)) {
@@ -57,18 +70,6 @@ class RedisServer {
   }
 
  private:
-  static uint16_t FreePort() {
-    const int descriptor = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    ::bind(descriptor, reinterpret_cast<sockaddr*>(&address), size);
-    ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size);
-    ::close(descriptor);
-    return ntohs(address.sin_port);
-  }
-
   void Start() {
     std::vector<std::string> arguments = {"--port",
                                           std::to_string(port_),
