@@ -15,6 +15,7 @@ ServerState::ServerState(Store* the_store, ServerConfig settings, ServerProgram 
       live(options),
       configuration(program.given.value_or(settings), settings, std::move(program.config_file)),
       shut_down(std::move(program.shut_down)),
+      restart(std::move(program.restart)),
       tls(program.tls != nullptr ? std::move(program.tls) : std::make_shared<TlsContexts>()),
       clients(commands, options),
       statistics(commands->command_count(), static_cast<size_t>(std::max(options.io_threads, 1))) {

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/backups/backup_service.h"
@@ -25,7 +26,10 @@
 #include "server/execution/execution_policy.h"
 #include "server/execution/scan_cursors.h"
 #include "server/ingests/ingest_table.h"
+#include "server/replication/lineage.h"
+#include "server/replication/replica_feeds.h"
 #include "server/replication/replication_state.h"
+#include "server/replication/sync_gate.h"
 #include "server/statistics/server_statistics.h"
 #include "type/server_options.h"
 #include "varve/store.h"
@@ -43,6 +47,9 @@ struct ServerProgram {
   std::optional<ServerConfig> given;
   // Has another thread stop the server soon; SHUTDOWN calls it. May be empty.
   std::function<void()> shut_down;
+  // Does the same, and then begins anew with the store of the copy that was taken
+  // (server/following/incoming_store.h). Empty: this server takes no copies.
+  std::function<void()> restart;
   // The TLS contexts in use, which other listeners share. Null: the server makes its own.
   std::shared_ptr<TlsContexts> tls;
 };
@@ -53,6 +60,9 @@ struct LastSave {
   std::atomic<int64_t> unix_seconds{std::time(nullptr)};
   std::atomic<uint64_t> changes{0};  // Store::ChangeCount() at that time
 };
+
+// The directory, within the store's, of the copy that a follower takes.
+inline constexpr std::string_view kCopyDirectory = "replica-copy";
 
 struct ServerState final : public LiveSettings {
   // `settings` are those in force. The server knows `commands`.
@@ -85,6 +95,7 @@ struct ServerState final : public LiveSettings {
   LiveOptions live;
   Configuration configuration;
   const std::function<void()> shut_down;
+  const std::function<void()> restart;
   // Has a thread of the pool call the task. False: its queue is full, or the server stops.
   std::function<bool(std::function<void()> task)> run_on_pool = [](const auto&) { return false; };
   // Returns for how long each thread of the pool has been idle, see ThreadPool::IdleNanos().
@@ -99,11 +110,20 @@ struct ServerState final : public LiveSettings {
   IngestTable ingests{store};
   BackupService backups{store, options.backup_directory};
   ReplicationState replication;
+  ReplicaFeeds replica_feeds{ReplicationOf(store)};
+  SyncGate sync_gate{ReplicationOf(store), &replication.followers};
+  BackupService replica_copies{store, std::string(kCopyDirectory)};  // for followers
   // Has this server follow another one from now on, or, where no host is named, nobody. On disk on
   // return; the link to the primary comes about later.
   std::function<absl::Status(const PrimaryAddress& primary)> follow = [](const auto&) {
     return absl::UnimplementedError("this server follows nobody");
   };
+  // Has the store retain changes for followers, also after restarts. On disk on return.
+  std::function<absl::Status()> retain_for_followers = [] {
+    return absl::UnimplementedError("this server has no followers");
+  };
+  // Returns the lineage of the store.
+  std::function<Lineage()> lineage = [] { return Lineage(); };
   KeyCost read_cost{400};
   KeyCost write_cost{600};
 };
