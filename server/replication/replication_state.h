@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -95,6 +96,11 @@ class ReplicationState {
   void SetPrimary(PrimaryAddress primary) ABSL_LOCKS_EXCLUDED(mutex_);
 
   LinkReport link() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Has link() complete its report by calling `complete`, without a lock. Requires: it is set before
+  // other threads use the object.
+  void OnReport(std::function<void(LinkReport* report)> complete) {
+    complete_ = std::move(complete);
+  }
   // Calls `change` with the report, under the lock.
   template <typename Change>
   void UpdateLink(Change change) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -111,6 +117,7 @@ class ReplicationState {
 
  private:
   const std::string id_;
+  std::function<void(LinkReport*)> complete_;
   std::atomic<bool> follows_{false};
   std::atomic<bool> link_is_up_{false};
   mutable absl::Mutex mutex_;
