@@ -42,7 +42,6 @@ struct ClientState {
   // a sync.
   SequenceNumber last_write = kNoSequence;
   bool last_write_syncs = false;
-  bool is_primary_link = false;  // no client: it applies what the primary sends
   ClientModes modes;
   ClientLink link;
   ClientRights rights;

@@ -129,7 +129,7 @@ std::string_view NameOf(FailoverPhase phase) {
 }
 
 std::string_view StateOf(const Follower& follower) {
-  return follower.copies ? "send_bulk" : "online";
+  return follower.online ? "online" : "send_bulk";
 }
 
 int64_t LagOf(const Follower& follower, std::chrono::steady_clock::time_point now) {
