@@ -97,7 +97,7 @@ void Hello(CommandContext& context, Arguments arguments) {
   context.reply.Bulk(fmt::format("{:016x}", identity.store_id));
   context.reply.Bulk(fmt::format("{:016x}", identity.history_id));
   context.reply.Integer(AsInteger(identity.durable));
-  context.reply.Integer(AsInteger(std::min(identity.first_retained, kMaxSequence)));
+  context.reply.Integer(AsInteger(std::min<uint64_t>(identity.first_retained, INT64_MAX)));
   WriteUpstream(context);
   context.reply.Array(lineage.past.size());
   for (const HistoryEnd& past : lineage.past) {
