@@ -58,6 +58,9 @@ void WriteUpstream(CommandContext& context) {
 
 int64_t AsInteger(uint64_t number) { return static_cast<int64_t>(number); }
 
+// Returns the host of an address with a port.
+std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
 // --- HELLO ---------------------------------------------------------------------------------------
 
 void Hello(CommandContext& context, Arguments arguments) {
@@ -86,7 +89,7 @@ void Hello(CommandContext& context, Arguments arguments) {
   const StoreIdentity identity = store->Identity();
   const Lineage lineage = server.lineage();
   server.replication.followers.Join({.id = id,
-                                     .address = context.client.address,
+                                     .address = HostOf(context.client.address),
                                      .port = static_cast<uint16_t>(port),
                                      .connected = std::chrono::steady_clock::now(),
                                      .told = std::chrono::steady_clock::now()});

@@ -69,14 +69,14 @@ struct LinkReport {
   std::vector<std::string> skipped_names;   // the first of them
 };
 
-// The counts since the server's start.
+// The counts since the server's start, but for the last one.
 struct SyncCounts {
   // As a primary: followers that took a copy; that went on from where they were; that wanted to and
   // could not. The names are those of INFO stats in Redis.
   std::atomic<uint64_t> full{0};
   std::atomic<uint64_t> partial_ok{0};
   std::atomic<uint64_t> partial_err{0};
-  // As a follower: operations that no other server has, and that were written to a file.
+  // As a follower: operations that no other server has, and that were written to a file, ever.
   std::atomic<uint64_t> diverged{0};
 };
 
