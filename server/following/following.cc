@@ -118,12 +118,16 @@ absl::Status Following::RetainForFollowers() {
 }
 
 absl::Status Following::Adopt(const Lineage& lineage) {
-  absl::MutexLock lock(&record_mutex_);
-  ReplicationRecord record = record_;
-  record.lineage = lineage;
-  record.lineage.newest = kNoSequence;
-  VARVE_RETURN_IF_ERROR(Write(record));
-  return MatchHistory();
+  {
+    absl::MutexLock lock(&record_mutex_);
+    ReplicationRecord record = record_;
+    record.lineage = lineage;
+    record.lineage.newest = kNoSequence;
+    VARVE_RETURN_IF_ERROR(Write(record));
+    VARVE_RETURN_IF_ERROR(MatchHistory());
+  }
+  // For the followers that it has once it is a primary.
+  return RetainForFollowers();
 }
 
 // --- Links ---------------------------------------------------------------------------------------
@@ -176,7 +180,7 @@ absl::Status Following::StartLink() {
       .record_of_copy =
           [this, primary](const Lineage& lineage) {
             return ReplicationRecord{.primary = primary,
-                                     .retains = retains_.load(),
+                                     .retains = true,
                                      .diverged = server_.replication.counts.diverged.load(),
                                      .lineage = lineage};
           },
