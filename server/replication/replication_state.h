@@ -36,7 +36,7 @@ PrimaryAddress ParsePrimaryAddress(std::string_view text);
 // Returns "host port"; empty: nobody.
 std::string PrimaryText(const PrimaryAddress& primary);
 
-// What the link to the primary does at present. The words are those of ROLE in Redis.
+// The phases of the link to the primary. The words are those of ROLE in Redis.
 enum class LinkPhase : uint8_t {
   kConnect,     // it is about to try
   kConnecting,  // it tries
@@ -44,8 +44,7 @@ enum class LinkPhase : uint8_t {
   kConnected,   // it follows
 };
 
-// What FAILOVER does at present. The words of INFO in Redis: no-failover, waiting-for-sync,
-// failover-in-progress.
+// The phases of FAILOVER. INFO calls them no-failover, waiting-for-sync and failover-in-progress.
 enum class FailoverPhase : uint8_t { kNone, kWaitsForSync, kInProgress };
 
 struct FailoverRequest {
