@@ -23,8 +23,8 @@ constexpr std::chrono::milliseconds kPauseOfStore{30000};
 
 }  // namespace
 
-RedisLink::RedisLink(ServerState* server, RedisPrimary primary, Tell tell)
-    : server_(*server), primary_(std::move(primary)), tell_(std::move(tell)) {}
+RedisLink::RedisLink(ServerState* server, RedisPrimary primary)
+    : server_(*server), primary_(std::move(primary)) {}
 
 RedisLink::~RedisLink() { Stop(); }
 
@@ -58,6 +58,29 @@ RedisLinkStatus RedisLink::Status() const {
   return status;
 }
 
+void RedisLink::Publish() {
+  const RedisLinkStatus status = Status();
+  const LinkPhase phase = status.up        ? LinkPhase::kConnected
+                          : status.syncing ? LinkPhase::kSync
+                                           : LinkPhase::kConnect;
+  bool is_news = false;
+  server_.replication.UpdateLink([&](LinkReport& report) {
+    is_news = report.phase != phase;
+    if (report.phase == LinkPhase::kConnected && is_news) report.down_since = SteadyNow();
+    report.phase = phase;
+    report.is_redis = true;
+    report.error = status.error;
+    report.last_io = status.last_io;
+    report.copied_bytes = status.bytes_done;
+    report.copy_bytes = status.bytes_total;
+    report.redis_id = status.replid;
+    report.redis_offset = status.offset;
+    report.skipped = status.skipped;
+    report.skipped_names = status.skipped_names;
+  });
+  if (is_news) server_.clients.changes.Wake();
+}
+
 void RedisLink::Run() {
   CommandStream stream(&server_, &skipped_, fmt::format("{}:{}", primary_.host, primary_.port));
   RedisPosition position;
@@ -67,7 +90,7 @@ void RedisLink::Run() {
                                 .position = &position,
                                 .skipped = &skipped_,
                                 .report = &report_,
-                                .tell = tell_,
+                                .tell = [this] { Publish(); },
                                 .stop = &stop_};
   Backoff backoff(kFirstPause, kLongestPause);
   while (!stop_) {
@@ -89,13 +112,13 @@ std::chrono::milliseconds RedisLink::NoteEnd(const absl::Status& why,
     status.up = status.syncing = false;
     status.error = error;
   });
+  Publish();
   if (absl::IsCancelled(why)) return std::chrono::milliseconds(0);
   if (absl::IsAborted(why)) pause = kPauseOfStore;
   if (is_new) {
     spdlog::warn("The link to Redis at {}:{} is down: {}; it is tried again{}", primary_.host,
                  primary_.port, error,
                  absl::IsAborted(why) ? " with another copy, in half a minute" : "");
-    if (tell_) tell_();
   }
   return pause;
 }

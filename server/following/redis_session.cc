@@ -60,6 +60,11 @@ absl::Status RedisSession::Connect() {
   return absl::OkStatus();
 }
 
+void RedisSession::Tell() {
+  parts_.report->Update([&](RedisLinkStatus& status) { status.last_io = connection_->last_io(); });
+  parts_.tell();
+}
+
 // --- The greeting --------------------------------------------------------------------------------
 
 absl::StatusOr<std::string> RedisSession::Ask(std::initializer_list<std::string_view> words) {
@@ -124,7 +129,10 @@ absl::Status RedisSession::TakeCopy() {
   });
   Tell();
   // A line without anything is a sign of life that Redis takes while it copies.
-  connection_->set_beat([this] { return connection_->Send("\n"); });
+  connection_->set_beat([this] {
+    Tell();
+    return connection_->Send("\n");
+  });
   VARVE_ASSIGN_OR_RETURN(const std::string header, connection_->ReadLine());
   std::string_view size_text = header;
   if (!size_text.starts_with('$')) return Refused(*connection_, "PSYNC", header);
@@ -198,7 +206,10 @@ absl::Status RedisSession::FollowStream() {
   });
   was_up_ = true;
   Tell();
-  connection_->set_beat([this] { return Acknowledge(); });
+  connection_->set_beat([this] {
+    Tell();
+    return Acknowledge();
+  });
   // A Redis that sent its copy without a file sends nothing more before it has this.
   VARVE_RETURN_IF_ERROR(Acknowledge());
   while (true) {
@@ -212,10 +223,8 @@ absl::Status RedisSession::FollowStream() {
     if (taken.settled > 0)
       parts_.position->offset = received_ + static_cast<int64_t>(taken.settled);
     received_ += static_cast<int64_t>(taken.bytes);
-    parts_.report->Update([&](RedisLinkStatus& status) {
-      status.offset = parts_.position->offset;
-      status.last_io = connection_->last_io();
-    });
+    parts_.report->Update(
+        [&](RedisLinkStatus& status) { status.offset = parts_.position->offset; });
     if (taken.wants_ack) VARVE_RETURN_IF_ERROR(Acknowledge());
     if (parts_.stop->load()) return absl::CancelledError("the link stops");
     VARVE_RETURN_IF_ERROR(connection_->ReceiveWhatIsThere());

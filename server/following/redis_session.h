@@ -45,7 +45,7 @@ struct RedisLinkParts {
   RedisPosition* position = nullptr;
   SkippedKeys* skipped = nullptr;
   RedisReport* report = nullptr;
-  std::function<void()> tell;  // called where a copy begins, and where the stream is followed
+  std::function<void()> tell;  // called where the report changes, and each second
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -73,9 +73,8 @@ class RedisSession {
   absl::Status ReadCopy(uint64_t size, std::string_view mark);
   absl::Status FollowStream();
   absl::Status Acknowledge();
-  void Tell() const {
-    if (parts_.tell) parts_.tell();
-  }
+  // Notes when the Redis was heard of, and tells of all that is in the report.
+  void Tell();
 
   const RedisLinkParts& parts_;
   std::unique_ptr<RedisConnection> connection_;
