@@ -64,8 +64,8 @@ class RedisSession {
  private:
   absl::Status Connect();
   absl::Status Greet();
-  // Sends a request and returns the first line of the reply.
-  absl::StatusOr<std::string> Ask(std::initializer_list<std::string_view> words);
+  // Sends a request and reads the first line of the reply into answer_.
+  absl::Status Ask(std::initializer_list<std::string_view> words);
   // Returns whether a copy comes first.
   absl::StatusOr<bool> BeginSync();
   absl::Status TakeCopy();
@@ -78,6 +78,7 @@ class RedisSession {
 
   const RedisLinkParts& parts_;
   std::unique_ptr<RedisConnection> connection_;
+  std::string answer_;
   RedisPosition copy_position_;  // that of the copy that is being taken
   int64_t received_ = 0;         // the last byte of the stream that was taken
   bool was_up_ = false;
