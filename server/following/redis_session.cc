@@ -9,7 +9,6 @@
 #include "fmt/format.h"
 #include "server/following/rdb_load.h"
 #include "spdlog/spdlog.h"
-#include "util/base/size_text.h"
 #include "util/base/status.h"
 #include "util/resp/resp_reply.h"
 
@@ -142,14 +141,14 @@ absl::Status RedisSession::TakeCopy() {
     return Refused(*connection_, "PSYNC", answer_);
   }
   spdlog::info("Redis at {} sends a copy{}", connection_->address(),
-               mark.empty() ? fmt::format(" of {}", FormatSize(size)) : std::string());
+               mark.empty() ? fmt::format(" of {} bytes", size) : std::string());
   VARVE_RETURN_IF_ERROR(ReadCopy(size, mark));
   parts_.stream->BeginAfterCopy();
   *parts_.position = copy_position_;
   received_ = parts_.position->offset;
   const RedisLinkStatus copied = parts_.report->Get();
-  spdlog::info("The copy of Redis at {} is complete: {} keys, {}", connection_->address(),
-               copied.keys_done, FormatSize(copied.bytes_done));
+  spdlog::info("The copy of Redis at {} is complete: {} keys, {} bytes", connection_->address(),
+               copied.keys_done, copied.bytes_done);
   return absl::OkStatus();
 }
 
