@@ -9,6 +9,7 @@
 #include "client/backoff.h"
 #include "fmt/format.h"
 #include "server/following/command_stream.h"
+#include "server/following/rdb_load.h"
 #include "server/following/redis_session.h"
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
@@ -82,6 +83,10 @@ void RedisLink::Publish() {
 }
 
 void RedisLink::Run() {
+  if (const absl::Status removed = RdbLoad::RemoveLeftovers(server_.store); !removed.ok()) {
+    spdlog::warn("What an earlier copy of Redis has left can't be removed now: {}",
+                 std::string(removed.message()));
+  }
   CommandStream stream(&server_, &skipped_, fmt::format("{}:{}", primary_.host, primary_.port));
   RedisPosition position;
   const RedisLinkParts parts = {.server = &server_,

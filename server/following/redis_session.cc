@@ -155,12 +155,10 @@ absl::Status RedisSession::TakeCopy() {
 absl::Status RedisSession::ReadCopy(uint64_t size, std::string_view mark) {
   const uint64_t begin = connection_->offset();
   parts_.skipped->Clear();
-  *parts_.position = {};  // from the first batch on
   RdbReader reader(connection_.get());
   RdbLoad load(parts_.server, parts_.skipped);
   const auto report = [&] {
     parts_.report->Update([&](RedisLinkStatus& status) {
-      status.replid.clear();
       status.keys_done = load.keys();
       status.keys_total = reader.announced_keys();
       status.bytes_done = connection_->offset() - begin;
@@ -183,6 +181,7 @@ absl::Status RedisSession::ReadCopy(uint64_t size, std::string_view mark) {
       return connection_->Damaged("the copy does not end with its mark");
     connection_->Consume(kMarkSize);
   }
+  *parts_.position = {};  // until the new one is known
   if (const absl::Status finished = load.Finish(); !finished.ok())
     return absl::AbortedError(finished.message());
   report();

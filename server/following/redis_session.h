@@ -33,7 +33,7 @@ namespace varve {
 
 // The place of a follower in the stream of a Redis.
 struct RedisPosition {
-  std::string replid;  // empty: nowhere, and the store may hold part of a copy
+  std::string replid;  // empty: nowhere
   int64_t offset = 0;  // the last byte whose command is executed
 };
 
