@@ -22,9 +22,9 @@ constexpr CommandGroup kGroups[] = {
     KeyCommands,        KeyListCommands,    LcsCommands,         MemoryCommands,
     MetadataCommands,   MonitoringCommands, NamespaceCommands,   NumberCommands,
     PastCommands,       PathCommands,       PubSubCommands,      PurgeCommands,
-    RangeCommands,      ReplicaCommands,    SaveCommands,        ServerCommands,
-    StreamCommands,     StringCommands,     TransactionCommands, UndoCommands,
-    WatchCommands};
+    RangeCommands,      ReplicaCommands,    ReplicationCommands, SaveCommands,
+    ServerCommands,     StreamCommands,     StringCommands,      TransactionCommands,
+    UndoCommands,       WaitCommands,       WatchCommands};
 
 constexpr size_t kLongestName = 16;
 

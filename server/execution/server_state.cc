@@ -38,9 +38,16 @@ void ServerState::SetSlowLog(const ServerOptions& wanted) {
   statistics.slow_log.set_max_entries(wanted.slow_log_entries);
 }
 
+void ServerState::ApplySyncReplicas() {
+  sync_gate.SetReplicas(replication.follows() ? 0 : live.sync_replicas.load());
+  sync_gate.Update();
+  release_replies();
+}
+
 void ServerState::ResetStatistics() {
   statistics.Reset();
   clients.memory.ResetStatistics();
+  replication.counts.full = replication.counts.partial_ok = replication.counts.partial_err = 0;
 }
 
 }  // namespace varve

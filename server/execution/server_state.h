@@ -50,6 +50,8 @@ struct ServerProgram {
   // Does the same, and then begins anew with the store of the copy that was taken
   // (server/following/incoming_store.h). Empty: this server takes no copies.
   std::function<void()> restart;
+  // The users of a server that begins anew; empty: those of the settings.
+  std::vector<User> users;
   // The TLS contexts in use, which other listeners share. Null: the server makes its own.
   std::shared_ptr<TlsContexts> tls;
 };
@@ -87,6 +89,12 @@ struct ServerState final : public LiveSettings {
   void SetSlowLog(const ServerOptions& wanted) override;
   void SetDataLimit(uint64_t bytes) override { store->SetDataLimit(bytes); }
   void SetSync(Durability sync) override { store->SetSync(sync); }
+  void SetSyncReplicas(size_t followers) override {
+    live.sync_replicas = followers;
+    ApplySyncReplicas();
+  }
+  // Has replies wait for followers as the setting says, unless this server is one itself.
+  void ApplySyncReplicas();
   absl::Status SetTls(const ServerOptions& wanted) override;
 
   Store* const store;
@@ -122,8 +130,15 @@ struct ServerState final : public LiveSettings {
   std::function<absl::Status()> retain_for_followers = [] {
     return absl::UnimplementedError("this server has no followers");
   };
+  // Has connections look again whether their replies may leave.
+  std::function<void()> release_replies = [] {};
   // Returns the lineage of the store.
   std::function<Lineage()> lineage = [] { return Lineage(); };
+  // Begins a failover to a follower, or ends the one that was begun. It goes on by itself: what it
+  // does is in `replication.failover`.
+  std::function<absl::Status(const FailoverRequest& request)> fail_over = [](const auto&) {
+    return absl::UnimplementedError("this server has no failover");
+  };
   KeyCost read_cost{400};
   KeyCost write_cost{600};
 };

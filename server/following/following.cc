@@ -20,10 +20,37 @@ uint64_t NewHistoryId() {
 
 constexpr std::chrono::seconds kPatience{10};
 
+// A server shows its primary the certificate that it shows its clients, and trusts the same
+// authorities.
+ClientTlsOptions TlsToPrimary(const TlsOptions& options) {
+  return {.enabled = true,
+          .ca_file = options.ca_file,
+          .ca_directory = options.ca_directory,
+          .certificate_file = options.certificate_file,
+          .key_file = options.key_file};
+}
+
+// Shows what the link to a Redis does as the report of any link.
+void Show(const RedisLinkStatus& status, LinkReport* report) {
+  if (report->phase == LinkPhase::kConnected && !status.up)
+    report->down_since = std::chrono::steady_clock::now();
+  report->is_redis = true;
+  report->phase = status.up        ? LinkPhase::kConnected
+                  : status.syncing ? LinkPhase::kSync
+                                   : LinkPhase::kConnect;
+  report->error = status.error;
+  report->last_io = status.last_io;
+  report->copied_bytes = status.bytes_done;
+  report->copy_bytes = status.bytes_total;
+  report->skipped = status.skipped;
+  report->skipped_names = status.skipped_names;
+}
+
 }  // namespace
 
-Following::Following(ServerState* server)
-    : server_(*server), store_(ReplicationOf(server->store)) {}
+Following::Following(ServerState* server) : server_(*server), store_(ReplicationOf(server->store)) {
+  server_.replication.OnReport([this](LinkReport* report) { CompleteReport(report); });
+}
 
 Following::~Following() { Stop(); }
 
@@ -52,11 +79,11 @@ absl::Status Following::Load() {
     absl::MutexLock record_lock(&record_mutex_);
     VARVE_ASSIGN_OR_RETURN(record_, ReadReplicationFile(PosixFileSystem(), directory_));
     VARVE_RETURN_IF_ERROR(MatchHistory());
-    VARVE_ASSIGN_OR_RETURN(const PrimaryAddress configured, ConfiguredPrimary(server_.options));
-    primary = record_.primary.value_or(configured);
+    primary =
+        record_.primary.value_or(ParsePrimaryAddress(server_.configuration.replication().primary));
     if (record_.retains) {
       VARVE_RETURN_IF_ERROR(
-          store_->RetainForFollowers(server_.options.replication.retention_bytes));
+          store_->RetainForFollowers(server_.configuration.replication().retention_bytes));
       retains_.store(true);
     }
   }
@@ -80,7 +107,8 @@ absl::Status Following::RetainForFollowers() {
   if (store_ == nullptr) return absl::UnimplementedError("this store can't be replicated");
   absl::MutexLock lock(&record_mutex_);
   if (retains_.load()) return absl::OkStatus();
-  VARVE_RETURN_IF_ERROR(store_->RetainForFollowers(server_.options.replication.retention_bytes));
+  VARVE_RETURN_IF_ERROR(
+      store_->RetainForFollowers(server_.configuration.replication().retention_bytes));
   ReplicationRecord record = record_;
   record.retains = true;
   VARVE_RETURN_IF_ERROR(Write(record));
@@ -100,7 +128,7 @@ absl::Status Following::Adopt(const Lineage& lineage) {
 // --- Links ---------------------------------------------------------------------------------------
 
 ClientOptions Following::ConnectionTo(const PrimaryAddress& primary) const {
-  const ReplicationOptions options = server_.Replication();
+  const ReplicationOptions options = server_.configuration.replication();
   ClientOptions connection;
   connection.host = primary.host;
   connection.port = primary.port;
@@ -127,31 +155,34 @@ void Following::Stop() {
 }
 
 void Following::EndLinks() {
-  link_ = nullptr;  // its thread may start the other one
-  absl::MutexLock lock(&redis_mutex_);
-  redis_ = nullptr;
+  link_ = nullptr;                   // its thread may start the other one
+  std::unique_ptr<RedisLink> redis;  // whose thread may wait for the lock
+  {
+    absl::MutexLock lock(&redis_mutex_);
+    redis = std::move(redis_);
+  }
 }
 
 absl::Status Following::StartLink() {
   const PrimaryAddress primary = server_.replication.primary();
-  link_ = std::make_unique<VarveLink>(VarveLinkParts{
-      .server = &server_,
-      .file_system = PosixFileSystem(),
-      .directory = directory_,
-      .connection = ConnectionTo(primary),
-      .port = port_,
-      .adopt = [this](const Lineage& lineage) { return Adopt(lineage); },
-      .record_of_copy =
-          [this, primary](const Lineage& lineage) {
-            ReplicationRecord record{.primary = primary, .retains = retains_.load()};
-            record.lineage = lineage;
-            return record;
-          },
-      .is_redis =
-          [this] {
-            if (const absl::Status started = StartRedisLink(); !started.ok())
-              spdlog::error("{}", std::string(started.message()));
-          }});
+  link_ = std::make_unique<VarveLink>(
+      VarveLinkParts{.server = &server_,
+                     .file_system = PosixFileSystem(),
+                     .directory = directory_,
+                     .connection = ConnectionTo(primary),
+                     .port = port_,
+                     .adopt = [this](const Lineage& lineage) { return Adopt(lineage); },
+                     .record_of_copy =
+                         [this, primary](const Lineage& lineage) {
+                           ReplicationRecord record{.primary = primary, .retains = retains_.load()};
+                           record.lineage = lineage;
+                           return record;
+                         },
+                     .is_redis =
+                         [this] {
+                           if (const absl::Status started = StartRedisLink(); !started.ok())
+                             spdlog::error("{}", std::string(started.message()));
+                         }});
   return link_->Start();
 }
 
@@ -161,13 +192,26 @@ absl::Status Following::StartRedisLink() {
   // Redis knows nothing of versions: what it sends is written as clients' writes are.
   store_->SetFollowing(false);
   absl::MutexLock lock(&redis_mutex_);
-  redis_ = std::make_unique<RedisLink>(&server_, RedisPrimary{.host = primary.host,
-                                                              .port = primary.port,
-                                                              .user = connection.user,
-                                                              .password = connection.password,
-                                                              .tls = connection.tls,
-                                                              .own_port = port_});
+  redis_ = std::make_unique<RedisLink>(&server_,
+                                       RedisPrimary{.host = primary.host,
+                                                    .port = primary.port,
+                                                    .user = connection.user,
+                                                    .password = connection.password,
+                                                    .tls = connection.tls,
+                                                    .own_port = port_},
+                                       [this] { ShowRedis(); });
+  server_.replication.UpdateLink([](LinkReport& report) { report.is_redis = true; });
   return redis_->Start();
+}
+
+void Following::CompleteReport(LinkReport* report) {
+  absl::MutexLock lock(&redis_mutex_);
+  if (redis_ != nullptr) Show(redis_->Status(), report);
+}
+
+void Following::ShowRedis() {
+  LinkReport report = server_.replication.link();
+  server_.replication.UpdateLink([&](LinkReport& shown) { shown = report; });
 }
 
 absl::Status Following::Follow(const PrimaryAddress& primary) {

@@ -49,17 +49,19 @@ class Following {
   Lineage GetLineage() const ABSL_LOCKS_EXCLUDED(record_mutex_);
 
  private:
-  absl::Status StartLink() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_)
-      ABSL_LOCKS_EXCLUDED(record_mutex_);
+  absl::Status StartLink() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) ABSL_LOCKS_EXCLUDED(record_mutex_);
   absl::Status StartRedisLink() ABSL_LOCKS_EXCLUDED(record_mutex_);
+  // Completes the report of the link by what the link to a Redis tells, if there is one.
+  void CompleteReport(LinkReport* report) ABSL_LOCKS_EXCLUDED(redis_mutex_);
+  // Notes what the link to a Redis does.
+  void ShowRedis() ABSL_LOCKS_EXCLUDED(redis_mutex_);
   void EndLinks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Promote() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) ABSL_LOCKS_EXCLUDED(record_mutex_);
   // Gives the store the lineage of the primary.
   absl::Status Adopt(const Lineage& lineage) ABSL_LOCKS_EXCLUDED(record_mutex_);
   // Has the store be that of the record's last history.
   absl::Status MatchHistory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(record_mutex_);
-  absl::Status Write(const ReplicationRecord& record)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(record_mutex_);
+  absl::Status Write(const ReplicationRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(record_mutex_);
   ClientOptions ConnectionTo(const PrimaryAddress& primary) const;
 
   ServerState& server_;

@@ -23,8 +23,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2000};
-// A primary that is silent for so long is gone. It answers within kBlock where nothing happens.
-constexpr std::chrono::seconds kPatience{10};
+// The primary answers within this time where nothing happens.
 constexpr std::string_view kBlock = "250";  // ms
 constexpr std::string_view kPulled = "1048576";
 constexpr absl::Duration kBetweenAcks = absl::Seconds(1);

@@ -97,7 +97,7 @@ void Hello(CommandContext& context, Arguments arguments) {
   context.reply.Bulk(fmt::format("{:016x}", identity.store_id));
   context.reply.Bulk(fmt::format("{:016x}", identity.history_id));
   context.reply.Integer(AsInteger(identity.durable));
-  context.reply.Integer(AsInteger(std::min(identity.first_retained, kMaxSequence)));
+  context.reply.Integer(AsInteger(std::min<uint64_t>(identity.first_retained, INT64_MAX)));
   WriteUpstream(context);
   context.reply.Array(lineage.past.size());
   for (const HistoryEnd& past : lineage.past) {
@@ -112,12 +112,16 @@ void Hello(CommandContext& context, Arguments arguments) {
 // The reply to PULL, which waits until there is something to send.
 class PullStream final : public ReplyStream {
  public:
-  PullStream(std::string id, SequenceNumber since, size_t most_bytes,
+  PullStream(ChangeWaiters* waiters, std::string id, SequenceNumber since, size_t most_bytes,
              std::chrono::milliseconds block)
-      : id_(std::move(id)),
+      : waiters_(*waiters),
+        id_(std::move(id)),
         since_(since),
         most_bytes_(most_bytes),
-        until_(std::chrono::steady_clock::now() + block) {}
+        until_(std::chrono::steady_clock::now() + block) {
+    waiters_.BeginDiskWait();  // a follower gets what is on disk
+  }
+  ~PullStream() override { waiters_.EndDiskWait(); }
 
   Progress Produce(CommandContext& context, size_t /*budget*/) override {
     ServerState& server = context.server;
@@ -146,6 +150,7 @@ class PullStream final : public ReplyStream {
   }
 
  private:
+  ChangeWaiters& waiters_;
   const std::string id_;
   const SequenceNumber since_;
   const size_t most_bytes_;
@@ -168,7 +173,7 @@ void Pull(CommandContext& context, Arguments arguments) {
   if (const absl::Status retained = server.retain_for_followers(); !retained.ok())
     return context.Fail(retained);
   context.Stream(std::make_unique<PullStream>(
-      id, since, std::min<size_t>(most_bytes, kMostPulled),
+      &server.clients.changes, id, since, std::min<size_t>(most_bytes, kMostPulled),
       std::chrono::milliseconds(std::min<uint64_t>(block, kLongestPull))));
 }
 

@@ -7,8 +7,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,12 +30,29 @@ struct PrimaryAddress {
   friend bool operator==(const PrimaryAddress&, const PrimaryAddress&) = default;
 };
 
+// Returns the address that a setting "host port" names; no host where it is empty.
+// Requires: the setting took the text.
+PrimaryAddress ParsePrimaryAddress(std::string_view text);
+// Returns "host port"; empty: nobody.
+std::string PrimaryText(const PrimaryAddress& primary);
+
 // What the link to the primary does at present. The words are those of ROLE in Redis.
 enum class LinkPhase : uint8_t {
   kConnect,     // it is about to try
   kConnecting,  // it tries
   kSync,        // it takes a copy
   kConnected,   // it follows
+};
+
+// What FAILOVER does at present. The words of INFO in Redis: no-failover, waiting-for-sync,
+// failover-in-progress.
+enum class FailoverPhase : uint8_t { kNone, kWaitsForSync, kInProgress };
+
+struct FailoverRequest {
+  PrimaryAddress target;                 // no host: whichever follower has everything first
+  bool force = false;                    // go on with the target when the time is over
+  bool abort = false;                    // end the failover that is under way
+  std::chrono::milliseconds timeout{0};  // 0: wait for as long as it takes
 };
 
 struct LinkReport {
@@ -81,19 +100,30 @@ class ReplicationState {
   void SetPrimary(PrimaryAddress primary) ABSL_LOCKS_EXCLUDED(mutex_);
 
   LinkReport link() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Has link() complete its report by calling `complete`, without a lock. Requires: it is set before
+  // other threads use the object.
+  void OnReport(std::function<void(LinkReport* report)> complete) {
+    complete_ = std::move(complete);
+  }
   // Calls `change` with the report, under the lock.
   template <typename Change>
   void UpdateLink(Change change) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     change(link_);
+    link_is_up_.store(link_.phase == LinkPhase::kConnected, std::memory_order_release);
   }
+  // Returns whether the link follows; costs one load.
+  bool link_is_up() const { return link_is_up_.load(std::memory_order_acquire); }
 
   FollowerTable followers;
   SyncCounts counts;
+  std::atomic<FailoverPhase> failover{FailoverPhase::kNone};
 
  private:
   const std::string id_;
+  std::function<void(LinkReport*)> complete_;
   std::atomic<bool> follows_{false};
+  std::atomic<bool> link_is_up_{false};
   mutable absl::Mutex mutex_;
   PrimaryAddress primary_ ABSL_GUARDED_BY(mutex_);
   LinkReport link_ ABSL_GUARDED_BY(mutex_);

@@ -93,9 +93,6 @@ KeyReach ReachOf(std::string_view name) {
       {"prefix", KeyReach::kReadsRanges},
       {"randomkey", KeyReach::kReadsRanges},
       {"range", KeyReach::kReadsRanges},
-      {"scan", KeyReach::kReadsPart},
-      {"swapdb", KeyReach::kWritesAll},
-      {"tree", KeyReach::kReadsRanges},
       {"replica|checksum", KeyReach::kReadsAll},
       {"replica|ack", KeyReach::kReadsAll},
       {"replica|copy", KeyReach::kReadsAll},
@@ -103,6 +100,11 @@ KeyReach ReachOf(std::string_view name) {
       {"replica|hello", KeyReach::kReadsAll},
       {"replica|pull", KeyReach::kReadsAll},
       {"replica|release", KeyReach::kReadsAll},
+      {"replicaof", KeyReach::kWritesAll},
+      {"scan", KeyReach::kReadsPart},
+      {"slaveof", KeyReach::kWritesAll},
+      {"swapdb", KeyReach::kWritesAll},
+      {"tree", KeyReach::kReadsRanges},
       {"undelete", KeyReach::kWritesNamed},
       {"watchprefix", KeyReach::kReadsPrefix},
       {"watchrange", KeyReach::kReadsRange},
@@ -132,6 +134,7 @@ PlaceUse PlacesOf(std::string_view name) {
   }
   const bool copies = name.starts_with("backup|") || name.starts_with("replica|");
   if (copies && !name.ends_with("|help")) return PlaceUse::kAllPlaces;
+  if (name == "replicaof" || name == "slaveof") return PlaceUse::kAllPlaces;
   return PlaceUse::kNone;
 }
 
