@@ -24,8 +24,8 @@ constexpr std::chrono::milliseconds kPauseOfStore{30000};
 
 }  // namespace
 
-RedisLink::RedisLink(ServerState* server, RedisPrimary primary)
-    : server_(*server), primary_(std::move(primary)) {}
+RedisLink::RedisLink(ServerState* server, RedisPrimary primary, Tell tell)
+    : server_(*server), primary_(std::move(primary)), tell_(std::move(tell)) {}
 
 RedisLink::~RedisLink() { Stop(); }
 
@@ -59,29 +59,6 @@ RedisLinkStatus RedisLink::Status() const {
   return status;
 }
 
-void RedisLink::Publish() {
-  const RedisLinkStatus status = Status();
-  const LinkPhase phase = status.up        ? LinkPhase::kConnected
-                          : status.syncing ? LinkPhase::kSync
-                                           : LinkPhase::kConnect;
-  bool is_news = false;
-  server_.replication.UpdateLink([&](LinkReport& report) {
-    is_news = report.phase != phase;
-    if (report.phase == LinkPhase::kConnected && is_news) report.down_since = SteadyNow();
-    report.phase = phase;
-    report.is_redis = true;
-    report.error = status.error;
-    report.last_io = status.last_io;
-    report.copied_bytes = status.bytes_done;
-    report.copy_bytes = status.bytes_total;
-    report.redis_id = status.replid;
-    report.redis_offset = status.offset;
-    report.skipped = status.skipped;
-    report.skipped_names = status.skipped_names;
-  });
-  if (is_news) server_.clients.changes.Wake();
-}
-
 void RedisLink::Run() {
   if (const absl::Status removed = RdbLoad::RemoveLeftovers(server_.store); !removed.ok()) {
     spdlog::warn("What an earlier copy of Redis has left can't be removed now: {}",
@@ -95,7 +72,7 @@ void RedisLink::Run() {
                                 .position = &position,
                                 .skipped = &skipped_,
                                 .report = &report_,
-                                .tell = [this] { Publish(); },
+                                .tell = tell_,
                                 .stop = &stop_};
   Backoff backoff(kFirstPause, kLongestPause);
   while (!stop_) {
@@ -117,7 +94,7 @@ std::chrono::milliseconds RedisLink::NoteEnd(const absl::Status& why,
     status.up = status.syncing = false;
     status.error = error;
   });
-  Publish();
+  if (tell_) tell_();
   if (absl::IsCancelled(why)) return std::chrono::milliseconds(0);
   if (absl::IsAborted(why)) pause = kPauseOfStore;
   if (is_new) {

@@ -4,13 +4,12 @@
 // bytes since then in its backlog; else it takes another copy. The position is kept in memory, so a
 // restart of this server takes a copy, too.
 //
-// The link tells what it does in ServerState::replication, each second and whenever that changes.
-//
 // Thread-safety: Status() may be called on any thread; one thread at a time calls the others.
 #pragma once
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -26,8 +25,12 @@ namespace varve {
 
 class RedisLink {
  public:
+  // Called on the link's thread each second, and whenever the link comes up or goes down or a copy
+  // begins. It must be short and must not call the link, other than Status(). May be empty.
+  using Tell = std::function<void()>;
+
   // Requires: `server` outlives the link, and its store is written by nobody else meanwhile.
-  RedisLink(ServerState* server, RedisPrimary primary);
+  RedisLink(ServerState* server, RedisPrimary primary, Tell tell = {});
   ~RedisLink();
   RedisLink(const RedisLink&) = delete;
   RedisLink& operator=(const RedisLink&) = delete;
@@ -42,14 +45,13 @@ class RedisLink {
 
  private:
   void Run();
-  // Writes the link's status to ServerState::replication.
-  void Publish();
   // Notes why a connection ended. Returns how long the next one waits.
   std::chrono::milliseconds NoteEnd(const absl::Status& why, std::chrono::milliseconds pause);
   void Pause(std::chrono::milliseconds pause) ABSL_LOCKS_EXCLUDED(mutex_);
 
   ServerState& server_;
   const RedisPrimary primary_;
+  const Tell tell_;
   SkippedKeys skipped_;
   RedisReport report_;
   std::atomic<bool> stop_{false};

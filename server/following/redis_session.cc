@@ -61,7 +61,7 @@ absl::Status RedisSession::Connect() {
 
 void RedisSession::Tell() {
   parts_.report->Update([&](RedisLinkStatus& status) { status.last_io = connection_->last_io(); });
-  parts_.tell();
+  if (parts_.tell) parts_.tell();
 }
 
 // --- The greeting --------------------------------------------------------------------------------
