@@ -42,6 +42,8 @@ void Show(const RedisLinkStatus& status, LinkReport* report) {
   report->last_io = status.last_io;
   report->copied_bytes = status.bytes_done;
   report->copy_bytes = status.bytes_total;
+  report->redis_id = status.replid;
+  report->redis_offset = status.offset;
   report->skipped = status.skipped;
   report->skipped_names = status.skipped_names;
 }

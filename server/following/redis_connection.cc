@@ -91,7 +91,7 @@ absl::Status RedisConnection::Receive() {
   }
 }
 
-absl::StatusOr<std::string> RedisConnection::ReadLine() {
+absl::Status RedisConnection::ReadLine(std::string* line) {
   while (true) {
     const std::string_view bytes = buffer_.view();
     const size_t end = bytes.find('\n');
@@ -100,10 +100,10 @@ absl::StatusOr<std::string> RedisConnection::ReadLine() {
       VARVE_RETURN_IF_ERROR(Receive());
       continue;
     }
-    std::string line(bytes.substr(0, end));
-    if (line.ends_with('\r')) line.pop_back();
+    line->assign(bytes.substr(0, end));
+    if (line->ends_with('\r')) line->pop_back();
     Consume(end + 1);
-    if (!line.empty()) return line;
+    if (!line->empty()) return absl::OkStatus();
   }
 }
 

@@ -63,9 +63,13 @@ struct LinkReport {
   SequenceNumber primary_version = kNoSequence;        // the newest of the primary, as it told last
   uint64_t copied_bytes = 0;                           // of the copy that is being taken
   uint64_t copy_bytes = 0;
-  std::vector<std::string> upstream;        // the ids of the primary, its primary, and so on
-  std::map<std::string, uint64_t> skipped;  // from Redis: keys of other types, by type
-  std::vector<std::string> skipped_names;   // the first of them
+  std::vector<std::string> upstream;  // the ids of the primary, its primary, and so on
+  // These four tell of a primary that is a Redis: its replication id, up to where in its stream
+  // this store has everything, the keys that the store does not take by type, and the first names.
+  std::string redis_id;
+  int64_t redis_offset = 0;
+  std::map<std::string, uint64_t> skipped;
+  std::vector<std::string> skipped_names;
 };
 
 // The counts since the server's start, but for the last one.
