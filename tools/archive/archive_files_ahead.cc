@@ -23,7 +23,7 @@ absl::StatusOr<const ArchiveFilesAhead::Entry*> ArchiveFilesAhead::Next() {
   absl::MutexLock lock(&mutex_);
   if (taken_ == paths_.size()) return nullptr;
   mutex_.Await(absl::Condition(this, &ArchiveFilesAhead::MayTake));
-  if (loaded_ == taken_) return failed_;
+  if (loaded_ == taken_) return UnsharedCopy(failed_);
   return &entries_[taken_++ % kEntries];
 }
 
@@ -35,10 +35,10 @@ void ArchiveFilesAhead::Run() {
       mutex_.Await(absl::Condition(this, &ArchiveFilesAhead::MayLoad));
       if (stopped_) return;
     }
-    const absl::Status loaded = Load(paths_[i], &entries_[i % kEntries]);
+    absl::Status loaded = Load(paths_[i], &entries_[i % kEntries]);
     absl::MutexLock lock(&mutex_);
     if (!loaded.ok()) {
-      failed_ = loaded;
+      failed_ = std::move(loaded);
       return;
     }
     ++loaded_;

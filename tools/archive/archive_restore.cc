@@ -58,7 +58,7 @@ class ChainReplay final : public RestoreReplay {
         changes_(std::move(changes)),
         chain_(chain),
         point_(point),
-        predecessor_(chain.list_checksum) {
+        predecessor_(chain.files.empty() ? 0 : chain.files.front().predecessor) {
     report_.base = chain.base.id;
     report_.version = chain.base.version;
     report_.instant_ms = chain.base.instant_ms;
@@ -105,6 +105,7 @@ class ChainReplay final : public RestoreReplay {
     predecessor_ = entry.checksum;
     bool is_used = false;
     for (const Change& commit : file.commits) {
+      if (commit.version <= chain_.base.version) continue;  // the base has it
       if (!IsWanted(commit)) {
         report_.next_version = commit.version;
         report_.next_instant_ms = commit.instant_ms;
