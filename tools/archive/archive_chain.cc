@@ -45,6 +45,7 @@ class ArchiveReader {
 
   absl::StatusOr<ArchiveContents> Read() {
     VARVE_ASSIGN_OR_RETURN(contents_.id, ReadArchiveId(file_system_, directory_));
+    VARVE_RETURN_IF_ERROR(CheckFilesAreHere());
     VARVE_RETURN_IF_ERROR(ReadFirst());
     // Before the files: those that come meanwhile are not missed.
     const absl::Status position = ReadPosition();
@@ -63,6 +64,17 @@ class ArchiveReader {
   }
 
  private:
+  absl::Status CheckFilesAreHere() const {
+    const std::string sent = fmt::format("{}/{}", directory_, kArchiveSentName);
+    const absl::Status found = file_system_->OpenForRead(sent).status();
+    if (absl::IsNotFound(found)) return absl::OkStatus();
+    VARVE_RETURN_IF_ERROR(found);
+    return absl::FailedPreconditionError(
+        fmt::format("{}: the files of this archive were handed to a command; fetch them to another "
+                    "directory and name that",
+                    directory_));
+  }
+
   absl::Status ReadFirst() {
     absl::StatusOr<ArchiveFirst> first = ReadArchiveFirst(file_system_, directory_);
     if (absl::IsFailedPrecondition(first.status())) return first.status();
@@ -318,6 +330,26 @@ class ArchiveReader {
   uint64_t checksum_before_ = 0;
 };
 
+// Adds what is wrong with the bases.
+absl::Status CheckBases(FileSystem* file_system, const std::string& directory,
+                        const VerifyProgress& progress, ArchiveContents* contents) {
+  const std::string bases = fmt::format("{}/{}", directory, kArchiveBases);
+  const absl::StatusOr<BackupsReport> report = VerifyBackups(file_system, bases, progress);
+  if (absl::IsNotFound(report.status())) {
+    if (contents->files == 0 && !contents->position && !contents->is_damaged()) {
+      contents->findings.push_back(
+          {Kind::kDamage, std::string(kArchiveBases), 0, "there is no base yet"});
+    }
+    return absl::OkStatus();
+  }
+  VARVE_RETURN_IF_ERROR(report.status());
+  for (const StoreFinding& finding : report->report.findings) {
+    StoreFinding& added = contents->findings.emplace_back(finding);
+    added.file = fmt::format("{}/{}", kArchiveBases, finding.file);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 uint64_t ArchiveContents::ReachOf(const ArchiveChain& chain) const {
@@ -347,20 +379,11 @@ absl::StatusOr<ArchiveContents> CheckArchive(FileSystem* file_system, const std:
                                              const VerifyProgress& progress) {
   VARVE_ASSIGN_OR_RETURN(ArchiveContents contents,
                          ReadArchive(file_system, directory, /*every_byte=*/true));
-  const std::string bases = fmt::format("{}/{}", directory, kArchiveBases);
-  const absl::StatusOr<BackupsReport> report = VerifyBackups(file_system, bases, progress);
-  if (absl::IsNotFound(report.status())) {
-    if (contents.files == 0 && !contents.position && !contents.is_damaged()) {
-      contents.findings.push_back(
-          {Kind::kDamage, std::string(kArchiveBases), 0, "there is no base yet"});
-    }
-    return contents;
-  }
-  VARVE_RETURN_IF_ERROR(report.status());
-  for (const StoreFinding& finding : report->report.findings) {
-    StoreFinding& added = contents.findings.emplace_back(finding);
-    added.file = fmt::format("{}/{}", kArchiveBases, finding.file);
-  }
+  VARVE_RETURN_IF_ERROR(CheckBases(file_system, directory, progress, &contents));
+  // What a pruning removed meanwhile is not missing.
+  const absl::StatusOr<ArchiveFirst> first = ReadArchiveFirst(file_system, directory);
+  if (contents.is_damaged() && first.ok() && !(*first == contents.first))
+    return CheckArchive(file_system, directory, progress);
   return contents;
 }
 
