@@ -75,9 +75,17 @@ class ArchiveReader {
                     directory_));
   }
 
+  // Returns the error if it ends the reading. What the device can't read counts as damage where all
+  // of it is to be told; a restore and a pruning must not take it for damage.
+  absl::Status Grave(const absl::Status& status) const {
+    const bool is_damage = absl::IsDataLoss(status) || absl::IsNotFound(status) ||
+                           (every_byte_ && absl::IsInternal(status));
+    return is_damage ? absl::OkStatus() : status;
+  }
+
   absl::Status ReadFirst() {
     absl::StatusOr<ArchiveFirst> first = ReadArchiveFirst(file_system_, directory_);
-    if (absl::IsFailedPrecondition(first.status())) return first.status();
+    VARVE_RETURN_IF_ERROR(Grave(first.status()));
     if (first.ok()) {
       contents_.first = *std::move(first);
     } else {
@@ -93,8 +101,8 @@ class ArchiveReader {
   }
 
   absl::Status Report(const absl::Status& position) {
+    VARVE_RETURN_IF_ERROR(Grave(position));
     if (position.ok()) return position;
-    if (absl::IsFailedPrecondition(position)) return position;
     if (!absl::IsNotFound(position)) {
       AddDamage(std::string(kArchiveLastName), PlaceOf(position).what);
     } else if (newest_ != 0) {
@@ -140,6 +148,8 @@ class ArchiveReader {
       return absl::OkStatus();
     }
     VARVE_RETURN_IF_ERROR(listing.status());
+    for (const absl::Status& each : listing->unreadable)
+      if (!absl::IsFailedPrecondition(each)) VARVE_RETURN_IF_ERROR(Grave(each));
     for (const BackupDescription& base : listing->backups) {
       if (contents_.first.IsGone(base.id)) continue;
       const absl::StatusOr<std::string> list =
@@ -172,8 +182,7 @@ class ArchiveReader {
     const std::string path = fmt::format("{}/{}", changes_, ArchiveFileName(number));
     uint64_t checksum = 0;
     absl::StatusOr<ArchiveFileHeader> header = ReadHeader(path, &checksum);
-    if (absl::IsFailedPrecondition(header.status()) || absl::IsResourceExhausted(header.status()))
-      return header.status();
+    VARVE_RETURN_IF_ERROR(Grave(header.status()));
     if (header.ok() && header->number != number)
       header = Corruption(path, 16, fmt::format("it is change file {}", header->number));
     if (!header.ok()) {
@@ -292,21 +301,31 @@ class ArchiveReader {
 
   // Finds out whose changes were lost.
   void BreakAt(const Loss& loss, const std::vector<std::optional<size_t>>& places) {
-    const auto break_before = [&] {
-      if (loss.before && runs_[*loss.before].broken_at.empty())
-        runs_[*loss.before].broken_at = loss.file;
-    };
-    std::string id = contents_.position ? contents_.position->base : "";
-    if (loss.behind) {
-      const Run& behind = runs_[*loss.behind];
-      id = behind.base.empty() ? behind.files.front().base : "";
+    const Run* const before = loss.before ? &runs_[*loss.before] : nullptr;
+    const Run* const behind = loss.behind ? &runs_[*loss.behind] : nullptr;
+    const bool begins_chain = behind != nullptr && !behind->base.empty();
+    const std::string id = behind != nullptr    ? behind->files.front().base
+                           : contents_.position ? contents_.position->base
+                                                : "";
+    bool is_before = true;  // what was lost stood behind the run before
+    for (size_t i = 0; i < places.size() && !begins_chain; ++i) {
+      ArchiveChain& chain = contents_.chains[i];
+      if (places[i] || !chain.broken_at.empty()) continue;
+      const bool is_named = chain.base.id == id;
+      if (!is_named && !LiesBetween(chain.base, before, behind)) continue;
+      chain.broken_at = loss.file;
+      if (is_named) is_before = false;
     }
-    const ArchiveChain* const chain = id.empty() ? nullptr : FindBase(id);
-    const size_t index = chain == nullptr ? 0 : chain - contents_.chains.data();
-    if (chain == nullptr || places[index]) return break_before();
-    // The base stands right in front of what was lost.
-    std::string& broken_at = contents_.chains[index].broken_at;
-    if (broken_at.empty()) broken_at = loss.file;
+    if (before != nullptr && is_before && before->broken_at.empty())
+      runs_[*loss.before].broken_at = loss.file;
+  }
+
+  // Returns whether the base may have joined among the files that were lost between the runs.
+  static bool LiesBetween(const BackupDescription& base, const Run* before, const Run* behind) {
+    if (before == nullptr) return false;
+    const ArchiveFileHeader& last = before->files.back();
+    if (base.history_id != last.history_id || base.version < last.last) return false;
+    return behind == nullptr || base.version <= behind->files.front().after;
   }
 
   void AddDamage(std::string file, std::string what) {

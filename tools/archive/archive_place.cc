@@ -194,6 +194,33 @@ absl::Status ArchivePlace::RemovePruned(const ArchiveFirst& first) const {
   return absl::OkStatus();
 }
 
+absl::StatusOr<ArchiveFirst> ArchivePlace::FirstOf(const ArchiveContents& contents,
+                                                   size_t kept) const {
+  ArchiveFirst first{.number = newest_number_ + 1};
+  std::vector<ArchiveFileHeader> files;
+  for (size_t i = 0; i < contents.chains.size(); ++i) {
+    const ArchiveChain& chain = contents.chains[i];
+    if (i < kept) {
+      first.gone.push_back(chain.base.id);
+      continue;
+    }
+    files.insert(files.end(), chain.files.begin(), chain.files.end());
+    const bool has_joined = chain.is_newest && chain.list_checksum != position_->predecessor;
+    if (!chain.files.empty() || !has_joined) continue;
+    // The next file names the newest one as before it.
+    const std::string path =
+        fmt::format("{}/{}", ChangesPath(), ArchiveFileName(position_->number));
+    VARVE_ASSIGN_OR_RETURN(files.emplace_back(), ReadArchiveFileHeader(file_system_, path));
+  }
+  for (const ArchiveFileHeader& header : files)
+    first.number = std::min(first.number, header.number);
+  // Those that went before count for as long as a file that is kept names them.
+  for (const ArchiveFileHeader& header : files)
+    if (contents.first.IsGone(header.base) && !first.IsGone(header.base))
+      first.gone.push_back(header.base);
+  return first;
+}
+
 absl::StatusOr<uint64_t> ArchivePlace::Prune(uint64_t keep_ms) {
   VARVE_ASSERT(position_.has_value() && sender_ == nullptr);
   VARVE_ASSIGN_OR_RETURN(const ArchiveContents contents,
@@ -205,21 +232,7 @@ absl::StatusOr<uint64_t> ArchivePlace::Prune(uint64_t keep_ms) {
     if (chain.base.instant_ms <= since_ms && chain.broken_at.empty()) kept = i;
   }
   if (kept == contents.chains.size() || kept == 0) return 0;
-  ArchiveFirst first{.number = newest_number_ + 1};
-  for (size_t i = 0; i < contents.chains.size(); ++i) {
-    const ArchiveChain& chain = contents.chains[i];
-    if (i < kept) first.gone.push_back(chain.base.id);
-    if (i >= kept && !chain.files.empty())
-      first.number = std::min(first.number, chain.files.front().number);
-  }
-  // Those that went before count for as long as a file that is kept names them.
-  for (const ArchiveChain& chain : contents.chains) {
-    for (const ArchiveFileHeader& header : chain.files) {
-      const bool is_kept = header.number >= first.number;
-      if (is_kept && contents.first.IsGone(header.base) && !first.IsGone(header.base))
-        first.gone.push_back(header.base);
-    }
-  }
+  VARVE_ASSIGN_OR_RETURN(const ArchiveFirst first, FirstOf(contents, kept));
   VARVE_RETURN_IF_ERROR(WriteFile(directory_, kArchiveFirstName, EncodeArchiveFirst(first)));
   VARVE_RETURN_IF_ERROR(RemovePruned(first));
   return kept;

@@ -38,6 +38,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "tools/archive/archive_chain.h"
 #include "tools/archive/archive_first.h"
 #include "tools/archive/archive_metrics.h"
 #include "tools/archive/archive_position.h"
@@ -120,6 +121,8 @@ class ArchivePlace {
   // Removes what was sent, or was not sent and comes again.
   absl::Status RemoveSent() const;
   absl::Status RemoveIncomplete() const;
+  // Returns where the archive begins once the chains before `kept` are gone.
+  absl::StatusOr<ArchiveFirst> FirstOf(const ArchiveContents& contents, size_t kept) const;
   // Removes what FIRST says is not needed.
   absl::Status RemovePruned(const ArchiveFirst& first) const;
   absl::Status ReadOrWriteMarker();
