@@ -66,7 +66,9 @@ Lag AskServer(const CommandLine& line, const ArchivePosition& position) {
   const std::string since = fmt::to_string(position.version);
   absl::StatusOr<Reply> reply = (*client)->Call(
       {"CHANGES", "SINCE", since, "NAMESPACE", "ALL", "KEYS", "FULL", "COUNT", "1"});
-  if (absl::StartsWith(reply.status().message(), "TRIMMED"))
+  // Without the archive's feed, a server may keep no changes at all.
+  const absl::string_view words = reply.status().message();
+  if (absl::StartsWith(words, "TRIMMED") || absl::StrContains(words, "retains no changes"))
     return {.unknown = "there is a gap", .gap = std::string(reply.status().message())};
   if (!reply.ok()) return {.unknown = std::string(reply.status().message())};
   const absl::StatusOr<ChangeReply> behind = ParseChangeReply(*std::move(reply));
