@@ -29,7 +29,8 @@ constexpr size_t kManyBytes = size_t{256} << 10;  // after so many, the next req
 constexpr uint64_t kNoteMs = 1000;
 constexpr milliseconds kFullPause{10'000};  // a target that is full
 constexpr uint64_t kBasePauseMs = 60'000;   // behind a base that failed
-// What a writer without syncs committed is delivered a little later.
+// A commit is delivered once it is as durable as its writer asked, which with a sync each second is
+// up to a second later, and more where the disk is slow.
 constexpr uint64_t kBehindMs = 2000;
 
 bool IsAtAnother(const absl::Status& status) {
@@ -255,10 +256,11 @@ absl::Status Archiver::EndBase() {
 
 absl::StatusOr<uint64_t> Archiver::ServerMillis() {
   VARVE_ASSIGN_OR_RETURN(const Reply reply, Call({"TIME"}));
-  uint64_t seconds = 0;
-  if (reply.elements.size() != 2 || !absl::SimpleAtoi(reply.elements[0].text, &seconds))
+  uint64_t seconds = 0, micros = 0;
+  if (reply.elements.size() != 2 || !absl::SimpleAtoi(reply.elements[0].text, &seconds) ||
+      !absl::SimpleAtoi(reply.elements[1].text, &micros))
     return absl::DataLossError("the server's reply to TIME makes no sense");
-  return seconds * 1000;
+  return seconds * 1000 + micros / 1000;
 }
 
 absl::StatusOr<bool> Archiver::ReadOn() {
