@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "type/replication_options.h"
 #include "type/tls_options.h"
 #include "varve/options.h"
 
@@ -83,6 +84,7 @@ struct ServerOptions {
   // A graceful stop waits this long for clients to take their replies.
   std::chrono::milliseconds drain_timeout{10000};
   TlsOptions tls;
+  ReplicationOptions replication;
 };
 
 }  // namespace varve

@@ -25,6 +25,18 @@ void ChangeWaiters::Wake() {
   waiting_.store(0);
 }
 
+// The fences order the count and what is durable: of a thread that counts and then looks, and one
+// that has made something durable and then looks at the count, at least one sees the other.
+void ChangeWaiters::BeginDiskWait() {
+  disk_waits_.fetch_add(1);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+void ChangeWaiters::WakeForDisk() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (disk_waits_.load(std::memory_order_relaxed) > 0) Wake();
+}
+
 void ChangeWaiters::BeginBlock(ClientLink* client) {
   auto blocked = ClientLink::Blocked::kNo;
   if (client->blocked.compare_exchange_strong(blocked, ClientLink::Blocked::kWaits))

@@ -38,6 +38,13 @@ class ChangeWaiters {
   // More can be delivered than before.
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Note that a request waits for the disk, and that it is answered. It calls the first before it
+  // looks at what is durable.
+  void BeginDiskWait();
+  void EndDiskWait() { disk_waits_.fetch_sub(1); }
+  // More is durable than before: Wake(), if a request waits for that. Costs a fence otherwise.
+  void WakeForDisk() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Note that a request of the connection waits, and that it is answered. In between it is blocked,
   // also while it looks at a commit that may not concern it.
   void BeginBlock(ClientLink* client);
@@ -51,6 +58,7 @@ class ChangeWaiters {
   std::atomic<uint64_t> word_{0};
   std::atomic<size_t> waiting_{0};
   std::atomic<size_t> blocked_{0};
+  std::atomic<size_t> disk_waits_{0};
   absl::Mutex mutex_;
   absl::flat_hash_set<Mailbox*> mailboxes_ ABSL_GUARDED_BY(mutex_);
 };

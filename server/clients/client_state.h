@@ -14,6 +14,8 @@
 #include "server/clients/client_link.h"
 #include "server/clients/client_rights.h"
 #include "type/tree_key.h"
+#include "varve/read_result.h"
+#include "varve/types.h"
 
 namespace varve {
 
@@ -30,9 +32,16 @@ struct ClientState {
   bool close_after_reply = false;
   // The client has logged in, or connected when it did not have to.
   bool authenticated = true;
+  // The requests are those of the primary that this server follows: what keeps clients from writing
+  // does not concern them (CLIENT PAUSE, a follower that is read-only).
+  bool is_primary_link = false;
   uint32_t failed_logins = 0;  // since the last successful one
   // The session holds the replies of this batch back for this long.
   std::chrono::milliseconds penalty{0};
+  // The version of the last write that was committed for the client, and whether its mode asks for
+  // a sync.
+  SequenceNumber last_write = kNoSequence;
+  bool last_write_syncs = false;
   ClientModes modes;
   ClientLink link;
   ClientRights rights;
@@ -43,6 +52,12 @@ struct ClientState {
     space = wanted;
     space_name.assign(its_name);
     link.space.store(wanted, std::memory_order_relaxed);
+  }
+
+  // Notes that a write was committed for the client.
+  void NoteWrite(const CommitResult& committed) {
+    last_write = committed.sequence;
+    last_write_syncs = committed.durable_after != kNoSequence;
   }
 
   // Speaks that version of the protocol from now on.

@@ -242,6 +242,8 @@ void HandleClient(CommandContext& context, Arguments arguments) {
     HandleTrackingInfo(context);
   } else if (what == "getredir") {
     HandleGetRedir(context);
+  } else if (what == "version") {
+    context.reply.Integer(static_cast<int64_t>(client.last_write));
   } else {  // caching
     HandleCaching(context, arguments);
   }
@@ -258,7 +260,7 @@ constexpr Command kRows[] = {
          "CACHING | GETNAME | GETREDIR | ID | INFO | KILL | LIST | NO-EVICT | NO-TOUCH | PAUSE | "
          "REPLY | SETINFO | "
          "SETNAME | "
-         "TRACKING | TRACKINGINFO | UNBLOCK | UNPAUSE | HELP"},
+         "TRACKING | TRACKINGINFO | UNBLOCK | UNPAUSE | VERSION | HELP"},
 };
 
 }  // namespace

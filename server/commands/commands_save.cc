@@ -3,7 +3,6 @@
 
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
-#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {
@@ -45,19 +44,6 @@ void HandleLastSave(CommandContext& context, Arguments arguments) {
   context.reply.Integer(context.server.last_save.unix_seconds);
 }
 
-void HandleWait(CommandContext& context, Arguments arguments) {
-  int64_t replicas = 0;
-  int64_t timeout = 0;
-  if (!ParseRespInteger(arguments[1], &replicas)) {
-    return context.reply.Error("ERR value is not an integer or out of range");
-  }
-  if (!ParseRespInteger(arguments[2], &timeout)) {
-    return context.reply.Error("ERR timeout is not an integer or out of range");
-  }
-  if (timeout < 0) return context.reply.Error("ERR timeout is negative");
-  if (Sync(context)) context.reply.Integer(0);
-}
-
 constexpr Command kRows[] = {
     {.name = "bgrewriteaof",
      .arity = 1,
@@ -94,17 +80,6 @@ constexpr Command kRows[] = {
      .summary = "Puts everything written so far on disk, whatever its mode.",
      .complexity = "O(1): one sync of the log",
      .redis = {.flags = "noscript no_async_loading no_multi"}},
-    {.name = "wait",
-     .arity = 3,
-     .flags = kSlowCommand,
-     .handler = HandleWait,
-     .group = "generic",
-     .summary = "Answers 0, the number of replicas, when everything written so far is on disk.",
-     .syntax = "numreplicas timeout",
-     .complexity = "O(1): one sync of the log",
-     .redis = {.flags = "noscript",
-               .tips = "request_policy:all_shards response_policy:agg_min",
-               .categories = "@connection"}},
 };
 
 }  // namespace

@@ -38,14 +38,6 @@ void HandleCompact(CommandContext& context, Arguments arguments) {
   context.reply.Ok();
 }
 
-// As a master without replicas; what would be sent to them is counted in sequence numbers.
-void HandleRole(CommandContext& context, Arguments arguments) {
-  context.reply.Array(3);
-  context.reply.Bulk("master");
-  context.reply.Integer(static_cast<int64_t>(context.server.store->durable_sequence()));
-  context.reply.Array(0);
-}
-
 void HandleShutdown(CommandContext& context, Arguments arguments) {
   bool save = false;
   bool no_save = false;
@@ -133,14 +125,6 @@ constexpr Command kRows[] = {
      .redis = {.flags = "loading stale",
                .tips = "nondeterministic_output request_policy:all_shards response_policy:special",
                .categories = "@dangerous"}},
-    {.name = "role",
-     .arity = 1,
-     .flags = kFastCommand,
-     .handler = HandleRole,
-     .group = "server",
-     .summary = "Answers that this is a master without replicas.",
-     .complexity = "O(1)",
-     .redis = {.flags = "noscript loading stale", .categories = "@admin @dangerous"}},
     {.name = "shutdown",
      .arity = -1,
      .flags = kAdminCommand | kNotInTransactionCommand,

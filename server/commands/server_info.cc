@@ -14,6 +14,7 @@
 #include "server/execution/command_context.h"
 #include "server/execution/database_index.h"
 #include "server/statistics/process_memory.h"
+#include "server/status/replication_report.h"
 #include "server/tls/tls_contexts.h"
 #include "type/version.h"
 
@@ -182,6 +183,11 @@ void WriteStats(ServerState& server, InfoText* info) {
       fmt::format("{:.2f}",
                   server.statistics.output_rate.Rate(server.statistics.bytes_out.load()) / 1024));
   info->Line("rejected_connections", server.statistics.connections_rejected.load());
+  const SyncCounts& syncs = server.replication.counts;
+  info->Line("sync_full", syncs.full.load());
+  info->Line("sync_partial_ok", syncs.partial_ok.load());
+  info->Line("sync_partial_err", syncs.partial_err.load());
+  info->Line("diverged_operations", syncs.diverged.load());
   info->Line("evicted_clients", server.clients.memory.evicted());
   for (const auto& [name, value] : server.store->Statistics()) {
     if (name == "expired_keys") info->Line(name, value);
@@ -213,11 +219,7 @@ void WriteStats(ServerState& server, InfoText* info) {
 }
 
 void WriteReplication(const ServerState& server, InfoText* info) {
-  info->Line("role", "master");
-  info->Line("connected_slaves", 0);
-  info->Line("master_failover_state", "no-failover");
-  info->Line("master_replid", RunId(server));
-  info->Line("master_repl_offset", server.store->durable_sequence());
+  for (const auto& [name, value] : ReplicationLines(server, RunId(server))) info->Line(name, value);
 }
 
 void WriteCpu(InfoText* info) {

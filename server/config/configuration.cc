@@ -35,6 +35,28 @@ void Configuration::NoteHttpPort(uint16_t port) {
   in_force_.server.http_port = port;
 }
 
+void Configuration::NotePrimary(const std::string& primary) {
+  absl::MutexLock lock(&mutex_);
+  in_force_.server.replication.primary = primary;
+  given_.server.replication.primary = primary;
+  given_.given.insert("replicaof");
+}
+
+ServerConfig Configuration::given() const {
+  absl::MutexLock lock(&mutex_);
+  return given_;
+}
+
+ServerConfig Configuration::in_force() const {
+  absl::MutexLock lock(&mutex_);
+  return in_force_;
+}
+
+ReplicationOptions Configuration::replication() const {
+  absl::MutexLock lock(&mutex_);
+  return in_force_.server.replication;
+}
+
 std::vector<std::pair<std::string, std::string>> Configuration::Get(
     absl::Span<const std::string_view> patterns) const {
   std::map<std::string, std::string> shown;

@@ -47,7 +47,11 @@ struct LiveOptions {
         tcp_keepalive(options.tcp_keepalive),
         backup_ttl(options.backup_ttl),
         snapshot_max_age(options.snapshot_max_age),
-        protected_mode(options.protected_mode) {}
+        protected_mode(options.protected_mode),
+        min_followers(options.replication.min_followers),
+        max_follower_lag(options.replication.max_lag),
+        sync_replicas(options.replication.sync_followers),
+        serves_stale_data(options.replication.serves_stale_data) {}
 
   std::atomic<size_t> max_clients;
   std::atomic<size_t> max_memory;
@@ -62,6 +66,11 @@ struct LiveOptions {
   std::atomic<std::chrono::seconds> backup_ttl;
   std::atomic<std::chrono::nanoseconds> snapshot_max_age;
   std::atomic<bool> protected_mode;
+  // Of ReplicationOptions.
+  std::atomic<size_t> min_followers;
+  std::atomic<std::chrono::seconds> max_follower_lag;
+  std::atomic<size_t> sync_replicas;
+  std::atomic<bool> serves_stale_data;
 };
 
 }  // namespace varve

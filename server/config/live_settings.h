@@ -37,6 +37,8 @@ class LiveSettings {
   virtual void SetDataLimit(uint64_t bytes) = 0;
   // Syncs writes from now on in this mode.
   virtual void SetSync(Durability sync) = 0;
+  // Lets a reply to a write leave once so many followers have the write on disk, too.
+  virtual void SetSyncReplicas(size_t followers) = 0;
 };
 
 }  // namespace varve

@@ -113,6 +113,9 @@ constexpr Setting Limits(std::string_view name, std::string_view help) {
   return {.name = name, .kind = SettingKind::kLimits, .help = help};
 }
 
+constexpr size_t kLongestHost = 255;
+constexpr int kLastPort = 65535;
+
 // What a text setting takes where it doesn't take any; empty: the text is fine.
 std::string AddressNeeded(const std::string& text) {
   char address[sizeof(in6_addr)];
@@ -136,6 +139,25 @@ std::string TlsProtocolsNeeded(const std::string& text) {
 std::string PolicyNeeded(const std::string& text) {
   return text == "noeviction" ? "" : "takes noeviction; Varve evicts no keys";
 }
+// "host port", as REPLICAOF takes them.
+std::string PrimaryNeeded(const std::string& text) {
+  if (text.empty()) return "";
+  const size_t space = text.find(' ');
+  const bool fine = space != std::string::npos && space > 0 && space <= kLongestHost &&
+                    text.find_first_of("\t\r\n") == std::string::npos;
+  int port = 0;
+  if (fine) {
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + space + 1, end, port);
+    if (error == std::errc() && stop == end && port > 0 && port <= kLastPort) return "";
+  }
+  return "takes a host and a port with a space between, or nothing";
+}
+std::string ReadOnlyNeeded(const std::string& text) {
+  if (text == "yes") return "";
+  return "takes yes; the versions of a follower are those of its primary, so it takes no writes of "
+         "its own";
+}
 std::string SocketPathNeeded(const std::string& text) {
   constexpr size_t kMost = sizeof(sockaddr_un::sun_path) - 1;
   return text.size() <= kMost ? "" : fmt::format("takes a path of at most {} bytes", kMost);
@@ -153,6 +175,7 @@ constexpr std::string_view kLogLevels[] = {"trace", "debug",    "info", "warning
 
 constexpr int64_t kKi = 1024, kMi = kKi * kKi, kGi = kKi * kMi, kTi = kKi * kGi;
 constexpr std::chrono::seconds kYear{365 * 24 * 3600};
+constexpr int64_t kMostFollowers = 1000;
 constexpr int64_t kLongestKeepalive = 32767;  // the kernel's, in seconds
 
 constexpr Setting kSettings[] = {
@@ -355,6 +378,64 @@ constexpr Setting kSettings[] = {
          "bytes of writes that are synced together at most"),
     Duration("group-max-delay", std::chrono::seconds(10), VARVE_KEPT_IN(engine.group_max_delay),
              "how long a write may wait for company before it is synced, e.g. 200us"),
+    // Other servers: whom it follows, and who follows it.
+    Text("replicaof", VARVE_KEPT_IN(server.replication.primary),
+         "host and port of the server to follow, with a space between, until REPLICAOF says "
+         "otherwise; empty: none")
+        .Checked(PrimaryNeeded),
+    Text("primary-user", VARVE_KEPT_IN(server.replication.user),
+         "user that it logs in as there; empty: default")
+        .Live(ApplyLink)
+        .CalledByRedis("masteruser"),
+    Text("primary-auth", VARVE_KEPT_IN(server.replication.password),
+         "password that it gives there; empty: none. Not on the command line, where other users "
+         "can read it")
+        .Live(ApplyLink)
+        .CalledByRedis("masterauth")
+        .Secret(),
+    Switch("tls-replication", VARVE_KEPT_IN(server.replication.tls),
+           "speak TLS to the server that it follows, with the certificates of the tls- settings")
+        .Live(ApplyLink),
+    Text("replica-announce-ip", VARVE_KEPT_IN(server.replication.announced_host),
+         "host by which others reach this follower; empty: the one that it connects from")
+        .Live(ApplyLink)
+        .CalledByRedis("slave-announce-ip"),
+    Integer("replica-announce-port", 0, kLastPort, VARVE_KEPT_IN(server.replication.announced_port),
+            "port by which others reach this follower; 0: the one that it listens on")
+        .Live(ApplyLink)
+        .CalledByRedis("slave-announce-port"),
+    Integer("replica-priority", 0, INT32_MAX, VARVE_KEPT_IN(server.replication.priority),
+            "number that INFO shows, for programs that choose the next primary: the smallest goes "
+            "first, 0 never")
+        .Live(ApplyLink)
+        .CalledByRedis("slave-priority"),
+    Text("replica-read-only", VARVE_KEPT_IN(server.replication.read_only),
+         "whether a follower refuses the writes of its clients: yes")
+        .Checked(ReadOnlyNeeded)
+        .Live(ApplyLink)
+        .CalledByRedis("slave-read-only"),
+    Switch("replica-serve-stale-data", VARVE_KEPT_IN(server.replication.serves_stale_data),
+           "let a follower answer while its link to the primary is down; no: MASTERDOWN")
+        .Live(ApplyStaleData)
+        .CalledByRedis("slave-serve-stale-data"),
+    Size("replica-retention-bytes", kMi, 16 * kTi,
+         VARVE_KEPT_IN(server.replication.retention_bytes),
+         "bytes of changes that are kept for followers that are behind; one that is further behind "
+         "takes a copy of the store")
+        .CalledByRedis("repl-backlog-size"),
+    Integer("sync-replicas", 0, kMostFollowers, VARVE_KEPT_IN(server.replication.sync_followers),
+            "followers that have a write on disk, too, before it is acknowledged; 0: none")
+        .Live(ApplySyncReplicas),
+    Integer("min-replicas-to-write", 0, kMostFollowers,
+            VARVE_KEPT_IN(server.replication.min_followers),
+            "good followers without which writes are refused with NOREPLICAS; 0: any")
+        .Live(ApplyMinReplicas)
+        .CalledByRedis("min-slaves-to-write"),
+    Integer("min-replicas-max-lag", 0, kYear.count(), VARVE_KEPT_IN(server.replication.max_lag),
+            "seconds within which a good follower was heard of; 0: min-replicas-to-write is not "
+            "looked at")
+        .Live(ApplyMinReplicas)
+        .CalledByRedis("min-slaves-max-lag"),
     // What it may use.
     Integer("threads", 0, 256, VARVE_KEPT_IN(server.threads),
             "threads of the pool; 0: one for each core, at least 2"),

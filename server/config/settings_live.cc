@@ -23,6 +23,8 @@ absl::Status ApplyKeyEvents(LiveSettings& live, const ServerConfig& config) {
   return absl::OkStatus();
 }
 
+absl::Status ApplyLink(LiveSettings& live, const ServerConfig& config) { return absl::OkStatus(); }
+
 absl::Status ApplyLogLevel(LiveSettings& live, const ServerConfig& config) {
   spdlog::set_level(static_cast<spdlog::level::level_enum>(config.log_level));
   return absl::OkStatus();
@@ -46,6 +48,12 @@ absl::Status ApplyMaxClients(LiveSettings& live, const ServerConfig& config) {
 absl::Status ApplyMaxMemory(LiveSettings& live, const ServerConfig& config) {
   live.live_options().max_memory = config.server.max_memory;
   live.SetDataLimit(config.server.max_memory);
+  return absl::OkStatus();
+}
+
+absl::Status ApplyMinReplicas(LiveSettings& live, const ServerConfig& config) {
+  live.live_options().min_followers = config.server.replication.min_followers;
+  live.live_options().max_follower_lag = config.server.replication.max_lag;
   return absl::OkStatus();
 }
 
@@ -86,6 +94,16 @@ absl::Status ApplyBackupTtl(LiveSettings& live, const ServerConfig& config) {
 
 absl::Status ApplySnapshotMaxAge(LiveSettings& live, const ServerConfig& config) {
   live.live_options().snapshot_max_age = config.server.snapshot_max_age;
+  return absl::OkStatus();
+}
+
+absl::Status ApplyStaleData(LiveSettings& live, const ServerConfig& config) {
+  live.live_options().serves_stale_data = config.server.replication.serves_stale_data;
+  return absl::OkStatus();
+}
+
+absl::Status ApplySyncReplicas(LiveSettings& live, const ServerConfig& config) {
+  live.SetSyncReplicas(config.server.replication.sync_followers);
   return absl::OkStatus();
 }
 

@@ -14,6 +14,11 @@ class LiveSettings;
 
 absl::Status ApplyBackupTtl(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplyClientsMemory(LiveSettings& live, const ServerConfig& config);
+// The link to the primary reads its settings by itself when it connects, and INFO when it is asked.
+absl::Status ApplyLink(LiveSettings& live, const ServerConfig& config);
+absl::Status ApplyMinReplicas(LiveSettings& live, const ServerConfig& config);
+absl::Status ApplyStaleData(LiveSettings& live, const ServerConfig& config);
+absl::Status ApplySyncReplicas(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplyKeyEvents(LiveSettings& live, const ServerConfig& config);
 // To connections that come from now on.
 absl::Status ApplyKeepalive(LiveSettings& live, const ServerConfig& config);

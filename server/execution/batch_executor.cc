@@ -146,7 +146,7 @@ std::optional<std::chrono::milliseconds> BatchExecutor::WaitLeft() const {
 bool BatchExecutor::WaitsForPause() {
   ClientPause& pause = server_->clients.pause;
   paused_at_ = 0;
-  if (!pause.Any()) [[likely]]
+  if (!pause.Any() || client_->is_primary_link) [[likely]]
     return false;
   const uint64_t word = pause.word();
   const ClientPause::Kind kind = pause.Now();
@@ -231,8 +231,11 @@ bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request&
   } else {
     if (client_->Restricted() && RefuseRestricted(context, *request.command, arguments))
       return true;
-    return server_->live.max_memory.load(std::memory_order_relaxed) != 0 &&
-           RefuseByMaxMemory(context, *request.command, arguments);
+    if (server_->live.max_memory.load(std::memory_order_relaxed) != 0 &&
+        RefuseByMaxMemory(context, *request.command, arguments))
+      return true;
+    return MayRefuseForReplication(*server_) &&
+           RefuseForReplication(context, *request.command, arguments);
   }
   return true;
 }
@@ -257,6 +260,13 @@ bool BatchExecutor::RefuseByMaxMemory(CommandContext* context, const Command& co
                                       Arguments arguments) {
   const bool refused = RefusedByMaxMemory(*context, command, arguments);
   if (refused && !context->needs_pool()) server_->statistics.commands.Rejected(command.index);
+  return refused;
+}
+
+bool BatchExecutor::RefuseForReplication(CommandContext* context, const Command& command,
+                                         Arguments arguments) {
+  const bool refused = RefusedForReplication(*context, command, arguments);
+  if (refused) server_->statistics.commands.Rejected(command.index);
   return refused;
 }
 

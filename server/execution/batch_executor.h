@@ -122,6 +122,8 @@ class BatchExecutor {
   bool RefuseRestricted(CommandContext* context, const Command& command, Arguments arguments);
   // Refuse() calls it when there is a bound on data.
   bool RefuseByMaxMemory(CommandContext* context, const Command& command, Arguments arguments);
+  // Refuse() calls it when this server follows another one, or asks for followers.
+  bool RefuseForReplication(CommandContext* context, const Command& command, Arguments arguments);
   // Ends the reply to a command, which is what was written since `before`, as far as the client
   // wants it.
   void EndReply(CommandContext* context, size_t before);

@@ -41,14 +41,13 @@ void CommandContext::Tell(NamespaceId of, std::string_view event, std::string_vi
 }
 
 absl::StatusOr<CommitResult> CommandContext::Commit(WriteBatch* batch) {
-  if (tracked_write_ != nullptr) {
-    tracked_write_->Note(*batch);
-    return store.Submit(write_options(), batch);
-  }
-  TrackedWrite write(&server.clients.tracking);
+  const bool changes = !batch->empty();
+  TrackedWrite own(&server.clients.tracking);
+  TrackedWrite& write = tracked_write_ != nullptr ? *tracked_write_ : own;
   write.Note(*batch);
   absl::StatusOr<CommitResult> committed = store.Submit(write_options(), batch);
-  if (MayBeVisible(committed.status())) write.Tell(client.id);
+  if (changes && committed.ok()) NoteChange(*committed);
+  if (tracked_write_ == nullptr && MayBeVisible(committed.status())) write.Tell(client.id);
   return committed;
 }
 

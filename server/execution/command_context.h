@@ -121,6 +121,14 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   // Commits `batch`; the reply depends on it. False: it failed, and the error was answered.
   [[nodiscard]] bool Submit(WriteBatch* batch);
 
+  // Notes that a batch with operations was committed: as the client's last write, or, inside EXEC,
+  // that there is a write.
+  void NoteChange(const CommitResult& committed) {
+    changed_ = true;
+    if (!in_transaction_) client.NoteWrite(committed);
+  }
+  bool changed() const { return changed_; }
+
   // Inside EXEC: where writes are noted until the transaction has committed. Else null.
   TrackedWrite* tracked_write() const { return tracked_write_; }
   void set_tracked_write(TrackedWrite* write) { tracked_write_ = write; }
@@ -150,6 +158,7 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   const bool in_transaction_ = false;
   TrackedWrite* tracked_write_ = nullptr;
   bool submitted_ = false;
+  bool changed_ = false;
 };
 
 // Returns whether a write that ended so may be visible: when the log fails, it is not known.

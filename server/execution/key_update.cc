@@ -13,12 +13,14 @@ bool Update(CommandContext& context, Arguments keys,
             absl::FunctionRef<absl::Status(WriteBatch*)> decide, SequenceNumber* last) {
   TrackedWrite own(&context.server.clients.tracking);
   TrackedWrite& write = context.in_transaction() ? *context.tracked_write() : own;
+  bool changes = false;
   const absl::StatusOr<CommitResult> committed =
       context.store.Update(context.write_options(), keys, [&](WriteBatch* batch) {
         context.UseNamespace(batch);
         const absl::Status decided = decide(batch);
         own.Forget();  // what an earlier try would have written
         if (decided.ok()) write.Note(*batch);
+        changes = !batch->empty();
         return decided;
       });
   if (!context.in_transaction() && MayBeVisible(committed.status())) write.Tell(context.client.id);
@@ -27,6 +29,7 @@ bool Update(CommandContext& context, Arguments keys,
     context.Fail(committed.status());
     return false;
   }
+  if (changes) context.NoteChange(*committed);
   context.DependOn(committed->durable_after);
   if (last != nullptr && !context.in_transaction()) *last = committed->sequence;
   return true;

@@ -65,14 +65,37 @@ bool AddsData(const ClientTransaction& transaction, const Command& command, Argu
   return RequestAddsData(command, arguments);
 }
 
-// What a replica would have to know of, in Redis.
-bool IsWrite(const Command& command, Arguments arguments) {
-  constexpr uint32_t kListens = kPubSubCommand | kSubscriberCommand;
-  if ((command.flags & kWriteCommand) != 0 || (command.flags & kListens) == kPubSubCommand)
-    return true;
+bool WritesData(const Command& command, Arguments arguments) {
+  if ((command.flags & kWriteCommand) != 0) return true;
   if ((command.flags & kContainerCommand) == 0) return false;
   const Subcommand* const subcommand = FindSubcommand(command, arguments);
   return subcommand != nullptr && (subcommand->flags & kWriteCommand) != 0;
+}
+
+// What a replica would have to know of, in Redis.
+bool IsWrite(const Command& command, Arguments arguments) {
+  constexpr uint32_t kListens = kPubSubCommand | kSubscriberCommand;
+  return (command.flags & kListens) == kPubSubCommand || WritesData(command, arguments);
+}
+
+// Returns whether the command needs what the primary has written.
+bool NeedsFreshData(const Command& command, Arguments arguments) {
+  const Subcommand* const subcommand =
+      (command.flags & kContainerCommand) != 0 ? FindSubcommand(command, arguments) : nullptr;
+  const std::string_view flags =
+      subcommand != nullptr ? subcommand->redis.flags : command.redis.flags;
+  return flags.find("stale") == std::string_view::npos;
+}
+
+// Returns whether `is` holds for the request or, if that is EXEC, for one that it executes.
+bool Concerns(const ClientTransaction& transaction, const Command& command, Arguments arguments,
+              bool (*is)(const Command& command, Arguments arguments)) {
+  if (is(command, arguments)) return true;
+  return command.name == "exec" &&
+         std::any_of(transaction.requests.begin(), transaction.requests.end(),
+                     [is](const QueuedRequest& request) {
+                       return is(request.command(), request.arguments());
+                     });
 }
 
 }  // namespace
@@ -95,6 +118,37 @@ bool RefusedByMaxMemory(CommandContext& context, const Command& command, Argumen
   // Where others write meanwhile, the store decides at the commit.
   if (check != DataCheck::kOver) return false;
   context.reply.Error(kOutOfMemory);
+  return true;
+}
+
+std::string_view WriteRefusal(const ServerState& server) {
+  if (server.replication.follows()) return "READONLY You can't write against a read only replica.";
+  const size_t wanted = server.live.min_followers.load(std::memory_order_relaxed);
+  const std::chrono::seconds lag = server.live.max_follower_lag.load(std::memory_order_relaxed);
+  if (wanted == 0 || lag.count() == 0) return "";
+  const auto since = std::chrono::steady_clock::now() - lag;
+  if (server.replication.followers.CountGood(since) >= wanted) return "";
+  return "NOREPLICAS Not enough good replicas to write.";
+}
+
+std::string_view StaleRefusal(const ServerState& server) {
+  const bool serves = !server.replication.follows() || server.replication.link_is_up() ||
+                      server.live.serves_stale_data.load(std::memory_order_relaxed);
+  return serves ? ""
+                : "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to "
+                  "'no'.";
+}
+
+bool RefusedForReplication(CommandContext& context, const Command& command, Arguments arguments) {
+  const ClientTransaction& transaction = context.client.modes.transaction;
+  if (context.client.is_primary_link) return false;
+  std::string_view error = WriteRefusal(context.server);
+  if (!error.empty() && !Concerns(transaction, command, arguments, WritesData)) error = "";
+  if (error.empty()) {
+    error = StaleRefusal(context.server);
+    if (error.empty() || !Concerns(transaction, command, arguments, NeedsFreshData)) return false;
+  }
+  context.reply.Error(error);
   return true;
 }
 

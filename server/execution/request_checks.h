@@ -27,6 +27,19 @@ inline constexpr std::string_view kOutOfMemory =
 [[nodiscard]] bool RefusedByMaxMemory(CommandContext& context, const Command& command,
                                       Arguments arguments);
 
+// Return the error with which the server answers writes of clients at present, and commands that
+// need what its primary has written, in Redis' words; empty: it executes them.
+std::string_view WriteRefusal(const ServerState& server);
+std::string_view StaleRefusal(const ServerState& server);
+// Returns whether one of them may answer something; costs two loads.
+inline bool MayRefuseForReplication(const ServerState& server) {
+  return server.replication.follows() ||
+         server.live.min_followers.load(std::memory_order_relaxed) != 0;
+}
+// Returns true, and has answered the error, if one of them concerns the request.
+[[nodiscard]] bool RefusedForReplication(CommandContext& context, const Command& command,
+                                         Arguments arguments);
+
 // Returns whether a pause of that kind holds the request up. CLIENT UNPAUSE is never held up, nor
 // is what no command takes: its error is told at once.
 bool IsHeldUp(const ClientState& client, ClientPause::Kind pause, const Command* command,

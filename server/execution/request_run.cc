@@ -6,6 +6,7 @@
 #include "server/execution/command_context.h"
 #include "server/execution/key_read.h"
 #include "server/execution/request_account.h"
+#include "server/execution/request_checks.h"
 #include "server/requests/command.h"
 #include "util/base/assert.h"
 #include "varve/namespace_status.h"
@@ -50,6 +51,7 @@ size_t RequestRun::Take(BatchCursor* cursor, size_t limit) {
   VARVE_ASSERT(parts_.empty() || parts_.back().cursor != cursor);
   const RequestBatch& batch = *cursor->batch;
   if (batch.refused || cursor->client->Restricted() || server_->clients.pause.Any()) return 0;
+  if (MayRefuseForReplication(*server_) && IsRefused(*cursor->client)) return 0;
   if (kind_ == Kind::kGets) {
     if (size_ > 0 && cursor->client->space != space_) return 0;
     space_ = cursor->client->space;
@@ -72,6 +74,11 @@ size_t RequestRun::Take(BatchCursor* cursor, size_t limit) {
   if (taken > 0) parts_.push_back({cursor, cursor->next, taken});
   VARVE_ASSERT(size_ <= (kind_ == Kind::kGets ? kMaxGets : kMaxSets));
   return taken;
+}
+
+bool RequestRun::IsRefused(const ClientState& client) const {
+  if (client.is_primary_link) return false;
+  return !(kind_ == Kind::kSets ? WriteRefusal(*server_) : StaleRefusal(*server_)).empty();
 }
 
 bool RequestRun::MayExceedMaxMemory(const RequestBatch& batch) const {
@@ -168,6 +175,7 @@ void RequestRun::AnswerSets(const Part& part, const absl::StatusOr<CommitResult>
   BatchCursor& cursor = *part.cursor;
   CommandContext context(server_, cursor.client, &cursor.replies->bytes());
   cursor.submitted = cursor.submitted || committed.ok();
+  if (committed.ok()) cursor.client->NoteWrite(*committed);
   for (size_t i = 0; i < part.count; ++i) {
     const RequestBatch::Request& request = cursor.batch->requests[part.first + i];
     const size_t begin = cursor.replies->size();

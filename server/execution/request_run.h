@@ -85,6 +85,9 @@ class RequestRun {
   };
 
   bool Fits(const BatchCursor& cursor, const RequestBatch::Request& request) const;
+  // Returns whether the requests of a client are refused for what this server follows, or for the
+  // lack of followers.
+  bool IsRefused(const ClientState& client) const;
   // Returns whether only a count can tell that the SETs of `batch` stay within maxmemory.
   bool MayExceedMaxMemory(const RequestBatch& batch) const;
   Outcome ExecuteGets();

@@ -243,6 +243,7 @@ TransactionRun::Step TransactionRun::Commit(CommandContext& context) {
                               : error);
     return Step::kDone;
   }
+  if (attempt.inner.changed()) context.NoteChange(*committed);
   durable_after_ =
       std::max({durable_after_, attempt.inner.TakeDurableAfter(), committed->durable_after});
   const bool may_tell = !attempt.inner.events().empty() && context.server.MayTell();

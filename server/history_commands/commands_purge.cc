@@ -22,6 +22,9 @@ void HandlePurge(CommandContext& context, Arguments arguments) {
     context.Notify(kGenericEvent, "del", key);
   });
   if (!purged.ok()) return context.Fail(purged.status());
+  // It is no later than what is visible now, and on disk.
+  if (purged->existed)
+    context.NoteChange({.sequence = context.server.store->GetSnapshot()->sequence()});
   context.reply.Integer(purged->found ? 1 : 0);
 }
 

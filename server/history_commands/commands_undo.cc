@@ -185,6 +185,7 @@ absl::StatusOr<CommitResult> CommitAgain(CommandContext& context, const Exclusiv
   TrackedWrite write(&context.server.clients.tracking);
   write.Note(*batch);
   absl::StatusOr<CommitResult> committed = context.store.Submit(options, batch);
+  if (committed.ok()) context.NoteChange(*committed);
   if (MayBeVisible(committed.status())) write.Tell(context.client.id);
   return committed;
 }

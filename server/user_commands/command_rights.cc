@@ -66,25 +66,53 @@ ChannelUse ChannelsOf(std::string_view name) {
 
 KeyReach ReachOf(std::string_view name) {
   constexpr std::pair<std::string_view, KeyReach> kReaches[] = {
-      {"backup|abort", KeyReach::kReadsAll},      {"backup|cleanup", KeyReach::kReadsAll},
-      {"backup|fetch", KeyReach::kReadsAll},      {"backup|list", KeyReach::kReadsAll},
-      {"backup|seal", KeyReach::kReadsAll},       {"backup|start", KeyReach::kReadsAll},
-      {"backup|status", KeyReach::kReadsAll},     {"changes", KeyReach::kReadsPart},
-      {"children", KeyReach::kReadsRanges},       {"compact", KeyReach::kWritesAll},
-      {"count", KeyReach::kReadsRanges},          {"dbsize", KeyReach::kReadsAll},
-      {"delprefix", KeyReach::kWritesPrefix},     {"delrange", KeyReach::kWritesRange},
-      {"diff", KeyReach::kReadsRanges},           {"flushall", KeyReach::kWritesAll},
-      {"flushdb", KeyReach::kWritesAll},          {"keys", KeyReach::kReadsPart},
-      {"namespace|alter", KeyReach::kWritesAll},  {"namespace|clone", KeyReach::kWritesAll},
-      {"namespace|create", KeyReach::kWritesAll}, {"namespace|drop", KeyReach::kWritesAll},
-      {"namespace|info", KeyReach::kReadsAll},    {"namespace|undrop", KeyReach::kWritesAll},
-      {"prefix", KeyReach::kReadsRanges},         {"randomkey", KeyReach::kReadsRanges},
-      {"range", KeyReach::kReadsRanges},          {"scan", KeyReach::kReadsPart},
-      {"swapdb", KeyReach::kWritesAll},           {"tree", KeyReach::kReadsRanges},
-      {"undelete", KeyReach::kWritesNamed},       {"watchprefix", KeyReach::kReadsPrefix},
-      {"watchrange", KeyReach::kReadsRange},      {"xinfo|groups", KeyReach::kReadsPart},
-      {"xinfo|stream", KeyReach::kReadsPart},     {"xlen", KeyReach::kReadsPart},
-      {"xrange", KeyReach::kReadsPart},           {"xread", KeyReach::kReadsPart},
+      {"backup|abort", KeyReach::kReadsAll},
+      {"backup|cleanup", KeyReach::kReadsAll},
+      {"backup|fetch", KeyReach::kReadsAll},
+      {"backup|list", KeyReach::kReadsAll},
+      {"backup|seal", KeyReach::kReadsAll},
+      {"backup|start", KeyReach::kReadsAll},
+      {"backup|status", KeyReach::kReadsAll},
+      {"changes", KeyReach::kReadsPart},
+      {"children", KeyReach::kReadsRanges},
+      {"compact", KeyReach::kWritesAll},
+      {"count", KeyReach::kReadsRanges},
+      {"dbsize", KeyReach::kReadsAll},
+      {"delprefix", KeyReach::kWritesPrefix},
+      {"delrange", KeyReach::kWritesRange},
+      {"diff", KeyReach::kReadsRanges},
+      {"flushall", KeyReach::kWritesAll},
+      {"flushdb", KeyReach::kWritesAll},
+      {"keys", KeyReach::kReadsPart},
+      {"namespace|alter", KeyReach::kWritesAll},
+      {"namespace|clone", KeyReach::kWritesAll},
+      {"namespace|create", KeyReach::kWritesAll},
+      {"namespace|drop", KeyReach::kWritesAll},
+      {"namespace|info", KeyReach::kReadsAll},
+      {"namespace|undrop", KeyReach::kWritesAll},
+      {"prefix", KeyReach::kReadsRanges},
+      {"randomkey", KeyReach::kReadsRanges},
+      {"range", KeyReach::kReadsRanges},
+      {"replica|checksum", KeyReach::kReadsAll},
+      {"replica|ack", KeyReach::kReadsAll},
+      {"replica|copy", KeyReach::kReadsAll},
+      {"replica|fetch", KeyReach::kReadsAll},
+      {"replica|hello", KeyReach::kReadsAll},
+      {"replica|pull", KeyReach::kReadsAll},
+      {"replica|release", KeyReach::kReadsAll},
+      {"replicaof", KeyReach::kWritesAll},
+      {"scan", KeyReach::kReadsPart},
+      {"slaveof", KeyReach::kWritesAll},
+      {"swapdb", KeyReach::kWritesAll},
+      {"tree", KeyReach::kReadsRanges},
+      {"undelete", KeyReach::kWritesNamed},
+      {"watchprefix", KeyReach::kReadsPrefix},
+      {"watchrange", KeyReach::kReadsRange},
+      {"xinfo|groups", KeyReach::kReadsPart},
+      {"xinfo|stream", KeyReach::kReadsPart},
+      {"xlen", KeyReach::kReadsPart},
+      {"xrange", KeyReach::kReadsPart},
+      {"xread", KeyReach::kReadsPart},
       {"xrevrange", KeyReach::kReadsPart}};
   for (const auto& [known, reach] : kReaches) {
     if (known == name) return reach;
@@ -104,7 +132,9 @@ PlaceUse PlacesOf(std::string_view name) {
   for (const auto& [known, use] : kPlaces) {
     if (known == name) return use;
   }
-  if (name.starts_with("backup|") && name != "backup|help") return PlaceUse::kAllPlaces;
+  const bool copies = name.starts_with("backup|") || name.starts_with("replica|");
+  if (copies && !name.ends_with("|help")) return PlaceUse::kAllPlaces;
+  if (name == "replicaof" || name == "slaveof") return PlaceUse::kAllPlaces;
   return PlaceUse::kNone;
 }
 

@@ -142,7 +142,7 @@ void HandleHello(CommandContext& context, Arguments arguments) {
   reply.Bulk("mode");
   reply.Bulk("standalone");
   reply.Bulk("role");
-  reply.Bulk("master");
+  reply.Bulk(context.server.replication.follows() ? "replica" : "master");
   reply.Bulk("modules");
   reply.Array(0);
 }
