@@ -43,7 +43,7 @@ struct TreeOptions {
 struct CopyOptions {
   bool incremental = false;
   int64_t bytes_per_second = 0;  // 0: as fast as it goes
-  // Of backup, a rule such as daily=7,weekly=4; of archive, a time such as 7d; empty: all stays.
+  // A backup takes a rule such as daily=7,weekly=4, an archive a time such as 7d. Empty: all stays.
   std::string keep;
   std::string backup;       // an id; empty: the newest that fits
   int64_t at_version = 0;   // 0: the backup's

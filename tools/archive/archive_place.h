@@ -105,7 +105,8 @@ class ArchivePlace {
   // Notes that nothing came behind the position until then. Requires: there is a position.
   [[nodiscard]] absl::Status NoteCurrent(uint64_t current_ms);
   // Removes the chains that no restore to the last `keep_ms` milliseconds before the position
-  // needs. What is missing or damaged in them does not matter any more. Returns how many bases went.
+  // needs. What is missing or damaged in them does not matter any more. Returns how many bases
+  // went.
   // Requires: there is a position, files stay here, and nobody writes a base.
   [[nodiscard]] absl::StatusOr<uint64_t> Prune(uint64_t keep_ms);
 

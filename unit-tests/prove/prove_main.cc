@@ -1,6 +1,6 @@
 // make prove: kills a fresh server, cuts its power, loses its disk, fails its calls and flips its
-// bits for about a minute, and says in one table what was acknowledged and what of it was lost. Exits with 1 when
-// anything was.
+// bits for about a minute, and says in one table what was acknowledged and what of it was lost.
+// Exits with 1 when anything was.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
