@@ -68,11 +68,11 @@ void Hello(CommandContext& context, Arguments arguments) {
   if (!ParseNumber(arguments[2], &protocol) || !ParseNumber(arguments[3], &format) ||
       !ParseNumber(arguments[5], &port) || port > UINT16_MAX)
     return ReplyNoNumber(context);
-  if (protocol != kReplicaProtocol || format != kManifestFormatVersion) {
+  // A later version of Varve reads what this one writes, and not the other way round.
+  if (protocol != kReplicaProtocol || format < kManifestFormatVersion) {
     return context.reply.Error(fmt::format(
         "REPLICAVERSION this server (varve {}) has replication protocol {} and store format {}, "
-        "and the follower has {} and {}: upgrade followers first, their primary last, and the "
-        "primary only once all its followers run the new version",
+        "and the follower has {} and {}: upgrade the follower first, and its primary last",
         kVarveVersion, kReplicaProtocol, kManifestFormatVersion, protocol, format));
   }
   ServerState& server = context.server;

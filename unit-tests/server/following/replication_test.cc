@@ -12,11 +12,13 @@
 
 #include "client/client.h"
 #include "fmt/format.h"
+#include "server/replication/replica_protocol.h"
 #include "type/version.h"
 #include "unit-tests/server/following/redis_server.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/server_process.h"
 #include "unit-tests/testing/temp_dir.h"
+#include "unit-tests/testing/test_certificates.h"
 
 namespace varve {
 namespace {
@@ -61,6 +63,7 @@ class Node {
       ClientOptions options;
       options.port = port_;
       options.password = password;
+      options.tls = tls;
       options.timeout = std::chrono::seconds(60);
       options.reconnect_for = std::chrono::milliseconds(0);
       absl::StatusOr<std::unique_ptr<Client>> made = Client::Connect(options);
@@ -101,6 +104,7 @@ class Node {
   bool Follows() { return InfoBecomes("replication", "master_link_status", "up"); }
 
   std::string password;
+  ClientTlsOptions tls;
 
  private:
   static std::string TextOf(const Reply& reply) {
@@ -270,13 +274,47 @@ TEST_F(FollowingTest, OneThatIsTooFarBehindTakesACopyByItself) {
   EXPECT_EQ(follower.Do({"DBSIZE"}), "1000");
 }
 
-TEST_F(FollowingTest, AnotherFormatIsRefusedWithTheOrderOfAnUpgrade) {
+TEST_F(FollowingTest, AnEarlierFormatIsRefusedWithTheOrderOfAnUpgrade) {
   Node primary(directory_, "primary");
-  const std::string refused =
-      primary.Do({"REPLICA", "HELLO", "1", std::to_string(kManifestFormatVersion + 1), "id", "0"});
+  const auto hello = [&](uint32_t protocol, uint32_t format) {
+    return primary.Do(
+        {"REPLICA", "HELLO", std::to_string(protocol), std::to_string(format), "id", "0"});
+  };
+  const std::string refused = hello(kReplicaProtocol, kManifestFormatVersion - 1);
   EXPECT_TRUE(refused.starts_with("REPLICAVERSION")) << refused;
-  EXPECT_NE(refused.find("upgrade followers first"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("upgrade the follower first"), std::string::npos) << refused;
+  EXPECT_TRUE(hello(kReplicaProtocol + 1, kManifestFormatVersion).starts_with("REPLICAVERSION"));
   EXPECT_TRUE(primary.Do({"REPLICA", "PULL", "id", "0", "1000", "0"}).starts_with("NOTJOINED"));
+  // A follower that was upgraded before its primary.
+  const std::string taken = hello(kReplicaProtocol, kManifestFormatVersion + 1);
+  EXPECT_TRUE(taken.starts_with(fmt::format("{} {} ", kReplicaProtocol, kManifestFormatVersion)))
+      << taken;
+}
+
+TEST_F(FollowingTest, TheLinkSpeaksTlsAndWrongCertificatesAreSaid) {
+  testing::TestCertificates certificates(directory_.File(""));
+  certificates.Issue("server", {.common_name = "server"});
+  std::filesystem::create_directory(directory_.File("others"));
+  testing::TestCertificates others(directory_.File("others"), "another authority");
+  const Words tls = {"--tls=required", "--tls-replication=yes",
+                     "--tls-cert-file=" + certificates.File("server.crt"),
+                     "--tls-key-file=" + certificates.File("server.key"),
+                     "--tls-ca-cert-file=" + certificates.authority()};
+  Node primary(directory_, "primary", tls), follower(directory_, "follower", tls);
+  Node stranger(directory_, "stranger",
+                {"--tls-replication=yes", "--tls-ca-cert-file=" + others.authority()});
+  primary.tls = follower.tls = {.enabled = true,
+                                .ca_file = certificates.authority(),
+                                .certificate_file = certificates.File("server.crt"),
+                                .key_file = certificates.File("server.key")};
+  EXPECT_EQ(primary.Do({"SET", "a", "1"}), "OK");
+  follower.Follow(primary);
+  EXPECT_TRUE(follower.Becomes({"GET", "a"}, "1"));
+  stranger.Follow(primary);
+  EXPECT_TRUE(Eventually([&] {
+    return stranger.Info("replication", "master_link_error").find("certificate") !=
+           std::string::npos;
+  })) << stranger.Do({"INFO", "replication"});
 }
 
 TEST_F(FollowingTest, RepliesWaitForFollowersWhereThatIsAsked) {
