@@ -131,6 +131,21 @@ absl::StatusOr<std::unique_ptr<StorageEngine>> OpenStore(const ServerConfig& con
   });
 }
 
+// Returns what the server may ask of the program around it.
+ServerProgram ProgramAround(TakenOver* taken, const std::shared_ptr<TlsContexts>& tls,
+                            ProcessSignals* signals, std::atomic<bool>* restarts) {
+  return {.config_file = taken->line.config_file,
+          .given = taken->line.config,
+          .shut_down = [signals] { signals->RequestStop(); },
+          .restart =
+              [signals, restarts] {
+                restarts->store(true);
+                signals->RequestStop();
+              },
+          .users = std::exchange(taken->users, {}),
+          .tls = tls};
+}
+
 // Serves until a signal stops it, or until a copy of the primary's store is to take the place of
 // this one: then `*again` is set. Returns the exit code.
 int ServeOnce(TakenOver* taken, PassedSockets passed, bool* again) {
@@ -159,17 +174,7 @@ int ServeOnce(TakenOver* taken, PassedSockets passed, bool* again) {
       std::chrono::steady_clock::now() - begin);
   std::atomic<bool> restarts{false};
   absl::StatusOr<std::unique_ptr<Server>> server =
-      Server::Start(store->get(), config,
-                    {.config_file = taken->line.config_file,
-                     .given = taken->line.config,
-                     .shut_down = [&signals] { signals.RequestStop(); },
-                     .restart =
-                         [&signals, &restarts] {
-                           restarts.store(true);
-                           signals.RequestStop();
-                         },
-                     .users = std::move(taken->users),
-                     .tls = tls},
+      Server::Start(store->get(), config, ProgramAround(taken, tls, &signals, &restarts),
                     signals.io(), std::move(passed));
   if (!server.ok()) {
     spdlog::critical("{}", server.status().ToString());

@@ -36,7 +36,7 @@ PrimaryAddress ParsePrimaryAddress(std::string_view text);
 // Returns "host port"; empty: nobody.
 std::string PrimaryText(const PrimaryAddress& primary);
 
-// What the link to the primary does at present. The words are those of ROLE in Redis.
+// The phases of the link to the primary. The words are those of ROLE in Redis.
 enum class LinkPhase : uint8_t {
   kConnect,     // it is about to try
   kConnecting,  // it tries
@@ -44,8 +44,7 @@ enum class LinkPhase : uint8_t {
   kConnected,   // it follows
 };
 
-// What FAILOVER does at present. The words of INFO in Redis: no-failover, waiting-for-sync,
-// failover-in-progress.
+// The phases of FAILOVER. INFO calls them no-failover, waiting-for-sync and failover-in-progress.
 enum class FailoverPhase : uint8_t { kNone, kWaitsForSync, kInProgress };
 
 struct FailoverRequest {
@@ -73,14 +72,14 @@ struct LinkReport {
   std::vector<std::string> skipped_names;
 };
 
-// The counts since the server's start.
+// The counts since the server's start, but for the last one.
 struct SyncCounts {
   // As a primary: followers that took a copy; that went on from where they were; that wanted to and
   // could not. The names are those of INFO stats in Redis.
   std::atomic<uint64_t> full{0};
   std::atomic<uint64_t> partial_ok{0};
   std::atomic<uint64_t> partial_err{0};
-  // As a follower: operations that no other server has, and that were written to a file.
+  // As a follower: operations that no other server has, and that were written to a file, ever.
   std::atomic<uint64_t> diverged{0};
 };
 
