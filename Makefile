@@ -6,7 +6,7 @@
 #   make test-all build everything and run every test
 #   make test-system  of those, the tests of the whole: what starts programs and tries out crashes, damage and other clients
 #   make build    build everything: servers, clients, benchmarks and tests, in build/release
-#   make prove    a minute of kills, power cuts, failing calls and bit flips against a fresh server, and one table of what was lost
+#   make prove    a minute of kills, power cuts, lost disks, failing calls and bit flips against a fresh server, and one table of what was lost
 #   make asan     the tests under AddressSanitizer and UndefinedBehaviorSanitizer, built by clang, whose warnings and thread-safety
 #                 analysis are errors
 #   make fuzz     each fuzz target for FUZZ_SECONDS (30), two at a time; FUZZ_TARGETS names some of them

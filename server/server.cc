@@ -53,13 +53,17 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig
                                                       asio::io_context* accept_on,
                                                       PassedSockets passed) {
   if (!program.given) program.given = config;
+  std::vector<User> users = std::exchange(program.users, {});
   std::unique_ptr<Server> server(
       new Server(store, std::move(config), std::move(program), accept_on));
   Clients& clients = server->state_.clients;
-  if (clients.acl_file.named()) {
+  if (!users.empty()) {
+    clients.users.Replace(std::move(users));
+  } else if (clients.acl_file.named()) {
     if (const absl::Status loaded = clients.acl_file.Load(&clients.users); !loaded.ok())
       return loaded;
   }
+  if (absl::Status loaded = server->following_.Load(); !loaded.ok()) return loaded;
   const absl::Status audited =
       clients.audit.Open([pool = &server->pool_](std::function<void()> task) {
         return pool->TrySubmit(std::move(task));
@@ -72,6 +76,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig
   }
   if (const absl::Status status = server->Listen(&passed); !status.ok()) return status;
   if (const absl::Status status = server->StartThreads(); !status.ok()) return status;
+  if (const absl::Status status = server->following_.Start(server->ServedPort()); !status.ok())
+    return status;
   return server;
 }
 
@@ -83,12 +89,30 @@ Server::Server(Store* store, ServerConfig config, ServerProgram program,
       accept_io_(accept_on != nullptr ? *accept_on : own_io_),
       listener_(&accept_io_),
       refusals_(&accept_io_, state_.tls.get()),
-      tls_timer_(accept_io_) {
+      tls_timer_(accept_io_),
+      following_(&state_) {
   state_.run_on_pool = [this](std::function<void()> task) {
     return pool_.TrySubmit(std::move(task));
   };
   state_.pool_idle_nanos = [this] { return pool_.IdleNanos(CoarseNow()); };
+  WireReplication();
 }
+
+void Server::WireReplication() {
+  state_.follow = [this](const PrimaryAddress& primary) { return following_.Follow(primary); };
+  state_.retain_for_followers = [this] { return following_.RetainForFollowers(); };
+  state_.lineage = [this] { return following_.GetLineage(); };
+  state_.release_replies = [this] {
+    for (const std::unique_ptr<IoLoop>& loop : loops_) loop->OnDurabilityChanged();
+    state_.clients.changes.Wake();
+  };
+  state_.replication.followers.OnChange([this] {
+    if (state_.sync_gate.Update()) return state_.release_replies();
+    state_.clients.changes.Wake();
+  });
+}
+
+uint16_t Server::ServedPort() const { return port() != 0 ? port() : tls_port(); }
 
 Server::~Server() { Stop(); }
 
@@ -98,6 +122,7 @@ absl::Status Server::Listen(PassedSockets* passed) {
     VARVE_RETURN_IF_ERROR(state_.tls->Use(options.tls));
   if (absl::Status status = listener_.Open(options, passed); !status.ok()) return status;
   state_.backups.RemoveLeftovers();
+  state_.replica_copies.RemoveLeftovers();
   state_.configuration.NotePort(port());
   state_.configuration.NoteTlsPort(tls_port());
 
@@ -111,6 +136,7 @@ absl::Status Server::Listen(PassedSockets* passed) {
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->OnDurabilityChanged();
     state_.clients.changes.WakeForDisk();
   });
+  state_.ApplySyncReplicas();
   change_token_ = state_.store->AddChangeListener([this] { state_.clients.changes.Wake(); });
   listening_to_store_ = true;
   state_.store->SetExpiryListener(
@@ -238,6 +264,7 @@ void Server::StopAccepting() {
 }
 
 void Server::Stop() {
+  following_.Stop();
   state_.draining.store(true, std::memory_order_relaxed);
   if (accepting_) {
     StopAccepting();

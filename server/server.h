@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/execution/server_state.h"
+#include "server/following/following.h"
 #include "server/net/io_loop.h"
 #include "server/net/listener.h"
 #include "server/net/passed_sockets.h"
@@ -57,6 +58,8 @@ class Server {
   uint16_t port() const { return listener_.port(); }
   // 0: no port for TLS alone.
   uint16_t tls_port() const { return listener_.tls_port(); }
+  // Returns the port that a follower tells its primary.
+  uint16_t ServedPort() const;
   // Returns where it listens, for people. Called before Stop().
   std::string Places() const { return listener_.Places(); }
   const ServerState& state() const { return state_; }
@@ -79,6 +82,8 @@ class Server {
 
   absl::Status Listen(PassedSockets* passed);
   absl::Status StartThreads();
+  // Has the server's state call the functions of replication.
+  void WireReplication();
   void OnAccepted(int descriptor, Listener::Peer peer);
   // Returns what a connection from there may begin with.
   Door DoorOf(const Listener::Peer& peer) const;
@@ -103,6 +108,7 @@ class Server {
   asio::steady_timer tls_timer_;
   std::thread accept_thread_;  // runs own_io_
   bool accepting_ = false;
+  Following following_;
   uint64_t listener_token_ = 0;
   uint64_t change_token_ = 0;
   bool listening_to_store_ = false;

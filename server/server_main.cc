@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -17,6 +18,8 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "fmt/format.h"
 #include "server/access/acl_file.h"
@@ -24,9 +27,11 @@
 #include "server/config/descriptor_limit.h"
 #include "server/config/memory_plan.h"
 #include "server/config/server_flags.h"
+#include "server/following/incoming_store.h"
 #include "server/http/http_server.h"
 #include "server/net/passed_sockets.h"
 #include "server/process_signals.h"
+#include "server/replication/replication_file.h"
 #include "server/server.h"
 #include "server/service_manager.h"
 #include "server/statistics/server_log.h"
@@ -34,6 +39,8 @@
 #include "server/user_commands/command_rights.h"
 #include "spdlog/spdlog.h"
 #include "type/version.h"
+#include "util/base/status.h"
+#include "util/os/file_system.h"
 #include "varve/storage_engine.h"
 
 namespace varve {
@@ -76,6 +83,20 @@ void RunUntilStopped(Server& server, const std::string& where, const ServiceMana
   manager.Notify("STOPPING=1\nSTATUS=stopping");
 }
 
+// What a server that begins anew takes over from the one before.
+struct TakenOver {
+  ServerCommandLine line;
+  std::vector<User> users;  // empty: those of the settings
+};
+
+// Keeps what a server that begins anew goes on with: the settings and users that were changed while
+// this one ran.
+void TakeOver(const ServerState& state, TakenOver* taken) {
+  taken->line.config = state.configuration.given();
+  taken->line.fitted = state.configuration.in_force();
+  for (const UserPointer& user : state.clients.users.All()) taken->users.push_back(*user);
+}
+
 // Returns what is wrong with the file of users, if one is named.
 absl::Status CheckAclFile(const ServerOptions& options) {
   if (options.acl_file.empty()) return absl::OkStatus();
@@ -92,20 +113,50 @@ bool UseFiles(const ServerOptions& options, TlsContexts* tls) {
   return status.ok();
 }
 
-int Serve(ServerCommandLine line, PassedSockets passed) {
+// Puts the copy of a primary's store in place that an earlier run has left, if there is one, and
+// opens the store.
+absl::StatusOr<std::unique_ptr<StorageEngine>> OpenStore(const ServerConfig& config,
+                                                         const ServiceManager& manager) {
+  VARVE_ASSIGN_OR_RETURN(const bool installed,
+                         InstallIncomingStore(PosixFileSystem(), config.directory));
+  if (installed) spdlog::info("The copy of the primary's store is in place");
+  EngineOptions options = config.engine;
+  VARVE_ASSIGN_OR_RETURN(const ReplicationRecord record,
+                         ReadReplicationFile(PosixFileSystem(), config.directory));
+  // From the start on, as what is in the log at present is for followers, too.
+  if (record.retains && !options.changes.on())
+    options.changes.bytes = config.server.replication.retention_bytes;
+  return StorageEngine::Open(config.directory, options, [&manager](const ReplayProgress& done) {
+    manager.NotifyReplay(done);
+  });
+}
+
+// Returns what the server may ask of the program around it.
+ServerProgram ProgramAround(TakenOver* taken, const std::shared_ptr<TlsContexts>& tls,
+                            ProcessSignals* signals, std::atomic<bool>* restarts) {
+  return {.config_file = taken->line.config_file,
+          .given = taken->line.config,
+          .shut_down = [signals] { signals->RequestStop(); },
+          .restart =
+              [signals, restarts] {
+                restarts->store(true);
+                signals->RequestStop();
+              },
+          .users = std::exchange(taken->users, {}),
+          .tls = tls};
+}
+
+// Serves until a signal stops it, or until a copy of the primary's store is to take the place of
+// this one: then `*again` is set. Returns the exit code.
+int ServeOnce(TakenOver* taken, PassedSockets passed, bool* again) {
+  *again = false;
   ProcessSignals signals;  // from here on a signal waits until it can be obeyed
   const ServiceManager manager;
-  ServerConfig& config = line.fitted;
+  ServerConfig& config = taken->line.fitted;
   ServerOptions& options = config.server;
-  if (const size_t fits = FitClients(options.max_clients); fits < options.max_clients) {
-    options.max_clients = fits;
-    spdlog::warn("The limit on open files is too low: at most {} clients are served", fits);
-  }
   using Role = PassedSockets::Role;
   if (passed.Has(Role::kTls)) options.tls.port = passed.PortOf(Role::kTls);
   const auto begin = std::chrono::steady_clock::now();
-  const std::string& directory = config.directory;
-  SpareMemory(config.memory_limit);
   const auto tls = std::make_shared<TlsContexts>();
   if (!UseFiles(options, tls.get())) return 1;
   HttpServer http(tls);
@@ -113,21 +164,17 @@ int Serve(ServerCommandLine line, PassedSockets passed) {
     spdlog::critical("{}", std::string(status.message()));
     return 1;
   }
-  absl::StatusOr<std::unique_ptr<StorageEngine>> store =
-      StorageEngine::Open(directory, config.engine,
-                          [&manager](const ReplayProgress& done) { manager.NotifyReplay(done); });
+  absl::StatusOr<std::unique_ptr<StorageEngine>> store = OpenStore(config, manager);
   if (!store.ok()) {
-    spdlog::critical("The store in {} can't be opened: {}", directory, store.status().ToString());
+    spdlog::critical("The store in {} can't be opened: {}", config.directory,
+                     store.status().ToString());
     return 1;
   }
   const auto opened = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - begin);
+  std::atomic<bool> restarts{false};
   absl::StatusOr<std::unique_ptr<Server>> server =
-      Server::Start(store->get(), config,
-                    {.config_file = line.config_file,
-                     .given = std::move(line.config),
-                     .shut_down = [&signals] { signals.RequestStop(); },
-                     .tls = tls},
+      Server::Start(store->get(), config, ProgramAround(taken, tls, &signals, &restarts),
                     signals.io(), std::move(passed));
   if (!server.ok()) {
     spdlog::critical("{}", server.status().ToString());
@@ -135,18 +182,41 @@ int Serve(ServerCommandLine line, PassedSockets passed) {
   }
   http.ServeFor(&(*server)->state());
   const std::string places = (*server)->Places();
-  spdlog::info("varve {} serves {} on {}, opened in {} ms", kVarveVersion, directory, places,
+  spdlog::info("varve {} serves {} on {}, opened in {} ms", kVarveVersion, config.directory, places,
                opened.count());
   RunUntilStopped(**server, places, manager, &signals);
   (*server)->Stop();
   http.Stop();
+  TakeOver((*server)->state(), taken);
   server->reset();
   if (const absl::Status closed = (*store)->Close(); !closed.ok()) {
     spdlog::critical("The store could not be closed cleanly: {}", closed.ToString());
     return 1;
   }
-  spdlog::info("Stopped");
+  *again = restarts.load();
   return 0;
+}
+
+int Serve(ServerCommandLine line, const PassedSockets& passed) {
+  TakenOver taken{.line = std::move(line)};
+  ServerOptions& options = taken.line.fitted.server;
+  if (const size_t fits = FitClients(options.max_clients); fits < options.max_clients) {
+    options.max_clients = fits;
+    spdlog::warn("The limit on open files is too low: at most {} clients are served", fits);
+  }
+  SpareMemory(taken.line.fitted.memory_limit);
+  for (;;) {
+    absl::StatusOr<PassedSockets> sockets = passed.Duplicate();
+    if (!sockets.ok()) {
+      spdlog::critical("{}", std::string(sockets.status().message()));
+      return 1;
+    }
+    bool again = false;
+    const int code = ServeOnce(&taken, *std::move(sockets), &again);
+    if (again) continue;
+    if (code == 0) spdlog::info("Stopped");
+    return code;
+  }
 }
 
 // What nothing can be done about, in whatever thread: said in words instead of a core dump. The log
@@ -215,7 +285,7 @@ int Main(int argc, char** argv) {
     fmt::print(stderr, "{}: --{}\n", program_invocation_short_name, std::string(status.message()));
     return 1;
   }
-  return Serve(*std::move(line), *std::move(passed));
+  return Serve(*std::move(line), *passed);
 }
 
 }  // namespace

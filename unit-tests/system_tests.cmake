@@ -108,6 +108,10 @@ if(NOT VARVE_SANITIZER)
   varve_test_command(docs_transcripts LABELS test COST 10
                      COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/pages/run_transcripts.py $<TARGET_FILE:server_main> $<TARGET_FILE:client_main>
                              ${pages})
+  # The runbook brings a lost machine back from its archive.
+  varve_test_command(docs_runbook LABELS test COST 4
+                     COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/pages/run_runbook.py $<TARGET_FILE:server_main> $<TARGET_FILE:client_main>
+                             ${CMAKE_SOURCE_DIR}/docs/backup.md)
 
   # Histories of concurrent clients, checked by porcupine.
   varve_test_command(linearizability LABELS long COST 40

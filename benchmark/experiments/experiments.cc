@@ -17,7 +17,7 @@
 #include "benchmark/process_use.h"
 
 ABSL_FLAG(std::string, experiment, "all",
-          "group_fsync, filter, classic, memory, scaling, past_clones or all");
+          "group_fsync, filter, classic, memory, scaling, past_clones, archive_restore or all");
 ABSL_FLAG(double, scale, 1.0, "Share of the full number of entries and operations, for quick runs");
 ABSL_FLAG(std::string, dir, "",
           "Where to put the data (removed at the end); by default beside the program");
@@ -74,10 +74,13 @@ int Main(int argc, char** argv) {
   ::benchmark::Initialize(&argc, argv);
   absl::SetProgramUsageMessage("Runs the field's classic experiments on the engine.");
   absl::ParseCommandLine(argc, argv);
-  const std::vector<Experiment> experiments = {
-      {"group_fsync", GroupFsyncExperiment}, {"filter", FilterExperiment},
-      {"classic", ClassicExperiment},        {"memory", MemoryExperiment},
-      {"scaling", ScalingExperiment},        {"past_clones", PastClonesExperiment}};
+  const std::vector<Experiment> experiments = {{"group_fsync", GroupFsyncExperiment},
+                                               {"filter", FilterExperiment},
+                                               {"classic", ClassicExperiment},
+                                               {"memory", MemoryExperiment},
+                                               {"scaling", ScalingExperiment},
+                                               {"past_clones", PastClonesExperiment},
+                                               {"archive_restore", ArchiveRestoreExperiment}};
   const std::string wanted = absl::GetFlag(FLAGS_experiment);
   if (wanted != "all" && std::none_of(experiments.begin(), experiments.end(),
                                       [&](const Experiment& e) { return e.name == wanted; })) {

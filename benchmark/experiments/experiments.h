@@ -46,6 +46,8 @@ std::vector<Point> ClassicExperiment(const ExperimentOptions& options);
 std::vector<Point> ScalingExperiment(const ExperimentOptions& options);
 // Measures clones of the past, and the comparison of two versions, for 1000 and 10 million keys.
 std::vector<Point> PastClonesExperiment(const ExperimentOptions& options);
+// Measures how fast an archive of changes of 100 and of 1000 bytes is restored to its last version.
+std::vector<Point> ArchiveRestoreExperiment(const ExperimentOptions& options);
 // Measures the resident memory while 4 KiB values are written and read, and the memory of the index
 // of 10 million keys.
 std::vector<Point> MemoryExperiment(const ExperimentOptions& options);

@@ -46,6 +46,7 @@ constexpr std::string_view kLong[] = {"import", "export",  "verify",  "repair",
 constexpr std::string_view kBackup[] = {"backup"};
 constexpr std::string_view kRestore[] = {"restore"};
 constexpr std::string_view kArchive[] = {"archive"};
+constexpr std::string_view kKeeping[] = {"backup", "archive"};
 constexpr std::string_view kBench[] = {"bench"};
 constexpr std::string_view kBundle[] = {"bundle"};
 
@@ -150,13 +151,15 @@ std::vector<Option> CommandOptions(Parsed* parsed) {
       {"--progress", OptionKind::kFlag, &line.progress, kLong},
       {"--incremental", OptionKind::kFlag, &line.copies.incremental, kBackup},
       {"--rate", OptionKind::kSize, &line.copies.bytes_per_second, kBackup, 1},
-      {"--keep", OptionKind::kText, &line.copies.keep, kBackup},
+      {"--keep", OptionKind::kText, &line.copies.keep, kKeeping},
       {"--backup", OptionKind::kText, &line.copies.backup, kRestore},
       {"--at-version", OptionKind::kNumber, &line.copies.at_version, kRestore, 1},
       {"--at-time", OptionKind::kTime, &line.copies.at_time_ms, kRestore},
       {"--dry-run", OptionKind::kFlag, &line.copies.dry_run, kRestore},
       {"--interval", OptionKind::kDuration, &line.copies.interval_ms, kArchive, 10, 3600 * 1000},
       {"--once", OptionKind::kFlag, &line.copies.once, kArchive},
+      {"--base-every", OptionKind::kDuration, &line.copies.base_every_ms, kArchive, 1000, kMost},
+      {"--exec", OptionKind::kText, &line.copies.exec, kArchive},
       {"--http-port", OptionKind::kNumber, &line.http_port, kBundle, 1, 65535},
       {"--connections", OptionKind::kNumber, &line.bench.connections, kBench, 1, 10000},
       {"--pipeline", OptionKind::kNumber, &line.bench.pipeline, kBench, 1, 100000},

@@ -43,13 +43,16 @@ struct TreeOptions {
 struct CopyOptions {
   bool incremental = false;
   int64_t bytes_per_second = 0;  // 0: as fast as it goes
-  std::string keep;              // a rule such as daily=7,weekly=4; empty: all stay
-  std::string backup;            // an id; empty: the newest that fits
-  int64_t at_version = 0;        // 0: the backup's
-  int64_t at_time_ms = -1;       // since the epoch; negative: the backup's
+  // A backup takes a rule such as daily=7,weekly=4, an archive a time such as 7d. Empty: all stays.
+  std::string keep;
+  std::string backup;       // an id; empty: the newest that fits
+  int64_t at_version = 0;   // 0: the backup's
+  int64_t at_time_ms = -1;  // since the epoch; negative: the backup's
   bool dry_run = false;
   int64_t interval_ms = 1000;  // of archive
   bool once = false;           // archive: ends once it has everything
+  int64_t base_every_ms = 0;   // archive: takes another base so often; 0: where one is needed
+  std::string exec;            // archive: a command that takes each file; empty: they stay in DEST
 };
 
 struct CommandLine {

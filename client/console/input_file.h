@@ -11,26 +11,26 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "util/redis_format/rdb_input.h"
 
 namespace varve {
 
-class InputFile {
+class InputFile final : public RdbInput {
  public:
   // `path` "-": standard input.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<InputFile>> Open(const std::string& path);
-  ~InputFile();
+  ~InputFile() override;
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
   const std::string& path() const { return path_; }
-  uint64_t offset() const { return offset_; }  // of the first byte that was not consumed
-  uint64_t size() const { return size_; }      // 0 where it is not known
+  uint64_t offset() const override { return offset_; }
+  uint64_t size() const { return size_; }  // 0 where it is not known
   // False on what can't be read from a place in the middle, such as a pipe.
   bool Seek(uint64_t offset);
 
-  // Returns the buffered bytes, at least `wanted` of them if the file has so many.
-  [[nodiscard]] absl::StatusOr<std::string_view> Peek(size_t wanted);
-  void Consume(size_t bytes);
+  [[nodiscard]] absl::StatusOr<std::string_view> Peek(size_t wanted) override;
+  void Consume(size_t bytes) override;
   // The buffered bytes again, for a reader that changes them in place.
   char* data() { return buffer_.data() + begin_; }
 
@@ -39,7 +39,7 @@ class InputFile {
   [[nodiscard]] absl::StatusOr<std::string_view> Line(size_t longest, bool* end);
 
   // DataLoss, with the file and the present offset.
-  absl::Status Damaged(std::string_view what) const;
+  absl::Status Damaged(std::string_view what) const override;
 
  private:
   InputFile(std::string path, int descriptor, uint64_t size)

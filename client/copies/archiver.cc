@@ -26,8 +26,11 @@ constexpr milliseconds kStep{20};  // between two looks at whether the archiver 
 constexpr milliseconds kLongestBlock{500};
 constexpr size_t kFileBytes = size_t{16} << 20;
 constexpr size_t kManyBytes = size_t{256} << 10;  // after so many, the next request goes at once
-constexpr uint64_t kNoteMs = 5000;
-// What a writer without syncs committed is delivered a little later.
+constexpr uint64_t kNoteMs = 1000;
+constexpr milliseconds kFullPause{10'000};  // a target that is full
+constexpr uint64_t kBasePauseMs = 60'000;   // behind a base that failed
+// A commit is delivered once it is as durable as its writer asked, which with a sync each second is
+// up to a second later, and more where the disk is slow.
 constexpr uint64_t kBehindMs = 2000;
 
 bool IsAtAnother(const absl::Status& status) {
@@ -79,20 +82,22 @@ Archiver::Archiver(ClientOptions connection, const ArchiverOptions& options, Arc
       target_(*target),
       stopped_(std::move(stopped)),
       say_(std::move(say)),
-      backoff_(kFirstPause, kLongestPause) {}
+      backoff_(kFirstPause, kLongestPause),
+      base_thread_(connection_, target) {}
 
 absl::Status Archiver::Run() {
   for (;;) {
     const absl::Status status = Work();
     if (absl::IsCancelled(status) && stopped_()) return absl::OkStatus();
-    if (!IsLost(status)) return status;
+    const bool is_full = absl::IsResourceExhausted(status);
+    if (!IsLost(status) && !is_full) return status;
     // What was read and not written comes again.
     ForgetRead();
     client_.reset();
     if (stopped_()) return absl::OkStatus();
     if (options_.once) return status;
     SayOnce(fmt::format("{}; trying again", std::string(status.message())));
-    Pause(backoff_.Next());
+    Pause(is_full ? kFullPause : backoff_.Next());
   }
 }
 
@@ -118,8 +123,13 @@ absl::Status Archiver::Work() {
     const bool must = IsDue() || !why_base_.empty() || (options_.once && *nothing);
     if (must) VARVE_RETURN_IF_ERROR(WriteOut());
     if (!why_base_.empty()) target_.NeedBase(std::exchange(why_base_, ""));
-    if (options_.once && *nothing && target_.position().has_value()) return absl::OkStatus();
+    VARVE_RETURN_IF_ERROR(TendBase());
+    if (options_.once && HasEverything(*nothing)) return absl::OkStatus();
   }
+}
+
+bool Archiver::HasEverything(bool nothing) const {
+  return nothing && target_.position().has_value() && !IsBaseUnderWay();
 }
 
 absl::Status Archiver::Connect() {
@@ -173,6 +183,8 @@ absl::Status Archiver::CheckHistory() {
 
 absl::Status Archiver::EnsureBase() {
   if (target_.position()) return absl::OkStatus();
+  base_thread_.Cancel();
+  target_.ForgetCopiedBase();
   say_(fmt::format("taking a base: {}", target_.why_base()));
   ForgetRead();
   if (const std::optional<uint64_t> began_s = target_.base_began_s())
@@ -191,12 +203,64 @@ absl::Status Archiver::EnsureBase() {
   return absl::OkStatus();
 }
 
+bool Archiver::IsBaseUnderWay() const {
+  return base_thread_.is_running() || target_.copied_base().has_value();
+}
+
+absl::Status Archiver::TendBase() {
+  const std::optional<ArchiveTarget::Position> position = target_.position();
+  if (!position) return absl::OkStatus();
+  if (base_thread_.is_running()) {
+    if (!base_thread_.is_done()) {
+      if (options_.once) Pause(kStep);
+      return absl::OkStatus();
+    }
+    VARVE_RETURN_IF_ERROR(EndBase());
+  }
+  if (const std::optional<ArchiveTarget::Position> base = target_.copied_base()) {
+    if (base->history_id != position->history_id) {
+      target_.ForgetCopiedBase();
+      return absl::OkStatus();
+    }
+    if (cursor_ < base->version) return absl::OkStatus();
+    VARVE_RETURN_IF_ERROR(WriteOut());
+    VARVE_RETURN_IF_ERROR(target_.JoinBase());
+    say_(fmt::format("another base has version {}", base->version));
+    return absl::OkStatus();
+  }
+  const bool is_due =
+      server_ms_ != 0 && NowMillis() >= next_base_ms_ && target_.IsBaseDue(server_ms_);
+  return is_due ? BeginBase() : absl::OkStatus();
+}
+
+absl::Status Archiver::BeginBase() {
+  if (const std::optional<uint64_t> began_s = target_.base_began_s())
+    VARVE_RETURN_IF_ERROR(EndBackupOfKilled(client_.get(), *began_s));
+  VARVE_RETURN_IF_ERROR(target_.NoteBaseBegins(server_ms_ / 1000));
+  base_thread_.Start();
+  return absl::OkStatus();
+}
+
+absl::Status Archiver::EndBase() {
+  const absl::Status copied = base_thread_.Finish();
+  if (copied.ok()) return absl::OkStatus();
+  if (IsAtAnother(copied)) VARVE_RETURN_IF_ERROR(target_.ForgetBaseBegun());
+  if (options_.once) return copied;
+  next_base_ms_ = NowMillis() + kBasePauseMs;
+  say_(
+      fmt::format("no other base could be taken: {}; the archive goes on without it, and another "
+                  "one is tried in a minute",
+                  std::string(copied.message())));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<uint64_t> Archiver::ServerMillis() {
   VARVE_ASSIGN_OR_RETURN(const Reply reply, Call({"TIME"}));
-  uint64_t seconds = 0;
-  if (reply.elements.size() != 2 || !absl::SimpleAtoi(reply.elements[0].text, &seconds))
+  uint64_t seconds = 0, micros = 0;
+  if (reply.elements.size() != 2 || !absl::SimpleAtoi(reply.elements[0].text, &seconds) ||
+      !absl::SimpleAtoi(reply.elements[1].text, &micros))
     return absl::DataLossError("the server's reply to TIME makes no sense");
-  return seconds * 1000;
+  return seconds * 1000 + micros / 1000;
 }
 
 absl::StatusOr<bool> Archiver::ReadOn() {
@@ -204,6 +268,7 @@ absl::StatusOr<bool> Archiver::ReadOn() {
   uint64_t server_ms = 0;
   if (notes) {
     VARVE_ASSIGN_OR_RETURN(server_ms, ServerMillis());
+    server_ms_ = server_ms;
   }
   const std::string since = fmt::to_string(cursor_);
   const std::string block =

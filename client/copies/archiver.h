@@ -3,7 +3,9 @@
 // reader that is away for a while misses nothing; once the feed's bounds are exceeded, there is a
 // gap, and the archiver begins again with a base.
 //
-// A lost connection is made again with growing pauses, until the archiver is stopped.
+// A lost connection is made again with growing pauses, until the archiver is stopped; so is a
+// target that is full tried again. Further bases are copied beside the changes, on a thread of
+// their own.
 //
 // Thread-safety: One thread at a time uses an archiver.
 // Invariants: The server is told only of what is on disk, so what a killed archiver had not written
@@ -23,6 +25,7 @@
 #include "client/client.h"
 #include "client/client_options.h"
 #include "client/copies/archive_target.h"
+#include "client/copies/base_thread.h"
 #include "client/copies/change_reply.h"
 #include "util/os/clock.h"
 
@@ -58,6 +61,12 @@ class Archiver {
   absl::Status EnsureFeed();
   absl::Status CreateFeed(const std::string& from);
   absl::Status EnsureBase();
+  // Begins to copy another base where one is due, and has the archive join it once both are there.
+  absl::Status TendBase();
+  absl::Status BeginBase();
+  absl::Status EndBase();
+  bool IsBaseUnderWay() const;
+  bool HasEverything(bool nothing) const;
   // Looks whether the server has the history of the archive.
   absl::Status CheckHistory();
   // Reads what comes next. Returns true if there was nothing.
@@ -87,7 +96,10 @@ class Archiver {
   size_t read_bytes_ = 0;
   uint64_t read_since_ms_ = 0;  // when the first of them came, of the monotonic clock
   uint64_t noted_ms_ = 0;       // when NoteCurrent() was called last
-  std::string why_base_;        // the commit behind those that were read can't be replayed
+  uint64_t server_ms_ = 0;      // what the server's clock showed last; 0: nobody has asked
+  BaseThread base_thread_;
+  uint64_t next_base_ms_ = 0;  // no other base is begun before, of the monotonic clock
+  std::string why_base_;       // the commit behind those that were read can't be replayed
 };
 
 }  // namespace varve

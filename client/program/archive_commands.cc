@@ -5,10 +5,12 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "client/client.h"
 #include "client/console/findings.h"
 #include "client/console/interrupt.h"
@@ -19,10 +21,12 @@
 #include "client/copies/archiver.h"
 #include "client/program/archive_target.h"
 #include "client/program/backup_table.h"
+#include "client/program/command_sender.h"
 #include "fmt/format.h"
 #include "tools/archive/archive_chain.h"
 #include "tools/archive/archive_place.h"
 #include "tools/archive/archive_restore.h"
+#include "util/base/size_text.h"
 #include "util/base/status.h"
 
 namespace varve {
@@ -34,6 +38,8 @@ constexpr std::chrono::milliseconds kServerWait{3000};
 struct Lag {
   std::string unknown;  // why it is not known; empty: it is
   SequenceNumber versions = 0;
+  // The server does not have what comes next any more: what it says. Empty: there is no such gap.
+  std::string gap;
 };
 
 std::string_view WordOf(StoreFinding::Kind kind) {
@@ -60,6 +66,10 @@ Lag AskServer(const CommandLine& line, const ArchivePosition& position) {
   const std::string since = fmt::to_string(position.version);
   absl::StatusOr<Reply> reply = (*client)->Call(
       {"CHANGES", "SINCE", since, "NAMESPACE", "ALL", "KEYS", "FULL", "COUNT", "1"});
+  // Without the archive's feed, a server may keep no changes at all.
+  const absl::string_view words = reply.status().message();
+  if (absl::StartsWith(words, "TRIMMED") || absl::StrContains(words, "retains no changes"))
+    return {.unknown = "there is a gap", .gap = std::string(reply.status().message())};
   if (!reply.ok()) return {.unknown = std::string(reply.status().message())};
   const absl::StatusOr<ChangeReply> behind = ParseChangeReply(*std::move(reply));
   if (!behind.ok()) return {.unknown = std::string(behind.status().message())};
@@ -81,15 +91,33 @@ std::string RangeLine(const ArchiveContents& contents, const ArchiveChain& chain
                      chain.broken_at.empty() ? "" : "; then " + chain.broken_at + " is lost");
 }
 
+// Returns whether there are changes in front of the chain that no other one has.
+bool IsBehindGap(const ArchiveContents& contents, size_t chain) {
+  const ArchiveChain& at = contents.chains[chain];
+  for (size_t i = 0; i < chain; ++i) {
+    const ArchiveChain& other = contents.chains[i];
+    // A base that joined the newest changes may have a version that none of them has.
+    const bool is_joined = at.is_newest && other.is_newest;
+    if (is_joined || other.Holds(at.base.history_id, at.base.version)) return false;
+  }
+  return chain != 0;
+}
+
 void PrintRanges(const ArchiveContents& contents) {
-  for (const ArchiveChain& chain : contents.chains) PrintOut(RangeLine(contents, chain));
+  for (size_t i = 0; i < contents.chains.size(); ++i) {
+    if (IsBehindGap(contents, i)) PrintOut("a gap, which the next base heals:\n");
+    PrintOut(RangeLine(contents, contents.chains[i]));
+  }
 }
 
 std::string JsonOf(const ArchiveContents& contents, const Lag* lag) {
   std::string json = "{\"archive\":";
   AppendJsonString(contents.id, &json);
   json += ",\"ranges\":[";
-  for (const ArchiveChain& chain : contents.chains) {
+  uint64_t gaps = 0;
+  for (size_t i = 0; i < contents.chains.size(); ++i) {
+    const ArchiveChain& chain = contents.chains[i];
+    if (IsBehindGap(contents, i)) ++gaps;
     if (json.back() != '[') json += ',';
     json += "{\"base\":";
     AppendJsonString(chain.base.id, &json);
@@ -98,7 +126,8 @@ std::string JsonOf(const ArchiveContents& contents, const Lag* lag) {
         chain.base.version, JsonTime(chain.base.instant_ms), chain.last(),
         JsonTime(contents.ReachOf(chain)), chain.files.size());
   }
-  json += fmt::format("],\"damaged\":{}", contents.is_damaged());
+  json += fmt::format("],\"healed_gaps\":{},\"gap\":{},\"damaged\":{}", gaps,
+                      lag != nullptr && !lag->gap.empty(), contents.is_damaged());
   if (contents.position)
     json += fmt::format(",\"current\":{}", JsonTime(contents.position->current_ms));
   if (lag != nullptr && lag->unknown.empty())
@@ -146,6 +175,11 @@ absl::Status Check(const CommandLine& line, bool asks_server) {
         "{} is damaged: what is named above is missing or damaged; the archiver heals the end of "
         "it with a new base when it starts",
         directory));
+  }
+  if (!lag.gap.empty()) {
+    return absl::DataLossError(
+        fmt::format("{}: there is a gap: {}; the archiver heals it with a new base when it runs",
+                    directory, lag.gap));
   }
   if (output.style != OutputStyle::kJson) PrintOut(fmt::format("{}: all is well\n", directory));
   return absl::OkStatus();
@@ -200,22 +234,52 @@ void PrintReport(const ArchiveRestoreReport& report, const CommandLine& line) {
   }
 }
 
+// Returns for how long the archive keeps what lies behind it, in milliseconds; 0: for good.
+absl::StatusOr<uint64_t> CheckedKeep(const CommandLine& line) {
+  const CopyOptions& options = line.copies;
+  if (!line.connection.namespace_name.empty())
+    return absl::InvalidArgumentError("an archive has all namespaces");
+  if (!options.exec.empty() && !IsSenderCommand(options.exec)) {
+    return absl::InvalidArgumentError(
+        "--exec: the command needs {} where the name of the file goes, as in 'rclone rcat "
+        "remote:{}'");
+  }
+  if (options.keep.empty()) return 0;
+  if (!options.exec.empty()) {
+    return absl::InvalidArgumentError(
+        "--keep: what a command has taken elsewhere goes there, by that place's own rules");
+  }
+  const absl::StatusOr<std::chrono::nanoseconds> keep = ParseDuration(options.keep);
+  if (!keep.ok() || keep->count() <= 0)
+    return absl::InvalidArgumentError("--keep of an archive is a time, such as 7d");
+  return std::chrono::duration_cast<std::chrono::milliseconds>(*keep).count();
+}
+
 }  // namespace
 
 absl::Status ArchiveOf(const CommandLine& line) {
-  if (!line.connection.namespace_name.empty())
-    return absl::InvalidArgumentError("an archive has all namespaces");
-  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<ArchivePlace> place,
-                         ArchivePlace::Open(PosixFileSystem(), line.words[1]));
+  const CopyOptions& options = line.copies;
+  VARVE_ASSIGN_OR_RETURN(const uint64_t keep_ms, CheckedKeep(line));
   const Interrupt interrupt(Interrupt::Signals::kInterruptAndTerminate);
   const auto stopped = [&interrupt] { return interrupt.happened(); };
-  ArchivePlaceTarget target(place.get(), stopped);
+  const auto say = [](const std::string& text) {
+    fmt::print(stderr, "{}: {}\n", program_invocation_short_name, text);
+  };
+  std::optional<CommandSender> sender;
+  if (!options.exec.empty()) sender.emplace(options.exec, options.once, stopped, say);
+  VARVE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ArchivePlace> place,
+      ArchivePlace::Open(PosixFileSystem(), line.words[1], sender ? &*sender : nullptr));
+  ArchivePlaceTarget target(place.get(),
+                            {.base_every_ms = static_cast<uint64_t>(options.base_every_ms),
+                             .keep_ms = keep_ms,
+                             .incremental = !sender},
+                            stopped);
+  VARVE_RETURN_IF_ERROR(target.Prune());
   Archiver archiver(
       line.connection,
-      {.interval = std::chrono::milliseconds(line.copies.interval_ms), .once = line.copies.once},
-      &target, stopped, [](const std::string& text) {
-        fmt::print(stderr, "{}: {}\n", program_invocation_short_name, text);
-      });
+      {.interval = std::chrono::milliseconds(options.interval_ms), .once = options.once}, &target,
+      stopped, say);
   VARVE_RETURN_IF_ERROR(archiver.Run());
   if (!place->position()) return absl::OkStatus();  // it was stopped before
   PrintOut(fmt::format("{}: version {} of {}, {} change files\n", line.words[1],

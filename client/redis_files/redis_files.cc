@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kManifestSuffix = ".manifest";
 constexpr size_t kLongestManifestLine = 4096;
+constexpr size_t kMagicSize = 6;  // of the longest beginning by which an RDB is known
 
 // The manifest in the directory; NotFound: none or several.
 absl::StatusOr<std::string> FindManifest(const fs::path& directory) {
@@ -95,9 +96,9 @@ uint64_t RedisFilesReader::offset() const {
 
 absl::Status RedisFilesReader::BeginFile() {
   VARVE_ASSIGN_OR_RETURN(input_, InputFile::Open(paths_[next_file_++]));
-  VARVE_ASSIGN_OR_RETURN(const std::string_view head, input_->Peek(5));
+  VARVE_ASSIGN_OR_RETURN(const std::string_view head, input_->Peek(kMagicSize));
   if (RdbReader::IsRdb(head)) {
-    rdb_ = std::make_unique<RdbReader>(input_.get(), now_ms_, &notes_);
+    rdb_ = std::make_unique<RdbReader>(input_.get());
   } else {
     commands_ = std::make_unique<CommandReader>(std::move(input_), allow_flush_, now_ms_);
   }
@@ -115,6 +116,41 @@ void RedisFilesReader::EndFile() {
   commands_.reset();
 }
 
+bool RedisFilesReader::Takes(const RdbItem& item) {
+  if (!item.passed_over.empty()) {
+    ++notes_.left_out[std::string(item.passed_over)];
+  } else if (item.database != 0) {
+    ++notes_.left_out["key of another database"];
+  } else if (item.expiry_ms != 0 && item.expiry_ms <= now_ms_) {
+    ++notes_.expired;
+  } else {
+    return true;
+  }
+  return false;
+}
+
+absl::StatusOr<bool> RedisFilesReader::NextOfRdb(ImportRecord* record) {
+  RdbItem item;
+  do {
+    VARVE_ASSIGN_OR_RETURN(const bool found, rdb_->Next(&item));
+    if (found) continue;
+    if (rdb_->lacks_checksum())
+      notes_.warning =
+          fmt::format("{}: its RDB data was written without a checksum", input_->path());
+    return false;
+  } while (!Takes(item));
+  record->wrong.clear();
+  record->offset = item.offset;
+  record->words = {"SET", item.key, item.value};
+  if (item.expiry_ms != 0) {
+    ++notes_.with_expiry;
+    expiry_text_ = fmt::to_string(item.expiry_ms);
+    record->words.insert(record->words.end(), {"PXAT", expiry_text_});
+  }
+  record->repeatable = true;
+  return true;
+}
+
 absl::StatusOr<bool> RedisFilesReader::Next(ImportRecord* record) {
   while (true) {
     if (rdb_ == nullptr && commands_ == nullptr) {
@@ -122,7 +158,7 @@ absl::StatusOr<bool> RedisFilesReader::Next(ImportRecord* record) {
       VARVE_RETURN_IF_ERROR(BeginFile());
     }
     VARVE_ASSIGN_OR_RETURN(const bool found,
-                           rdb_ != nullptr ? rdb_->Next(record) : commands_->Next(record));
+                           rdb_ != nullptr ? NextOfRdb(record) : commands_->Next(record));
     if (found) {
       record->offset += base_;
       return true;

@@ -13,7 +13,7 @@
 #include "client/console/command_reader.h"
 #include "client/console/input_file.h"
 #include "client/console/record_reader.h"
-#include "client/redis_files/rdb_reader.h"
+#include "util/redis_format/rdb_reader.h"
 
 namespace varve {
 
@@ -35,6 +35,10 @@ class RedisFilesReader final : public RecordReader {
 
   absl::Status BeginFile();
   void EndFile();
+  // Reads the next string of the default database as a SET. False: the RDB part ends.
+  absl::StatusOr<bool> NextOfRdb(ImportRecord* record);
+  // Returns whether the item becomes a record, and notes it if not.
+  bool Takes(const RdbItem& item);
 
   const std::vector<std::string> paths_;
   const bool allow_flush_;
@@ -44,6 +48,7 @@ class RedisFilesReader final : public RecordReader {
   uint64_t base_ = 0;                 // bytes of the files before
   std::unique_ptr<InputFile> input_;  // while its RDB part is read
   std::unique_ptr<RdbReader> rdb_;
+  std::string expiry_text_;                  // of the key that was read last
   std::unique_ptr<CommandReader> commands_;  // owns the file after that
 };
 

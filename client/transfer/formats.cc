@@ -61,7 +61,7 @@ absl::StatusOr<FileFormat> ChooseFormat(std::string_view name, const std::string
   if (by_name != FileFormat::kResp || !std::filesystem::is_regular_file(path, error))
     return by_name;
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> input, InputFile::Open(path));
-  VARVE_ASSIGN_OR_RETURN(const std::string_view head, input->Peek(5));
+  VARVE_ASSIGN_OR_RETURN(const std::string_view head, input->Peek(6));
   if (RdbReader::IsRdb(head)) return FileFormat::kRedis;
   return head.starts_with('{') ? FileFormat::kJson : FileFormat::kResp;
 }

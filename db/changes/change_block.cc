@@ -14,6 +14,8 @@ namespace {
 constexpr uint8_t kKindMask = 0x1f, kWithExpiry = 0x20, kWithMetadata = 0x40;
 constexpr uint8_t kLastKind = static_cast<uint8_t>(ChangeOperation::Kind::kMeta);
 
+bool IsKnown(uint8_t kind) { return kind <= kLastKind || kind == static_cast<uint8_t>(kStoresOwn); }
+
 // Checks that what is under a good checksum makes sense, so that readers need not.
 absl::Status CheckCommits(const ChangeBlock& block, uint32_t count, const std::string& path,
                           uint64_t offset) {
@@ -41,6 +43,20 @@ absl::Status CheckCommits(const ChangeBlock& block, uint32_t count, const std::s
 }
 
 }  // namespace
+
+bool ConcernsNamespace(ChangeOperation::Kind kind) {
+  using Kind = ChangeOperation::Kind;
+  switch (kind) {
+    case Kind::kFlush:
+    case Kind::kCreate:
+    case Kind::kDrop:
+    case Kind::kSwap:
+    case Kind::kClone:
+      return true;
+    default:
+      return false;
+  }
+}
 
 void AppendChangeRecord(const ChangeRecord& record, SequenceNumber last, std::string* operations) {
   VARVE_ASSERT(record.version <= last);
@@ -96,7 +112,7 @@ bool ReadChangeRecord(const ChangeCommit& commit, size_t* offset, ChangeRecord* 
   ByteReader reader(rest);
   uint8_t kind = 0;
   uint32_t distance = 0, key_size = 0, value_size = 0;
-  if (!reader.ReadByte(&kind) || (kind & kKindMask) > kLastKind || (kind & 0x80) != 0 ||
+  if (!reader.ReadByte(&kind) || !IsKnown(kind & kKindMask) || (kind & 0x80) != 0 ||
       !reader.ReadVarint32(&record->space) || !reader.ReadVarint32(&distance) ||
       distance >= commit.last || !reader.ReadVarint32(&key_size) ||
       !reader.ReadVarint32(&value_size))
@@ -111,6 +127,15 @@ bool ReadChangeRecord(const ChangeCommit& commit, size_t* offset, ChangeRecord* 
     return false;
   *offset += rest.size() - reader.rest().size();
   return true;
+}
+
+bool IsSeen(const ChangeCommit& commit) {
+  for (size_t at = 0; at < commit.operations.size();) {
+    ChangeRecord record;
+    if (!ReadChangeRecord(commit, &at, &record)) return false;
+    if (record.kind != kStoresOwn) return true;
+  }
+  return false;
 }
 
 std::string EncodeChangeBlock(const ChangeBlock& block, uint64_t file_number, uint64_t offset) {

@@ -27,8 +27,10 @@
 //         v  varint32 size and bytes of metadata    (0x40)
 //         .  key, value
 //
-// An operation of the store's own, which no reader sees, takes no room, nor does a commit of such
-// operations; the block covers their versions. The value of a kSwap is the id of the other
+// An operation on a whole namespace has, as its metadata, the operation as the log has it
+// (db/format/log_format.h), and so has one that followers of the store need and no reader of the
+// feed sees (kStoresOwn). Other operations of the store's own take no room, nor does a commit of
+// such operations; the block covers their versions. The value of a kSwap is the id of the other
 // namespace (4 bytes), which no reader is shown. That of a kClone of the past is the version, as
 // decimal text.
 //
@@ -52,6 +54,13 @@ namespace varve {
 inline constexpr size_t kChangeBlockHeaderSize = 56;
 // A block that has this many bytes takes no further commit.
 inline constexpr size_t kChangeBlockSize = size_t{64} << 10;
+
+// The kind of an operation of the store's own: another description of a namespace, or a change of a
+// feed.
+inline constexpr auto kStoresOwn = static_cast<ChangeOperation::Kind>(0x1f);
+
+// Returns whether operations of the kind concern a namespace as a whole.
+bool ConcernsNamespace(ChangeOperation::Kind kind);
 
 // A namespace and the name that it had.
 using NamedSpace = std::pair<NamespaceId, std::string>;
@@ -100,6 +109,9 @@ void AddCommit(const ChangeCommit& commit, ChangeBlock* block);
 // Requires: the offset is not at the end.
 bool ReadCommit(const ChangeBlock& block, size_t* offset, ChangeCommit* commit);
 bool ReadChangeRecord(const ChangeCommit& commit, size_t* offset, ChangeRecord* record);
+
+// Returns whether readers of the feed see an operation of the commit.
+bool IsSeen(const ChangeCommit& commit);
 
 // The header of a block, decoded.
 struct ChangeBlockHeader {

@@ -106,21 +106,26 @@ absl::StatusOr<uint64_t> ChangeFile::ReadBlock(uint64_t offset, uint64_t end, Ch
 absl::StatusOr<SequenceNumber> ChangeFile::LastCommit(uint64_t end, SequenceNumber none) {
   VARVE_ASSIGN_OR_RETURN(const std::shared_ptr<File> file, OpenForReading());
   std::string bytes;
-  uint64_t last = 0;  // offset of the last block with a commit; 0: there is none
+  std::vector<uint64_t> offsets;  // of the blocks with commits
   for (uint64_t offset = kChangeFileHeaderSize; offset < end;) {
     VARVE_ASSIGN_OR_RETURN(const ChangeBlockHeader header, ReadHeader(*file, offset, end, &bytes));
-    if (header.count != 0) last = offset;
+    if (header.count != 0) offsets.push_back(offset);
     offset += kChangeBlockHeaderSize + header.payload_size;
   }
-  if (last == 0) return none;
-  ChangeBlock block;
-  VARVE_RETURN_IF_ERROR(ReadBlock(last, end, &block).status());
-  ChangeCommit commit;
-  for (size_t at = 0; at < block.commits.size();) {
-    if (!ReadCommit(block, &at, &commit))
-      return Corruption(path_, last, "a block of changes makes no sense");
+  // Nearly always the last block has one.
+  for (; !offsets.empty(); offsets.pop_back()) {
+    ChangeBlock block;
+    VARVE_RETURN_IF_ERROR(ReadBlock(offsets.back(), end, &block).status());
+    SequenceNumber last = kNoSequence;
+    ChangeCommit commit;
+    for (size_t at = 0; at < block.commits.size();) {
+      if (!ReadCommit(block, &at, &commit))
+        return Corruption(path_, offsets.back(), "a block of changes makes no sense");
+      if (IsSeen(commit)) last = commit.last;
+    }
+    if (last != kNoSequence) return last;
   }
-  return commit.last;
+  return none;
 }
 
 absl::Status ChangeFile::Verify(uint64_t end, SequenceNumber after, SequenceNumber last) {

@@ -60,7 +60,8 @@ class ChangeFile {
   // Reads and verifies the block at `offset`. Returns the offset behind it.
   [[nodiscard]] absl::StatusOr<uint64_t> ReadBlock(uint64_t offset, uint64_t end,
                                                    ChangeBlock* block) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the version of the last commit among the blocks before `end`; `none` if there is none.
+  // Returns the version of the last commit that readers of the feed see, among the blocks before
+  // `end`; `none` if there is none.
   [[nodiscard]] absl::StatusOr<SequenceNumber> LastCommit(uint64_t end, SequenceNumber none)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Verifies the header and every block before `end`, and that they follow each other from `after`

@@ -12,19 +12,6 @@ namespace {
 
 using Kind = ChangeOperation::Kind;
 
-bool ConcernsNamespaces(Kind kind) {
-  switch (kind) {
-    case Kind::kFlush:
-    case Kind::kCreate:
-    case Kind::kDrop:
-    case Kind::kSwap:
-    case Kind::kClone:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool HasValue(Kind kind) {
   return kind == Kind::kSet || kind == Kind::kExpire || kind == Kind::kMeta;
 }
@@ -95,16 +82,17 @@ void ChangeReader::Show(const ChangeCommit& commit) {
     shown.version = record.version;
     if (record.kind == Kind::kSwap || (filter_.keys_only && HasValue(record.kind))) continue;
     shown.value = record.value;
-    shown.metadata = record.metadata;
+    if (!ConcernsNamespace(record.kind)) shown.metadata = record.metadata;
   }
 }
 
 bool ChangeReader::LetsThrough(ChangeRecord* record) const {
+  if (record->kind == kStoresOwn) return false;
   const NamespaceId space = place_.block.dictionary[record->space].first;
   const bool is_other = record->kind == Kind::kSwap && record->value.size() == kGenerationSize &&
                         filter_.space == GenerationOf(record->value);
   if (filter_.space && *filter_.space != space && !is_other) return false;
-  if (ConcernsNamespaces(record->kind)) return true;
+  if (ConcernsNamespace(record->kind)) return true;
   const std::string_view lower = filter_.lower, upper = filter_.upper;
   if (record->kind == Kind::kDeleteRange) {
     record->key = std::max(record->key, lower);

@@ -72,6 +72,16 @@ absl::StatusOr<std::shared_ptr<ChangeFile>> WriteAhead(const ChangeRecorderParts
 
 }  // namespace
 
+ChangeRetention ChangeRecorder::limits() const {
+  ChangeRetention limits = parts_.limits;
+  const uint64_t for_followers = follower_bytes_.load(std::memory_order_relaxed);
+  if (for_followers == 0) return limits;
+  // No limit by size is none by time alone either.
+  if (limits.bytes != 0 || limits.time_ms == 0)
+    limits.bytes = std::max(limits.bytes, for_followers);
+  return limits;
+}
+
 // --- Opening -------------------------------------------------------------------------------------
 
 void ChangeRecorder::Start(const RetainedChanges& on_disk, const NamespaceTable& namespaces,
@@ -106,7 +116,7 @@ void ChangeRecorder::StartHeld(const RetainedChanges& on_disk, const NamespaceTa
   } else if (!on_disk.files.empty()) {
     const Entry& newest = head_.entries.back();
     // What lies behind the bytes that hold is of a crash.
-    if (newest.place.size < FullSize(parts_.limits) &&
+    if (newest.place.size < FullSize(limits()) &&
         newest.file->OpenForWriting(newest.place.size).ok()) {
       work_.file = newest.file;
       work_.offset = newest.place.size;
@@ -172,7 +182,7 @@ void ChangeRecorder::Record(const ChangeQueue::Batch& batch) {
     return;
   }
   if (ends_block) FinishBlock();
-  bool is_full = false, is_second_try = false;
+  bool is_full = false, is_second_try = false, is_seen = false;
   {
     absl::MutexLock head(&head_mutex_);
     const uint64_t instant = parts_.times->InstantOf(batch.first).value_or(0);
@@ -181,8 +191,8 @@ void ChangeRecorder::Record(const ChangeQueue::Batch& batch) {
       head_mutex_.AssertHeld();
       if (is_second_try) work_.translator.BeginBlock();  // with names that may be wrong by now
       is_second_try = true;
-      work_.translator.Translate(batch.operations, batch.first, batch.count, &head_.open,
-                                 &work_.operations);
+      is_seen = work_.translator.Translate(batch.operations, batch.first, batch.count, &head_.open,
+                                           &work_.operations);
     });
     DoWithMemory([&] {
       work_mutex_.AssertHeld();
@@ -192,7 +202,7 @@ void ChangeRecorder::Record(const ChangeQueue::Batch& batch) {
       AddCommit({last, instant, work_.operations}, &head_.open);
       if (head_.open.commits.size() == offset) return;
       head_.open_places.emplace_back(last, offset);
-      head_.last_shown = last;
+      if (is_seen) head_.last_shown = last;
     });
     is_full = head_.open.size() >= kChangeBlockSize;
   }
@@ -257,8 +267,8 @@ void ChangeRecorder::LeaveFile() {
 }
 
 bool ChangeRecorder::NeedsFile(const ChangeBlock& block) const {
-  if (work_.file == nullptr || work_.offset >= FullSize(parts_.limits)) return true;
-  const uint64_t age = parts_.limits.time_ms / kFilesOfLimit;
+  if (work_.file == nullptr || work_.offset >= FullSize(limits())) return true;
+  const uint64_t age = limits().time_ms / kFilesOfLimit;
   return age != 0 && block.last_ms > work_.began_ms + age;
 }
 
@@ -450,6 +460,7 @@ bool ChangeRecorder::FeedExceedsBoundsLocked(const FeedPlace& feed, uint64_t now
 size_t ChangeRecorder::CountToTrimLocked(std::vector<std::string>* lost) const {
   const uint64_t now_ms = parts_.now_ms();
   const ChangeRetention& limits = parts_.limits;
+  const uint64_t for_followers = follower_bytes_.load(std::memory_order_relaxed);
   SequenceNumber held = kMaxSequence;  // feeds need what is behind it
   const std::shared_ptr<const FeedTable::Feeds> feeds = feeds_.All();
   for (const FeedPlace& feed : *feeds) {
@@ -465,6 +476,7 @@ size_t ChangeRecorder::CountToTrimLocked(std::vector<std::string>* lost) const {
     const bool is_old = limits.time_ms != 0 && entry.place.last_ms + limits.time_ms < now_ms;
     // A file that goes must be in the manifest as a whole: first() is never behind the log's end.
     if (!(is_over || is_old || !limits.on()) || entry.place.last > held ||
+        (for_followers != 0 && (bytes <= for_followers || is_last)) ||
         entry.named.last != entry.place.last)
       break;
     bytes -= entry.place.size;

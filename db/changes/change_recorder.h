@@ -102,7 +102,10 @@ class ChangeRecorder {
   ChangeRecorder& operator=(const ChangeRecorder&) = delete;
 
   bool on() const { return on_.load(std::memory_order_acquire); }
-  const ChangeRetention& limits() const { return parts_.limits; }
+  // Returns what is retained though no feed holds it back.
+  ChangeRetention limits() const;
+  // Retains so many bytes for followers, whatever else the limits say; 0: nothing for them.
+  void SetFollowerBytes(uint64_t bytes) { follower_bytes_.store(bytes, std::memory_order_relaxed); }
   // A thread that makes, moves or drops a feed holds this lock, also across I/O.
   absl::Mutex& feeds_mutex() ABSL_LOCK_RETURNED(feeds_mutex_) { return feeds_mutex_; }
   FeedTable& feeds() { return feeds_; }
@@ -246,6 +249,7 @@ class ChangeRecorder {
   FeedTable feeds_;
   ChangeQueue queue_;
   std::atomic<bool> on_{false};
+  std::atomic<uint64_t> follower_bytes_{0};
   std::atomic<uint64_t> given_up_{0};
   std::atomic<uint64_t> lost_feeds_{0};
   mutable absl::Mutex work_mutex_;

@@ -117,9 +117,10 @@ void ChangeTranslator::Append(const Spaces& spaces, NamespaceId id, ChangeRecord
   AppendChangeRecord(record, last, operations);
 }
 
-void ChangeTranslator::AppendChange(const RecordView& record, Spaces* spaces, SequenceNumber last,
-                                    ChangeBlock* block, std::string* operations) {
-  ChangeRecord shown{.version = record.sequence};
+void ChangeTranslator::AppendChange(const RecordView& record, std::string_view encoded,
+                                    Spaces* spaces, SequenceNumber last, ChangeBlock* block,
+                                    std::string* operations) {
+  ChangeRecord shown{.version = record.sequence, .metadata = encoded};
   if (record.kind == RecordKind::kSwitchGeneration) {
     const NamespaceId id = GenerationOf(record.key);
     spaces->Apply(record);
@@ -135,6 +136,8 @@ void ChangeTranslator::AppendChange(const RecordView& record, Spaces* spaces, Se
     case NamespaceChange::Verb::kAlter:
       spaces->Apply(record);
       indexes_.erase(id);  // under another name it is another entry
+      shown.kind = kStoresOwn;
+      Append(*spaces, id, shown, last, block, operations);
       return;
     case NamespaceChange::Verb::kDrop:
       shown.kind = Kind::kDrop;
@@ -164,19 +167,27 @@ void ChangeTranslator::AppendChange(const RecordView& record, Spaces* spaces, Se
   Append(*spaces, id, shown, last, block, operations);
 }
 
-void ChangeTranslator::Translate(std::string_view batch, SequenceNumber first, uint32_t count,
+bool ChangeTranslator::Translate(std::string_view batch, SequenceNumber first, uint32_t count,
                                  ChangeBlock* block, std::string* operations) {
   operations->clear();
   const SequenceNumber last = first + count - 1;
   // A copy, only once the batch changes namespaces: what throws leaves the map as it was.
   std::optional<Spaces> changed;
+  bool is_seen = false;
   RecordView record;
   BatchReader reader(batch);
   for (SequenceNumber version = first; reader.Next(&record); ++version) {
     record.sequence = version;
     if (NamespaceTable::IsChangedBy(record)) {
       if (!changed) changed = spaces_;
-      AppendChange(record, &*changed, last, block, operations);
+      AppendChange(record, reader.bytes(), &*changed, last, block, operations);
+      is_seen = true;
+      continue;
+    }
+    if (record.kind == RecordKind::kChangeFeed) {
+      Append(changed ? *changed : spaces_, kDefaultNamespace,
+             {.kind = kStoresOwn, .version = version, .metadata = reader.bytes()}, last, block,
+             operations);
       continue;
     }
     ChangeRecord shown{.version = version,
@@ -206,9 +217,11 @@ void ChangeTranslator::Translate(std::string_view batch, SequenceNumber first, u
     const auto space = spaces.by_generation.find(GenerationOf(record.key));
     if (space == spaces.by_generation.end()) continue;  // of the index of expiries
     Append(spaces, space->second, shown, last, block, operations);
+    is_seen = true;
   }
   VARVE_ASSERT(reader.ok());
   if (changed) spaces_ = *std::move(changed);
+  return is_seen;
 }
 
 void ChangeTranslator::Follow(std::string_view batch) {

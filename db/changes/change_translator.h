@@ -26,9 +26,10 @@ class ChangeTranslator {
   void BeginBlock() { indexes_.clear(); }
 
   // Translates the operations of a batch that begins with the version `first`, and puts those that
-  // readers see into `*operations`. Adds the namespaces that occur to the dictionary of `block`.
-  // Throws std::bad_alloc; then the same batch can be translated again.
-  void Translate(std::string_view batch, SequenceNumber first, uint32_t count, ChangeBlock* block,
+  // readers and followers see into `*operations`. Adds the namespaces that occur to the dictionary
+  // of `block`. Returns whether readers see one of them. Throws std::bad_alloc; then the same batch
+  // can be translated again.
+  bool Translate(std::string_view batch, SequenceNumber first, uint32_t count, ChangeBlock* block,
                  std::string* operations);
   // Follows the namespaces through a batch that change files hold already.
   void Follow(std::string_view batch);
@@ -51,9 +52,10 @@ class ChangeTranslator {
   // Appends the record, and adds the namespace to the dictionary if it is not there.
   void Append(const Spaces& spaces, NamespaceId id, ChangeRecord record, SequenceNumber last,
               ChangeBlock* block, std::string* operations);
-  // Translates a change of a namespace, which `spaces` do not know yet.
-  void AppendChange(const RecordView& record, Spaces* spaces, SequenceNumber last,
-                    ChangeBlock* block, std::string* operations);
+  // Translates a change of a namespace, which `spaces` do not know yet. `encoded` is the operation
+  // in the log.
+  void AppendChange(const RecordView& record, std::string_view encoded, Spaces* spaces,
+                    SequenceNumber last, ChangeBlock* block, std::string* operations);
 
   Spaces spaces_;
   // The places of namespaces, under their present names, in the block's dictionary.

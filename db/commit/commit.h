@@ -73,6 +73,9 @@ class Commit {
     return operations_.size() == 1 && operations_.front().record.kind == RecordKind::kClockMark;
   }
   size_t record_size() const { return batch_->bytes(); }
+  // The instant at which the batch was first committed, in another store; 0: it was not.
+  uint64_t instant_ms() const { return instant_ms_; }
+  void set_instant_ms(uint64_t instant_ms) { instant_ms_ = instant_ms; }
 
  private:
   // An element of operations_ with a large value (db/format/large_operation.h).
@@ -95,6 +98,7 @@ class Commit {
   WriteBatch* batch_;
   bool committed_ = false;
   uint64_t operations_hash_ = 0;
+  uint64_t instant_ms_ = 0;
   // Kept between commits of one thread: no allocation in steady state.
   std::vector<Operation>& operations_;
   std::vector<Condition>& conditions_;

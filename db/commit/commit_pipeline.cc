@@ -37,6 +37,11 @@ Durability DurabilityAmong(const NamespaceTable& namespaces, const Commit& commi
   return strongest.value_or(of_store);
 }
 
+absl::Status FollowsPrimary() {
+  return absl::FailedPreconditionError(
+      "this store follows a primary, which alone writes to it; write to the primary");
+}
+
 }  // namespace
 
 uint64_t MostLogGrowth(const EngineOptions& options) {
@@ -90,6 +95,8 @@ absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& optio
 
   absl::MutexLock lock(&versions_->mutex());
   VARVE_RETURN_IF_ERROR(PrepareLogLocked(commit));
+  if (log_.follows()) [[unlikely]]
+    return FollowsPrimary();
   if (exclusive_ != options.exclusive_write && (marks_wait_ || !commit.MarksClock())) [[unlikely]] {
     if (!options.waits_for_exclusive_write)
       return absl::CancelledError("another writer writes exclusively");
@@ -111,6 +118,23 @@ absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& optio
   *must_check = MayExceedData(commit, checked);
   if (*must_check) return CommitResult{};
   return CommitLocked(options, &commit, &ranges);
+}
+
+absl::StatusOr<CommitResult> CommitPipeline::SubmitReplicated(const ReplicatedBatch& replicated) {
+  VARVE_ASSERT(log_.follows());
+  Commit commit(replicated.batch);
+  commit.set_instant_ms(replicated.instant_ms);
+  VARVE_RETURN_IF_ERROR(replicated.batch->status());
+  VARVE_RETURN_IF_ERROR(WaitForRoom(commit.record_size(), commit.adds_data()));
+  RangeCheck ranges(commit);
+  size_t next = 0;
+  const auto generation = [&](NamespaceId) {
+    return next < replicated.generations.size() ? replicated.generations[next++] : kNoGeneration;
+  };
+  absl::MutexLock lock(&versions_->mutex());
+  VARVE_RETURN_IF_ERROR(PrepareLogLocked(commit));
+  VARVE_RETURN_IF_ERROR(commit.Resolve(versions_->PresentLocked()->namespaces, generation));
+  return CommitLocked({}, &commit, &ranges);
 }
 
 bool CommitPipeline::MayExceedData(const Commit& commit, const CheckedBatch* checked) const {
@@ -155,7 +179,8 @@ absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Dura
   TimeMark mark;
   std::array<char, kTimeMarkSize> mark_bytes;
   if (environment_.times != nullptr && environment_.times->started()) {
-    const uint64_t now = environment_.clock->NowMillis();
+    const uint64_t now =
+        commit->instant_ms() != 0 ? commit->instant_ms() : environment_.clock->NowMillis();
     if (environment_.times->NeedsMark(now)) {
       environment_.times->Reserve();
       mark = {first, now};

@@ -81,6 +81,14 @@ struct CommitEnvironment {
   uint64_t most_log_growth = UINT64_MAX;  // bytes after which the active buffer is flushed early
 };
 
+// A batch that another store has committed, which this one follows.
+struct ReplicatedBatch {
+  WriteBatch* batch = nullptr;
+  uint64_t instant_ms = 0;  // when it was committed there
+  // The generations of the namespaces that it creates, clones and empties, in order.
+  absl::Span<const NamespaceGeneration> generations;
+};
+
 // A batch that a check of quotas lets through, and what the check found out.
 struct CheckedBatch {
   // The change of namespaces as of which the batch is within their quotas.
@@ -100,6 +108,11 @@ class CommitPipeline {
                                                        WriteBatch* batch,
                                                        const CheckedBatch* checked,
                                                        bool* must_check)
+      ABSL_LOCKS_EXCLUDED(versions_->mutex());
+  // Commits a batch of the primary. Nobody else writes, so it needs no check of quotas and no
+  // condition. Throws std::bad_alloc; then nothing was done.
+  // Requires: LogView::follows(); one caller at a time.
+  [[nodiscard]] absl::StatusOr<CommitResult> SubmitReplicated(const ReplicatedBatch& replicated)
       ABSL_LOCKS_EXCLUDED(versions_->mutex());
   void SetSync(Durability sync) { sync_.store(sync, std::memory_order_relaxed); }
 
@@ -128,7 +141,7 @@ class CommitPipeline {
   [[nodiscard]] absl::Status FlushAll() ABSL_LOCKS_EXCLUDED(versions_->mutex());
   // Does the same, and has the log go on in its next file in one step with the rotation. So all
   // values that the new segments point to lie in files that the log has left.
-  // Requires: Log::PrepareToLeaveFile() returned OK; the file in use holds a record.
+  // Requires: Log::PrepareToLeaveFile() returned OK.
   [[nodiscard]] absl::Status LeaveLogAndFlush() ABSL_LOCKS_EXCLUDED(versions_->mutex());
   // Rotates the active buffer if the log has grown too much since the last flush, when it had
   // `log_bytes_at_flush`: small synced writes take a page each. Throws std::bad_alloc.

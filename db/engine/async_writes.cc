@@ -28,11 +28,11 @@ void AsyncWrites::Write(absl::FunctionRef<absl::StatusOr<CommitResult>()> submit
     waiting_.insert(std::move(write));
   }
   // A failed push reaches the function through the log's listener.
-  if (!log_->Push().ok() || log_->durable_sequence() >= result->durable_after) Complete();
+  if (!log_->Push().ok() || log_.durable_sequence() >= result->durable_after) Complete();
 }
 
 void AsyncWrites::Complete() {
-  const SequenceNumber durable = log_->durable_sequence();
+  const SequenceNumber durable = log_.durable_sequence();
   const absl::Status log_status = log_->status();
   Waiting completed;
   {

@@ -21,7 +21,7 @@ SequenceNumber DeliverableVersion(const SuperVersions& versions, const LogView& 
   // In this order: a write that asked for a sync counts before it is written.
   const SequenceNumber written = log->written_sequence();
   const SequenceNumber to_be_synced = log->last_always_sequence();
-  const SequenceNumber durable = log->durable_sequence();
+  const SequenceNumber durable = log.durable_sequence();
   const bool all_synced = to_be_synced <= durable && !log.failed();
   return std::min(all_synced ? std::max(written, durable) : durable, versions.visible());
 }

@@ -48,10 +48,13 @@ absl::Status Checkpointer::CheckEmpty(const std::string& directory) const {
 }
 
 absl::Status Checkpointer::LeaveLogAndFlush() const {
-  WriteBatch mark;  // so that the log's file is not empty, and there is something to flush
-  mark.MarkClock(parts_.clock->NowMillis());
-  VARVE_RETURN_IF_ERROR(
-      write_({.sync = Durability::kAlways, .override_sync = true}, &mark).status());
+  // The mark dates the checkpoint. A follower's versions are its primary's, so it makes none.
+  if (!parts_.log->follows()) {
+    WriteBatch mark;
+    mark.MarkClock(parts_.clock->NowMillis());
+    VARVE_RETURN_IF_ERROR(
+        write_({.sync = Durability::kAlways, .override_sync = true}, &mark).status());
+  }
   Log& log = *parts_.log->get();
   const absl::Cleanup recycle = [&log] { log.RecycleFiles(); };
   VARVE_RETURN_IF_ERROR(log.PrepareToLeaveFile());

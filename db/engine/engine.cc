@@ -44,7 +44,7 @@ Engine::Engine(std::string directory, const EngineOptions& options)
       remover_(file_system_, &file_thread_),
       versions_(options_.write_buffer_size, &file_thread_),
       counter_(
-          &versions_, [this] { return log_->durable_sequence(); }, options_.max_full_write_buffers),
+          &versions_, [this] { return log_.durable_sequence(); }, options_.max_full_write_buffers),
       watermark_(&versions_, &log_, &clock_),
       sweeper_(&versions_, &log_, &clock_),
       version_set_(Parts()),
@@ -196,7 +196,7 @@ ChangeFeed Engine::changes() {
 
 void Engine::OnLogProgress() {
   if (!log_->status().ok()) pipeline_.NoteLogFailure();
-  if (applier_.TakeCleared(log_->durable_sequence())) compactor_.Wake();
+  if (applier_.TakeCleared(log_.durable_sequence())) compactor_.Wake();
   // Without memory it is done at the next progress.
   TryWithMemory([this] { pipeline_.BoundLog(version_set_.log_bytes_at_flush()); });
   async_writes_.Complete();
@@ -233,6 +233,30 @@ absl::StatusOr<PurgeResult> Engine::Purge(NamespaceId space, std::string_view ke
 Checkpointer Engine::checkpointer() {
   return {Parts(), &version_set_, &pipeline_,
           [this](const WriteOptions& options, WriteBatch* batch) { return Write(options, batch); }};
+}
+
+Replicator Engine::replicator() {
+  return Replicator(
+      {.versions = &versions_,
+       .version_set = &version_set_,
+       .log = &log_,
+       .pipeline = &pipeline_,
+       .sweeper = &sweeper_,
+       .commit_clone = [this](NamespaceId source, SequenceNumber past,
+                              const std::function<absl::Status()>& commit) -> absl::Status {
+         absl::MutexLock lock(&sweeper_.sweeping());
+         std::shared_ptr<const Snapshot> held;
+         if (past != kNoSequence) {
+           absl::StatusOr<std::shared_ptr<const Snapshot>> taken =
+               history().SnapshotAt(source, past, std::nullopt);
+           if (!taken.ok()) return absl::FailedPreconditionError(taken.status().message());
+           held = *std::move(taken);
+         }
+         VARVE_RETURN_IF_ERROR(commit());
+         data_bound_.Forget();
+         counter_.CountLastClone();
+         return absl::OkStatus();
+       }});
 }
 
 absl::Status Engine::Close() {

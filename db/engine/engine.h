@@ -13,6 +13,7 @@
 //   Purger           how a key is removed from all files          purger.h
 //   Ingester         commits bulk ingests                         ingester.h
 //   Checkpointer     makes copies of the store by hard links      checkpointer.h
+//   Replicator       reads for followers, and follows             replicator.h
 //   ExpirySweeper    the thread that removes what has expired     db/expiry/expiry_sweeper.h
 //   ClockWatermark   the clock that readers have seen             db/expiry/clock_watermark.h
 //   TimeMap          when versions were committed                 db/history/time_map.h
@@ -75,6 +76,7 @@
 #include "db/engine/key_history_reader.h"
 #include "db/engine/optimistic_update.h"
 #include "db/engine/reader.h"
+#include "db/engine/replicator.h"
 #include "db/engine/version_set.h"
 #include "db/expiry/clock_watermark.h"
 #include "db/expiry/expiry_sweeper.h"
@@ -116,6 +118,7 @@ class Engine {
   absl::StatusOr<PurgeResult> Purge(NamespaceId space, std::string_view key,
                                     const std::function<void()>& deleted);
   Checkpointer checkpointer();
+  Replicator replicator();
   uint64_t ChangeCount() const {
     return versions_.visible() - watermark_.marks() - sweeper_.operations();
   }
@@ -133,6 +136,7 @@ class Engine {
   Reader& reader() { return reader_; }
   CommitPipeline& pipeline() { return pipeline_; }
   Log& log() const { return *log_.get(); }
+  SequenceNumber DurableSequence() const { return log_.durable_sequence(); }
   const StoreClock& clock() const { return clock_; }
   ChangeFeed changes();
   // Has listeners of the change feed told if there is more to deliver.

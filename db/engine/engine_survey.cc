@@ -84,7 +84,7 @@ KeyMap Engine::MapKeys(size_t most_groups) {
 }
 
 StorePositions Engine::Positions() const {
-  StorePositions positions{.durable = log_->durable_sequence(),
+  StorePositions positions{.durable = log_.durable_sequence(),
                            .replayed_bytes = recovered_.log_bytes,
                            .stall_nanos = pipeline_.stall_nanos()};
   for (const Durability mode : {Durability::kAlways, Durability::kEverySecond, Durability::kNone})

@@ -239,6 +239,27 @@ absl::StatusOr<Checkpoint> GuardedCheckpoints::CreateCheckpoint(const std::strin
                      [&] { return engine_->checkpointer().Create(directory); });
 }
 
+absl::Status GuardedReplication::RetainForFollowers(uint64_t bytes) {
+  return GuardMemory("retaining changes",
+                     [&] { return engine_->replicator().RetainForFollowers(bytes); });
+}
+
+absl::StatusOr<std::unique_ptr<ReplicaFeed>> GuardedReplication::NewReplicaFeed(
+    SequenceNumber since) {
+  return GuardMemory("reading changes",
+                     [&] { return engine_->replicator().NewReplicaFeed(since); });
+}
+
+absl::Status GuardedReplication::ApplyReplicated(std::string_view blocks) {
+  return GuardMemory("following a primary",
+                     [&] { return engine_->replicator().ApplyReplicated(blocks); });
+}
+
+absl::Status GuardedReplication::SetHistoryId(uint64_t history_id) {
+  return GuardMemory("writing the manifest",
+                     [&] { return engine_->replicator().SetHistoryId(history_id); });
+}
+
 absl::StatusOr<PurgeResult> GuardedHistory::Purge(NamespaceId space, std::string_view key,
                                                   const std::function<void()>& deleted) {
   return GuardMemory("purging a key", [&] { return engine_->Purge(space, key, deleted); });

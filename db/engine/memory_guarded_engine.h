@@ -15,6 +15,7 @@
 #include "db/engine/engine.h"
 #include "varve/checkpoint.h"
 #include "varve/ingest.h"
+#include "varve/replication.h"
 #include "varve/storage_engine.h"
 #include "varve/store_survey.h"
 
@@ -106,16 +107,38 @@ class GuardedCheckpoints : public CheckpointedStore {
   Engine* const engine_;
 };
 
+// The replication of a guarded engine.
+class GuardedReplication : public ReplicatedStore {
+ public:
+  // Requires: the engine outlives all calls.
+  explicit GuardedReplication(Engine* engine) : engine_(engine) {}
+
+  StoreIdentity Identity() const override { return engine_->replicator().Identity(); }
+  absl::Status RetainForFollowers(uint64_t bytes) override;
+  absl::StatusOr<std::unique_ptr<ReplicaFeed>> NewReplicaFeed(SequenceNumber since) override;
+  void BoundDurable(SequenceNumber version) override {
+    engine_->replicator().BoundDurable(version);
+  }
+  void SetFollowing(bool follows) override { engine_->replicator().SetFollowing(follows); }
+  absl::Status ApplyReplicated(std::string_view blocks) override;
+  absl::Status SetHistoryId(uint64_t history_id) override;
+
+ private:
+  Engine* const engine_;
+};
+
 class MemoryGuardedEngine final : public GuardedHistory,
                                   public GuardedSurveys,
                                   public GuardedIngests,
-                                  public GuardedCheckpoints {
+                                  public GuardedCheckpoints,
+                                  public GuardedReplication {
  public:
   explicit MemoryGuardedEngine(std::unique_ptr<Engine> engine)
       : GuardedHistory(engine.get()),
         GuardedSurveys(engine.get()),
         GuardedIngests(engine.get()),
         GuardedCheckpoints(engine.get()),
+        GuardedReplication(engine.get()),
         engine_(std::move(engine)) {}
 
   StoreCapabilities capabilities() const override { return {.history = true}; }
@@ -156,7 +179,7 @@ class MemoryGuardedEngine final : public GuardedHistory,
     return engine_->reader().UsualExpiry(space);
   }
 
-  SequenceNumber durable_sequence() const override { return engine_->log().durable_sequence(); }
+  SequenceNumber durable_sequence() const override { return engine_->DurableSequence(); }
   absl::Status log_status() const override { return engine_->log().status(); }
   void SetSync(Durability sync) override { engine_->pipeline().SetSync(sync); }
   absl::Status Push() override { return Noted(engine_->log().Push()); }

@@ -62,7 +62,8 @@ void Reader::BuildResult(const SuperVersion& state, SequenceNumber at, uint64_t 
         std::max(result->durable_after, log_.RequiredDurable(state.namespaces_changed));
   }
   if (!lookup.found) return;
-  if (lookup.readers_wait && lookup.record.sequence > log_->durable_sequence()) {
+  const bool may_wait = lookup.readers_wait || lookup.record.sequence > log_.bound();
+  if (may_wait && lookup.record.sequence > log_.durable_sequence()) {
     result->durable_after = std::max(result->durable_after, lookup.record.sequence);
   }
   if (lookup.record.kind != RecordKind::kValue || covering > lookup.record.sequence) return;

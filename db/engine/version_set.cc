@@ -15,6 +15,7 @@
 #include "util/base/exception_status.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
+#include "varve/history_status.h"
 
 namespace varve {
 namespace {
@@ -159,6 +160,19 @@ absl::Status VersionSet::InstallAgain() {
   return LogAndApply(
       {}, [](const Version& present) { return present.levels(); },
       [](const Version&, SegmentKeyCounts*) {});
+}
+
+absl::Status VersionSet::SetHistoryId(uint64_t history_id) {
+  absl::MutexLock lock(&install_mutex_);
+  if (!manifest_.has_history) return NoPlaceForHistory();
+  Manifest next = manifest_;
+  next.history_id = history_id;
+  next.clean_end = false;
+  CopyNumbersTo(&next);
+  VARVE_RETURN_IF_ERROR(WriteManifest(parts_.file_system, parts_.directory, next));
+  manifest_ = std::move(next);
+  history_id_.store(history_id);
+  return absl::OkStatus();
 }
 
 absl::Status VersionSet::SetRetaining(bool retains) {

@@ -118,6 +118,8 @@ class VersionSet {
   void NoteReplayed(SequenceNumber last) ABSL_LOCKS_EXCLUDED(install_mutex_);
   // Requires: OpenSegments() returned OK.
   uint64_t history_id() const { return history_id_.load(std::memory_order_relaxed); }
+  // Gives the history this id. On disk on return.
+  [[nodiscard]] absl::Status SetHistoryId(uint64_t history_id) ABSL_LOCKS_EXCLUDED(install_mutex_);
   // Returns a copy.
   Manifest CurrentManifest() const ABSL_LOCKS_EXCLUDED(install_mutex_);
 

@@ -8,6 +8,8 @@ namespace varve {
 
 SequenceNumber ClockWatermark::RecordExpirySeen(uint64_t expiry_ms) {
   VARVE_ASSERT(expiry_ms != 0);
+  // A follower's marks come from its primary.
+  if (log_.follows()) return log_.RequiredDurable(sequence_.load());
   if (expiry_ms > clock_.mark() && !log_.failed()) {
     if (submit_mark_(std::max(expiry_ms, clock_.NowMillis())).ok()) {
       ++marks_;

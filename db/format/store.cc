@@ -1,9 +1,12 @@
 // The asynchronous forms of a store that answers from this process: they do the work inside the
 // call.
+#include "varve/replication.h"
 #include "varve/store.h"
 
 #include <algorithm>
 
+#include "db/format/file_names.h"
+#include "db/format/log_format.h"
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "varve/checkpoint.h"
@@ -132,6 +135,16 @@ absl::StatusOr<std::string> StoreDirectory(const Store& store) {
   if (making == nullptr) return absl::UnimplementedError("this store makes no checkpoints");
   return making->StoreDirectory();
 }
+
+// --- Replication ---------------------------------------------------------------------------------
+
+bool IsStoreFile(std::string_view name) {
+  return name.starts_with("MANIFEST") || IsSpareName(name) || ParseSegmentName(name) ||
+         ParseValueFileName(name) || ParseTimeFileName(name) || ParseChangeFileName(name) ||
+         ParseLogFileName(name);
+}
+
+ReplicatedStore* ReplicationOf(Store* store) { return dynamic_cast<ReplicatedStore*>(store); }
 
 // --- Changes -------------------------------------------------------------------------------------
 

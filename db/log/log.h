@@ -104,8 +104,8 @@ class Log {
   // waits for a next file.
   [[nodiscard]] absl::Status PrepareToLeaveFile();
   // Ends the file in use and goes on in the next one. Returns the number of that file if it was
-  // made anew, 0 if it is an old file that was recycled, and nothing if there is no next file.
-  // Requires: the commit lock is held, and the file in use holds a record.
+  // made anew, 0 if it is an old file that was recycled, and nothing if there is no next file, or
+  // if the file in use holds no record. Requires: the commit lock is held.
   [[nodiscard]] absl::StatusOr<std::optional<uint64_t>> LeaveFile() { return writer_.LeaveFile(); }
   // Recycles old files again.
   void RecycleFiles() { files_.SetRecycling(true); }

@@ -25,6 +25,14 @@ class ClientRights {
     Take(table->Default());
   }
 
+  // The connection has the rights of `user` for good, who is in no table. For requests of the
+  // server's own. Requires: the user has an identity.
+  void BeginOwn(UserPointer user) {
+    table_ = nullptr;
+    seat_.Leave();
+    Take(std::move(user));
+  }
+
   // From now on the connection has the rights of `user`. What changed since that was looked up is
   // seen with the next request.
   void Become(UserPointer user) {

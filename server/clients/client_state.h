@@ -32,6 +32,9 @@ struct ClientState {
   bool close_after_reply = false;
   // The client has logged in, or connected when it did not have to.
   bool authenticated = true;
+  // The requests are those of the primary that this server follows: what keeps clients from writing
+  // does not concern them (CLIENT PAUSE, a follower that is read-only).
+  bool is_primary_link = false;
   uint32_t failed_logins = 0;  // since the last successful one
   // The session holds the replies of this batch back for this long.
   std::chrono::milliseconds penalty{0};
@@ -39,7 +42,6 @@ struct ClientState {
   // a sync.
   SequenceNumber last_write = kNoSequence;
   bool last_write_syncs = false;
-  bool is_primary_link = false;  // no client: it applies what the primary sends
   ClientModes modes;
   ClientLink link;
   ClientRights rights;

@@ -41,6 +41,7 @@ absl::Span<const Command> PathCommands();         // server/history_commands
 absl::Span<const Command> PubSubCommands();       // commands_pubsub.cc
 absl::Span<const Command> PurgeCommands();        // server/history_commands
 absl::Span<const Command> RangeCommands();        // commands_range.cc
+absl::Span<const Command> ReplicaCommands();      // server/replica_commands
 absl::Span<const Command> ReplicationCommands();  // server/replica_commands
 absl::Span<const Command> SaveCommands();         // commands_save.cc
 absl::Span<const Command> ServerCommands();       // commands_server.cc

@@ -42,6 +42,16 @@ void Configuration::NotePrimary(const std::string& primary) {
   given_.given.insert("replicaof");
 }
 
+ServerConfig Configuration::given() const {
+  absl::MutexLock lock(&mutex_);
+  return given_;
+}
+
+ServerConfig Configuration::in_force() const {
+  absl::MutexLock lock(&mutex_);
+  return in_force_;
+}
+
 ReplicationOptions Configuration::replication() const {
   absl::MutexLock lock(&mutex_);
   return in_force_.server.replication;

@@ -35,6 +35,9 @@ class Configuration {
   void NoteHttpPort(uint16_t port) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whom the server follows from now on: "host port", or empty. REWRITE writes it, too.
   void NotePrimary(const std::string& primary) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Return all settings, as they were given and changed since, and as they are in force.
+  ServerConfig given() const ABSL_LOCKS_EXCLUDED(mutex_);
+  ServerConfig in_force() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the settings of replication that are in force now.
   ReplicationOptions replication() const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -146,7 +146,7 @@ std::optional<std::chrono::milliseconds> BatchExecutor::WaitLeft() const {
 bool BatchExecutor::WaitsForPause() {
   ClientPause& pause = server_->clients.pause;
   paused_at_ = 0;
-  if (!pause.Any()) [[likely]]
+  if (!pause.Any() || client_->is_primary_link) [[likely]]
     return false;
   const uint64_t word = pause.word();
   const ClientPause::Kind kind = pause.Now();

@@ -15,6 +15,7 @@ ServerState::ServerState(Store* the_store, ServerConfig settings, ServerProgram 
       live(options),
       configuration(program.given.value_or(settings), settings, std::move(program.config_file)),
       shut_down(std::move(program.shut_down)),
+      restart(std::move(program.restart)),
       tls(program.tls != nullptr ? std::move(program.tls) : std::make_shared<TlsContexts>()),
       clients(commands, options),
       statistics(commands->command_count(), static_cast<size_t>(std::max(options.io_threads, 1))) {
@@ -35,6 +36,12 @@ absl::Status ServerState::SetTls(const ServerOptions& wanted) { return tls->Use(
 void ServerState::SetSlowLog(const ServerOptions& wanted) {
   statistics.slow_log.set_threshold_micros(wanted.slow_log_micros);
   statistics.slow_log.set_max_entries(wanted.slow_log_entries);
+}
+
+void ServerState::ApplySyncReplicas() {
+  sync_gate.SetReplicas(replication.follows() ? 0 : live.sync_replicas.load());
+  sync_gate.Update();
+  release_replies();
 }
 
 void ServerState::ResetStatistics() {

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/backups/backup_service.h"
@@ -25,7 +26,10 @@
 #include "server/execution/execution_policy.h"
 #include "server/execution/scan_cursors.h"
 #include "server/ingests/ingest_table.h"
+#include "server/replication/lineage.h"
+#include "server/replication/replica_feeds.h"
 #include "server/replication/replication_state.h"
+#include "server/replication/sync_gate.h"
 #include "server/statistics/server_statistics.h"
 #include "type/server_options.h"
 #include "varve/store.h"
@@ -43,6 +47,11 @@ struct ServerProgram {
   std::optional<ServerConfig> given;
   // Has another thread stop the server soon; SHUTDOWN calls it. May be empty.
   std::function<void()> shut_down;
+  // Does the same, and then begins anew with the store of the copy that was taken
+  // (server/following/incoming_store.h). Empty: this server takes no copies.
+  std::function<void()> restart;
+  // The users of a server that begins anew; empty: those of the settings.
+  std::vector<User> users;
   // The TLS contexts in use, which other listeners share. Null: the server makes its own.
   std::shared_ptr<TlsContexts> tls;
 };
@@ -53,6 +62,9 @@ struct LastSave {
   std::atomic<int64_t> unix_seconds{std::time(nullptr)};
   std::atomic<uint64_t> changes{0};  // Store::ChangeCount() at that time
 };
+
+// The directory, within the store's, of the copy that a follower takes.
+inline constexpr std::string_view kCopyDirectory = "replica-copy";
 
 struct ServerState final : public LiveSettings {
   // `settings` are those in force. The server knows `commands`.
@@ -77,7 +89,12 @@ struct ServerState final : public LiveSettings {
   void SetSlowLog(const ServerOptions& wanted) override;
   void SetDataLimit(uint64_t bytes) override { store->SetDataLimit(bytes); }
   void SetSync(Durability sync) override { store->SetSync(sync); }
-  void SetSyncReplicas(size_t followers) override { live.sync_replicas = followers; }
+  void SetSyncReplicas(size_t followers) override {
+    live.sync_replicas = followers;
+    ApplySyncReplicas();
+  }
+  // Has replies wait for followers as the setting says, unless this server is one itself.
+  void ApplySyncReplicas();
   absl::Status SetTls(const ServerOptions& wanted) override;
 
   Store* const store;
@@ -86,6 +103,7 @@ struct ServerState final : public LiveSettings {
   LiveOptions live;
   Configuration configuration;
   const std::function<void()> shut_down;
+  const std::function<void()> restart;
   // Has a thread of the pool call the task. False: its queue is full, or the server stops.
   std::function<bool(std::function<void()> task)> run_on_pool = [](const auto&) { return false; };
   // Returns for how long each thread of the pool has been idle, see ThreadPool::IdleNanos().
@@ -100,11 +118,22 @@ struct ServerState final : public LiveSettings {
   IngestTable ingests{store};
   BackupService backups{store, options.backup_directory};
   ReplicationState replication;
+  ReplicaFeeds replica_feeds{ReplicationOf(store)};
+  SyncGate sync_gate{ReplicationOf(store), &replication.followers};
+  BackupService replica_copies{store, std::string(kCopyDirectory)};  // for followers
   // Has this server follow another one from now on, or, where no host is named, nobody. On disk on
   // return; the link to the primary comes about later.
   std::function<absl::Status(const PrimaryAddress& primary)> follow = [](const auto&) {
     return absl::UnimplementedError("this server follows nobody");
   };
+  // Has the store retain changes for followers, also after restarts. On disk on return.
+  std::function<absl::Status()> retain_for_followers = [] {
+    return absl::UnimplementedError("this server has no followers");
+  };
+  // Has connections look again whether their replies may leave.
+  std::function<void()> release_replies = [] {};
+  // Returns the lineage of the store.
+  std::function<Lineage()> lineage = [] { return Lineage(); };
   // Begins a failover to a follower, or ends the one that was begun. It goes on by itself: what it
   // does is in `replication.failover`.
   std::function<absl::Status(const FailoverRequest& request)> fail_over = [](const auto&) {

@@ -16,6 +16,8 @@
 namespace varve {
 namespace {
 
+// A follower that was not heard of for so long has gone.
+constexpr std::chrono::seconds kSilentFollower{15};
 constexpr std::chrono::seconds kBetweenVisits{1};
 // After which a handshake that found the pool full is tried again.
 constexpr std::chrono::milliseconds kBetweenTries{5};
@@ -370,6 +372,13 @@ void IoLoop::VisitSessions() {
     (void)pool_->TrySubmit(
         [server = server_] { server->backups.EndIdle(CoarseNow(), server->live.backup_ttl); });
   }
+  if (server_->replica_copies.holds_files()) {
+    (void)pool_->TrySubmit([server = server_] {
+      server->replica_copies.EndIdle(CoarseNow(), server->live.backup_ttl);
+    });
+  }
+  server_->replication.followers.LeaveSilent(CoarseNow() - kSilentFollower);
+  server_->replica_feeds.CloseIdle(CoarseNow() - kSilentFollower);
   VARVE_ASSERT(round_.empty());
   for (auto& [session, owner] : sessions_) round_.push_back(session);
   for (Session* session : round_) session->Visit();  // may close, and so remove, the session

@@ -108,6 +108,17 @@ absl::Status PassedSockets::Add(int descriptor, std::string_view name) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<PassedSockets> PassedSockets::Duplicate() const {
+  PassedSockets copy;
+  for (size_t i = 0; i < kRoles; ++i) {
+    if (descriptors_[i] == kNone) continue;
+    copy.descriptors_[i] = ::fcntl(descriptors_[i], F_DUPFD_CLOEXEC, 0);
+    if (copy.descriptors_[i] == kNone)
+      return absl::ResourceExhaustedError("the system gives no descriptor for a passed socket");
+  }
+  return copy;
+}
+
 uint16_t PassedSockets::PortOf(Role role) const {
   VARVE_ASSERT(Has(role) && role != Role::kUnix);
   sockaddr_storage address{};

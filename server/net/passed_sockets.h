@@ -38,6 +38,9 @@ class PassedSockets {
   // InvalidArgument names the variable or the descriptor that is wrong.
   [[nodiscard]] static absl::StatusOr<PassedSockets> FromEnvironment();
 
+  // Returns the same sockets under other descriptors. ResourceExhausted: the system gives none.
+  [[nodiscard]] absl::StatusOr<PassedSockets> Duplicate() const;
+
   bool Has(Role role) const { return descriptors_[Index(role)] != kNone; }
   // Returns the port of a TCP socket that was passed.
   uint16_t PortOf(Role role) const;

@@ -88,7 +88,7 @@ void HandleRole(CommandContext& context, Arguments /*arguments*/) {
     return context.reply.Integer(version);
   }
   std::vector<Follower> followers = replication.followers.List();
-  std::erase_if(followers, [](const Follower& follower) { return follower.copies; });
+  std::erase_if(followers, [](const Follower& follower) { return !follower.online; });
   context.reply.Array(3);
   context.reply.Bulk("master");
   context.reply.Integer(version);

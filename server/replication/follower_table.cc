@@ -38,10 +38,41 @@ void FollowerTable::NoteSent(const std::string& id, SequenceNumber sent) {
   if (found != followers_.end()) found->second.sent = sent;
 }
 
-void FollowerTable::NoteCopying(const std::string& id, bool copies) {
+bool FollowerTable::Begin(const std::string& id, bool* is_new) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = followers_.find(id);
+    if (found == followers_.end()) return false;
+    found->second.told = std::chrono::steady_clock::now();
+    *is_new = !std::exchange(found->second.online, true);
+    if (!*is_new) return true;
+  }
+  Tell();
+  return true;
+}
+
+bool FollowerTable::BeginCopy(const std::string& id, Time since) {
+  absl::MutexLock lock(&mutex_);
+  if (followers_.find(id) == followers_.end()) return false;
+  if (!copying_.empty() && copying_ != id) {
+    const auto other = followers_.find(copying_);
+    if (other != followers_.end() && other->second.told >= since) return false;
+  }
+  copying_ = id;
+  return true;
+}
+
+void FollowerTable::EndCopy(const std::string& id) {
+  absl::MutexLock lock(&mutex_);
+  if (copying_ == id) copying_.clear();
+}
+
+bool FollowerTable::Copies(const std::string& id, Time now) {
   absl::MutexLock lock(&mutex_);
   const auto found = followers_.find(id);
-  if (found != followers_.end()) found->second.copies = copies;
+  if (found == followers_.end() || copying_ != id) return false;
+  found->second.told = now;
+  return true;
 }
 
 void FollowerTable::Leave(const std::string& id) {
@@ -78,7 +109,7 @@ size_t FollowerTable::CountApplied(SequenceNumber version) const {
   absl::MutexLock lock(&mutex_);
   return static_cast<size_t>(
       std::count_if(followers_.begin(), followers_.end(), [version](const auto& entry) {
-        return !entry.second.copies && entry.second.applied >= version;
+        return entry.second.online && entry.second.applied >= version;
       }));
 }
 
@@ -86,7 +117,7 @@ size_t FollowerTable::CountDurable(SequenceNumber version) const {
   absl::MutexLock lock(&mutex_);
   return static_cast<size_t>(
       std::count_if(followers_.begin(), followers_.end(), [version](const auto& entry) {
-        return !entry.second.copies && entry.second.durable >= version;
+        return entry.second.online && entry.second.durable >= version;
       }));
 }
 
@@ -94,7 +125,7 @@ size_t FollowerTable::CountGood(Time since) const {
   absl::MutexLock lock(&mutex_);
   return static_cast<size_t>(std::count_if(
       followers_.begin(), followers_.end(),
-      [since](const auto& entry) { return !entry.second.copies && entry.second.told >= since; }));
+      [since](const auto& entry) { return entry.second.online && entry.second.told >= since; }));
 }
 
 SequenceNumber FollowerTable::DurableOn(size_t count) const {
@@ -102,7 +133,7 @@ SequenceNumber FollowerTable::DurableOn(size_t count) const {
   absl::MutexLock lock(&mutex_);
   std::vector<SequenceNumber> versions;
   for (const auto& [id, follower] : followers_)
-    if (!follower.copies) versions.push_back(follower.durable);
+    if (follower.online) versions.push_back(follower.durable);
   if (versions.size() < count) return kNoSequence;
   const auto place = versions.begin() + static_cast<std::ptrdiff_t>(count - 1);
   std::nth_element(versions.begin(), place, versions.end(), std::greater<>());

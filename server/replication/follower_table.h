@@ -32,7 +32,7 @@ struct Follower {
   SequenceNumber applied = kNoSequence;  // everything up to here can be read there
   SequenceNumber durable = kNoSequence;  // and is on its disk
   SequenceNumber sent = kNoSequence;     // everything up to here was sent to it
-  bool copies = false;                   // it takes a copy of the store
+  bool online = false;  // it takes changes; else it is about to, or takes a copy of the store
   Time connected{};
   Time told{};  // when it was heard of last
 };
@@ -51,7 +51,15 @@ class FollowerTable {
   bool Note(const std::string& id, SequenceNumber applied, SequenceNumber durable, Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void NoteSent(const std::string& id, SequenceNumber sent) ABSL_LOCKS_EXCLUDED(mutex_);
-  void NoteCopying(const std::string& id, bool copies) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Notes that the follower takes changes, and in `*is_new` whether it begins to. Returns false if
+  // nobody of this id has joined.
+  bool Begin(const std::string& id, bool* is_new) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Notes that the follower takes a copy of the store. Returns false if nobody of this id has
+  // joined, or if another one takes a copy that was heard of since `since`.
+  bool BeginCopy(const std::string& id, Time since) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndCopy(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns whether the follower takes a copy; it was heard of at `now`.
+  bool Copies(const std::string& id, Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   void Leave(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
   // Has those leave who were silent since before `before`.
   void LeaveSilent(Time before) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -62,7 +70,7 @@ class FollowerTable {
   // Return how many followers have everything up to `version`, in memory or on disk.
   size_t CountApplied(SequenceNumber version) const ABSL_LOCKS_EXCLUDED(mutex_);
   size_t CountDurable(SequenceNumber version) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns how many followers take no copy and were heard of since `since`.
+  // Returns how many followers take changes and were heard of since `since`.
   size_t CountGood(Time since) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the newest version that `count` followers have on disk; kNoSequence if there are fewer
   // followers. Requires: count > 0.
@@ -80,6 +88,7 @@ class FollowerTable {
   std::function<void()> listener_;
   mutable absl::Mutex mutex_;
   std::map<std::string, Follower> followers_ ABSL_GUARDED_BY(mutex_);
+  std::string copying_ ABSL_GUARDED_BY(mutex_);  // the id of the one that takes a copy; or empty
 };
 
 }  // namespace varve

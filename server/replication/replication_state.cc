@@ -47,8 +47,13 @@ void ReplicationState::SetPrimary(PrimaryAddress primary) {
 }
 
 LinkReport ReplicationState::link() const {
-  absl::MutexLock lock(&mutex_);
-  return link_;
+  LinkReport report;
+  {
+    absl::MutexLock lock(&mutex_);
+    report = link_;
+  }
+  if (complete_) complete_(&report);
+  return report;
 }
 
 }  // namespace varve

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -62,19 +63,23 @@ struct LinkReport {
   SequenceNumber primary_version = kNoSequence;        // the newest of the primary, as it told last
   uint64_t copied_bytes = 0;                           // of the copy that is being taken
   uint64_t copy_bytes = 0;
-  std::vector<std::string> upstream;        // the ids of the primary, its primary, and so on
-  std::map<std::string, uint64_t> skipped;  // from Redis: keys of other types, by type
-  std::vector<std::string> skipped_names;   // the first of them
+  std::vector<std::string> upstream;  // the ids of the primary, its primary, and so on
+  // These four tell of a primary that is a Redis: its replication id, up to where in its stream
+  // this store has everything, the keys that the store does not take by type, and the first names.
+  std::string redis_id;
+  int64_t redis_offset = 0;
+  std::map<std::string, uint64_t> skipped;
+  std::vector<std::string> skipped_names;
 };
 
-// The counts since the server's start.
+// The counts since the server's start, but for the last one.
 struct SyncCounts {
   // As a primary: followers that took a copy; that went on from where they were; that wanted to and
   // could not. The names are those of INFO stats in Redis.
   std::atomic<uint64_t> full{0};
   std::atomic<uint64_t> partial_ok{0};
   std::atomic<uint64_t> partial_err{0};
-  // As a follower: operations that no other server has, and that were written to a file.
+  // As a follower: operations that no other server has, and that were written to a file, ever.
   std::atomic<uint64_t> diverged{0};
 };
 
@@ -94,6 +99,11 @@ class ReplicationState {
   void SetPrimary(PrimaryAddress primary) ABSL_LOCKS_EXCLUDED(mutex_);
 
   LinkReport link() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Has link() complete its report by calling `complete`, without a lock. Requires: it is set before
+  // other threads use the object.
+  void OnReport(std::function<void(LinkReport* report)> complete) {
+    complete_ = std::move(complete);
+  }
   // Calls `change` with the report, under the lock.
   template <typename Change>
   void UpdateLink(Change change) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -118,6 +128,7 @@ class ReplicationState {
 
  private:
   const std::string id_;
+  std::function<void(LinkReport*)> complete_;
   std::atomic<bool> follows_{false};
   std::atomic<bool> link_is_up_{false};
   mutable absl::Mutex mutex_;

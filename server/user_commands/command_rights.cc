@@ -93,6 +93,13 @@ KeyReach ReachOf(std::string_view name) {
       {"prefix", KeyReach::kReadsRanges},
       {"randomkey", KeyReach::kReadsRanges},
       {"range", KeyReach::kReadsRanges},
+      {"replica|checksum", KeyReach::kReadsAll},
+      {"replica|ack", KeyReach::kReadsAll},
+      {"replica|copy", KeyReach::kReadsAll},
+      {"replica|fetch", KeyReach::kReadsAll},
+      {"replica|hello", KeyReach::kReadsAll},
+      {"replica|pull", KeyReach::kReadsAll},
+      {"replica|release", KeyReach::kReadsAll},
       {"replicaof", KeyReach::kWritesAll},
       {"scan", KeyReach::kReadsPart},
       {"slaveof", KeyReach::kWritesAll},
@@ -125,8 +132,9 @@ PlaceUse PlacesOf(std::string_view name) {
   for (const auto& [known, use] : kPlaces) {
     if (known == name) return use;
   }
+  const bool copies = name.starts_with("backup|") || name.starts_with("replica|");
+  if (copies && !name.ends_with("|help")) return PlaceUse::kAllPlaces;
   if (name == "replicaof" || name == "slaveof") return PlaceUse::kAllPlaces;
-  if (name.starts_with("backup|") && name != "backup|help") return PlaceUse::kAllPlaces;
   return PlaceUse::kNone;
 }
 

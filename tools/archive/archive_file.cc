@@ -129,8 +129,8 @@ bool ReadCommits(std::string_view bytes, ArchiveFile* file) {
   if (header.commits > bytes.size()) return false;
   ByteReader reader(bytes);
   SequenceNumber before = header.after;
-  for (uint64_t i = 0; i < header.commits; ++i) {
-    Change& commit = file->commits.emplace_back();
+  file->commits.resize(header.commits);
+  for (Change& commit : file->commits) {
     if (!ReadCommit(&reader, before, &commit)) return false;
     before = commit.version;
   }
@@ -193,8 +193,13 @@ absl::StatusOr<std::string> EncodeArchiveFile(const ArchiveFileHeader& header,
 
 absl::StatusOr<ArchiveFile> DecodeArchiveFile(std::string_view bytes, const std::string& path) {
   ArchiveFile file;
+  VARVE_RETURN_IF_ERROR(DecodeArchiveFile(bytes, path, &file));
+  return file;
+}
+
+absl::Status DecodeArchiveFile(std::string_view bytes, const std::string& path, ArchiveFile* file) {
   Sizes sizes;
-  VARVE_RETURN_IF_ERROR(ReadFixed(bytes, path, &file.header, &sizes));
+  VARVE_RETURN_IF_ERROR(ReadFixed(bytes, path, &file->header, &sizes));
   if (bytes.size() != sizes.OfFile()) {
     return Corruption(path, bytes.size(),
                       fmt::format("the file has {} bytes, and {} according to its header",
@@ -203,14 +208,14 @@ absl::StatusOr<ArchiveFile> DecodeArchiveFile(std::string_view bytes, const std:
   const std::string_view content = bytes.substr(0, bytes.size() - kChecksumSize);
   if (HashKey(content) != DecodeFixed64(&bytes[content.size()]))
     return Corruption(path, 0, "the checksum of the file does not fit its bytes");
-  file.header.base.assign(bytes.substr(kFixedSize, sizes.id));
-  if (!IsBackupId(file.header.base))
+  file->header.base.assign(bytes.substr(kFixedSize, sizes.id));
+  if (!IsBackupId(file->header.base))
     return Corruption(path, kFixedSize, "there can be no base with such an id");
   const size_t offset = kFixedSize + sizes.id;
   VARVE_ASSIGN_OR_RETURN(const std::string commits,
                          Unpack(content.substr(offset), sizes.commits, path, offset));
-  if (!ReadCommits(commits, &file)) return Corruption(path, offset, "the commits make no sense");
-  return file;
+  if (!ReadCommits(commits, file)) return Corruption(path, offset, "the commits make no sense");
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ArchiveFileHeader> ReadArchiveFileHeader(FileSystem* file_system,

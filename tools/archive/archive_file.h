@@ -77,6 +77,9 @@ std::optional<uint64_t> ParseArchiveFileName(std::string_view name);
 // FailedPrecondition if a later version of Varve has written the file.
 [[nodiscard]] absl::StatusOr<ArchiveFile> DecodeArchiveFile(std::string_view bytes,
                                                             const std::string& path);
+// Does the same into `file`, whose memory it uses again. After an error the file holds anything.
+[[nodiscard]] absl::Status DecodeArchiveFile(std::string_view bytes, const std::string& path,
+                                             ArchiveFile* file);
 // Reads the header alone; whether the file has its size is verified, and its checksum is not.
 [[nodiscard]] absl::StatusOr<ArchiveFileHeader> ReadArchiveFileHeader(FileSystem* file_system,
                                                                       const std::string& path);

@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
+#include "tools/archive/archive_files_ahead.h"
 #include "tools/archive/archive_place.h"
 #include "tools/archive/commit_replay.h"
-#include "util/base/hash.h"
 #include "util/base/status.h"
 
 namespace varve {
@@ -58,7 +58,7 @@ class ChainReplay final : public RestoreReplay {
         changes_(std::move(changes)),
         chain_(chain),
         point_(point),
-        predecessor_(chain.list_checksum) {
+        predecessor_(chain.files.empty() ? 0 : chain.files.front().predecessor) {
     report_.base = chain.base.id;
     report_.version = chain.base.version;
     report_.instant_ms = chain.base.instant_ms;
@@ -66,8 +66,12 @@ class ChainReplay final : public RestoreReplay {
 
   absl::Status Run(Store* store) override {
     VARVE_RETURN_IF_ERROR(replay_.Begin(store));
+    std::vector<std::string> paths;
+    for (const ArchiveFileHeader& header : chain_.files) paths.push_back(PathOf(header));
+    ArchiveFilesAhead ahead(file_system_, std::move(paths));
     for (const ArchiveFileHeader& header : chain_.files) {
-      VARVE_RETURN_IF_ERROR(ApplyFile(header));
+      VARVE_ASSIGN_OR_RETURN(const ArchiveFilesAhead::Entry* const entry, ahead.Next());
+      VARVE_RETURN_IF_ERROR(ApplyFile(header, *entry));
       if (report_.next_version != kNoSequence) break;
     }
     VARVE_RETURN_IF_ERROR(replay_.End());
@@ -86,19 +90,22 @@ class ChainReplay final : public RestoreReplay {
            (!point_.at_time_ms || commit.instant_ms <= *point_.at_time_ms);
   }
 
-  absl::Status ApplyFile(const ArchiveFileHeader& header) {
-    const std::string path = fmt::format("{}/{}", changes_, ArchiveFileName(header.number));
-    VARVE_ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(file_system_, path));
-    VARVE_ASSIGN_OR_RETURN(const ArchiveFile file, DecodeArchiveFile(bytes, path));
+  std::string PathOf(const ArchiveFileHeader& header) const {
+    return fmt::format("{}/{}", changes_, ArchiveFileName(header.number));
+  }
+
+  absl::Status ApplyFile(const ArchiveFileHeader& header, const ArchiveFilesAhead::Entry& entry) {
+    const ArchiveFile& file = entry.file;
     if (!(file.header == header) || header.predecessor != predecessor_) {
-      return Corruption(path, 72,
+      return Corruption(PathOf(header), 72,
                         fmt::format("the checksum of the file before is {:016x}, and {:016x} "
                                     "according to this one",
                                     predecessor_, file.header.predecessor));
     }
-    predecessor_ = HashKey(bytes);
+    predecessor_ = entry.checksum;
     bool is_used = false;
     for (const Change& commit : file.commits) {
+      if (commit.version <= chain_.base.version) continue;  // the base has it
       if (!IsWanted(commit)) {
         report_.next_version = commit.version;
         report_.next_instant_ms = commit.instant_ms;

@@ -13,7 +13,7 @@
 
 #include "db/version/store_files.h"
 #include "tools/backup/backup_list.h"
-#include "tools/backup/file_checksum.h"
+#include "util/base/file_checksum.h"
 #include "util/base/status.h"
 #include "util/os/file_identity.h"
 

@@ -1,6 +1,6 @@
-// make prove: kills a fresh server, cuts its power, fails its calls and flips its bits for about a
-// minute, and says in one table what was acknowledged and what of it was lost. Exits with 1 when
-// anything was.
+// make prove: kills a fresh server, cuts its power, loses its disk, fails its calls and flips its
+// bits for about a minute, and says in one table what was acknowledged and what of it was lost.
+// Exits with 1 when anything was.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -15,6 +15,7 @@
 #include "unit-tests/prove/bit_flips.h"
 #include "unit-tests/prove/failing_calls.h"
 #include "unit-tests/prove/kill_cycles.h"
+#include "unit-tests/prove/lost_machines.h"
 #include "unit-tests/prove/power_cuts.h"
 #include "unit-tests/prove/report.h"
 #include "unit-tests/testing/temp_dir.h"
@@ -22,6 +23,7 @@
 ABSL_FLAG(int, seconds, 60, "how long, about; 0: as long as the counts take");
 ABSL_FLAG(uint64_t, kills, 1'000'000, "cycles of kill -9, at most");
 ABSL_FLAG(uint64_t, cuts, 1'000'000, "power cuts, at most");
+ABSL_FLAG(uint64_t, losses, 1'000'000, "machines that are lost with their disks, at most");
 ABSL_FLAG(uint64_t, calls, 1'000'000, "how many of each kind of call to fail, at most");
 ABSL_FLAG(uint64_t, flips, 1'000'000, "bits to flip, at most");
 ABSL_FLAG(uint64_t, seed, 0, "0: another one each time");
@@ -31,7 +33,7 @@ namespace varve::prove {
 namespace {
 
 // Of the time that there is, in percent.
-constexpr int kKillShare = 40, kCutShare = 30, kCallShare = 15, kFlipShare = 15;
+constexpr int kKillShare = 30, kCutShare = 25, kLossShare = 20, kCallShare = 15, kFlipShare = 10;
 
 CycleOptions Options(const std::string& directory, uint64_t cycles, int percent, uint64_t seed) {
   CycleOptions options{.server = absl::GetFlag(FLAGS_server),
@@ -54,6 +56,11 @@ int Main() {
   if (const uint64_t cuts = absl::GetFlag(FLAGS_cuts); cuts > 0) {
     testing::TempDir directory;
     report.AddCuts(RunPowerCuts(Options(directory.path(), cuts, kCutShare, seed)));
+  }
+  if (const uint64_t losses = absl::GetFlag(FLAGS_losses); losses > 0) {
+    testing::TempDir directory;
+    report.AddLosses(
+        RunLostMachines(Options(directory.path(), losses, kLossShare, seed), VARVE_CLIENT_MAIN));
   }
   if (const uint64_t calls = absl::GetFlag(FLAGS_calls); calls > 0) {
     testing::TempDir directory;

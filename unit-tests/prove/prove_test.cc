@@ -8,6 +8,7 @@
 #include "unit-tests/prove/bit_flips.h"
 #include "unit-tests/prove/failing_calls.h"
 #include "unit-tests/prove/kill_cycles.h"
+#include "unit-tests/prove/lost_machines.h"
 #include "unit-tests/prove/power_cuts.h"
 #include "unit-tests/testing/temp_dir.h"
 
@@ -18,9 +19,9 @@ using testing::TempDir;
 
 // Sanitizers slow the server down; how often it is ended is proven without them.
 #if defined(VARVE_WATCHED_MEMORY)
-constexpr uint64_t kKills = 15, kCuts = 6, kCalls = 2, kFlips = 10;
+constexpr uint64_t kKills = 15, kCuts = 6, kCalls = 2, kFlips = 10, kLosses = 4;
 #else
-constexpr uint64_t kKills = 100, kCuts = 30, kCalls = 6, kFlips = 60;
+constexpr uint64_t kKills = 100, kCuts = 30, kCalls = 6, kFlips = 60, kLosses = 16;
 #endif
 
 uint64_t RandomSeed() { return std::random_device{}(); }
@@ -55,6 +56,22 @@ TEST(ProveTest, PowerCutsTakeNoMoreThanTheModeAllows) {
   EXPECT_GT(figures->always.acknowledged, 0u);
   EXPECT_EQ(figures->always.taken, 0u);
   if (kCuts > 6) EXPECT_GT(figures->none.taken, 0u) << "of few cuts none may take anything";
+}
+
+TEST(ProveTest, ALostMachineComesBack) {
+  TempDir directory;
+  const LossFigures figures = RunLostMachines({.server = VARVE_SERVER_MAIN,
+                                               .directory = directory.path(),
+                                               .cycles = kLosses,
+                                               .seed = RandomSeed()},
+                                              VARVE_CLIENT_MAIN);
+  for (const Figures* each : {&figures.archives, &figures.backups}) {
+    EXPECT_EQ(each->complaints.size(), 0u) << fmt::format("{}", fmt::join(each->complaints, "\n"));
+    EXPECT_EQ(each->cycles, kLosses / 2);
+    EXPECT_EQ(each->lost + each->torn, 0u);
+    EXPECT_GT(each->acknowledged, 0u);
+  }
+  EXPECT_EQ(figures.archives.taken, 0u);
 }
 
 TEST(ProveTest, NothingIsAcknowledgedAfterACallThatFailed) {

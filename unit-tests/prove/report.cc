@@ -17,16 +17,19 @@ std::string Grouped(uint64_t number) {
   return text;
 }
 
+// What of the acknowledged writes the mode may lose.
+std::string Taken(const Figures& figures) {
+  std::string remark =
+      fmt::format("{} more were in the time that this mode may lose; {} of them gone",
+                  Grouped(figures.released), Grouped(figures.taken));
+  if (figures.taken > 0)
+    remark += fmt::format(", the oldest {} ms old", figures.oldest_taken.count());
+  return remark;
+}
+
 }  // namespace
 
-void Report::AddRow(std::string what, const Figures& figures, bool may_take) {
-  std::string remark;
-  if (may_take) {
-    remark = fmt::format("{} more were in the time that this mode may lose; {} of them gone",
-                         Grouped(figures.released), Grouped(figures.taken));
-    if (figures.taken > 0)
-      remark += fmt::format(", the oldest {} ms old", figures.oldest_taken.count());
-  }
+void Report::AddRow(const std::string& what, const Figures& figures, const std::string& remark) {
   rows_.push_back(fmt::format(kRow, what, Grouped(figures.cycles), Grouped(figures.acknowledged),
                               Grouped(figures.shown), Grouped(figures.lost), Grouped(figures.torn),
                               remark));
@@ -45,8 +48,15 @@ void Report::AddKills(const Figures& figures) { AddRow("kill -9 under load, all 
 void Report::AddCuts(const absl::StatusOr<PowerFigures>& figures) {
   if (!figures.ok()) return AddMissing("power cuts", figures.status());
   AddRow("power cut, --sync=always", figures->always);
-  AddRow("power cut, --sync=everysec", figures->every_second, true);
-  AddRow("power cut, --sync=no", figures->none, true);
+  AddRow("power cut, --sync=everysec", figures->every_second, Taken(figures->every_second));
+  AddRow("power cut, --sync=no", figures->none, Taken(figures->none));
+}
+
+void Report::AddLosses(const LossFigures& figures) {
+  AddRow("machine lost, back from archive", figures.archives);
+  AddRow("machine lost, back from backup", figures.backups,
+         fmt::format("{} more came after the backup had begun; {} of them gone",
+                     Grouped(figures.backups.released), Grouped(figures.backups.taken)));
 }
 
 void Report::AddCalls(const absl::StatusOr<FailureFigures>& figures) {

@@ -12,6 +12,7 @@
 #include "unit-tests/prove/bit_flips.h"
 #include "unit-tests/prove/failing_calls.h"
 #include "unit-tests/prove/fleet.h"
+#include "unit-tests/prove/lost_machines.h"
 #include "unit-tests/prove/power_cuts.h"
 
 namespace varve::prove {
@@ -21,6 +22,7 @@ class Report {
   void AddKills(const Figures& figures);
   void AddCuts(const absl::StatusOr<PowerFigures>& figures);
   void AddFlips(const absl::StatusOr<FlipFigures>& figures);
+  void AddLosses(const LossFigures& figures);
   void AddCalls(const absl::StatusOr<FailureFigures>& figures);
 
   // Nothing was lost, torn or otherwise wrong.
@@ -28,7 +30,8 @@ class Report {
   std::string Text() const;
 
  private:
-  void AddRow(std::string what, const Figures& figures, bool may_take = false);
+  // `remark` stands behind the row.
+  void AddRow(const std::string& what, const Figures& figures, const std::string& remark = "");
   void AddMissing(const std::string& what, const absl::Status& why);
 
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();

@@ -66,11 +66,22 @@ class ArchivesTest : public testing::RestartingServer {
   }
   std::string log() const { return ReadFile(dir_.File("archiver.log")); }
   // A figure of the file LAST; 0: it is not there.
-  uint64_t Last(const std::string& name) const {
-    const std::string text = ReadFile(Dest() + "/LAST");
+  uint64_t Last(const std::string& name) const { return LastIn(Dest(), name); }
+  static uint64_t LastIn(const std::string& directory, const std::string& name) {
+    const std::string text = ReadFile(directory + "/LAST");
     const size_t at = text.find("\n" + name + " ");
     if (at == std::string::npos) return 0;
     return std::strtoull(text.c_str() + at + name.size() + 2, nullptr, 10);
+  }
+  // The first base may have been taken late.
+  uint64_t FirstVersion() const {
+    uint64_t first = UINT64_MAX, version = 0;
+    for (const auto& entry : fs::directory_iterator(Dest() + "/base")) {
+      const std::string name = entry.path().filename();
+      if (absl::SimpleAtoi(name.substr(name.find('-') + 1), &version))
+        first = std::min(first, version);
+    }
+    return first;
   }
   bool Reaches(uint64_t version) const {
     return Eventually([&] { return Last("version") >= version; });
@@ -231,14 +242,7 @@ TEST_F(ArchivesTest, KillsAtAnyMomentLoseNothing) {
   EXPECT_EQ(StopArchiver(), 0) << log();
   ASSERT_EQ(Run({"archive-check", Dest()}), 0) << output_;
   EXPECT_EQ(Restored({}), done_.back().version);
-  // The first base may have been taken late.
-  uint64_t first = done_.back().version;
-  for (const auto& entry : fs::directory_iterator(Dest() + "/base")) {
-    const std::string name = entry.path().filename();
-    uint64_t version = 0;
-    if (absl::SimpleAtoi(name.substr(name.find('-') + 1), &version))
-      first = std::min(first, version);
-  }
+  const uint64_t first = FirstVersion();
   for (int i = 0; i < 6; ++i) {
     const Operation& at = done_[random() % done_.size()];
     if (at.version < first) continue;
@@ -352,6 +356,159 @@ TEST_F(ArchivesTest, AnotherStoreBehindTheSamePortMakesABase) {
   EXPECT_EQ(Run({"archive-check", Dest()}), 0) << output_;
   ASSERT_EQ(Run({"restore", Dest(), dir_.File("all")}), 0) << output_;
   EXPECT_EQ(StoredIn(dir_.File("all")), *client_->Range("-", "+"));
+}
+
+// The value of a figure in metrics.prom.
+double FigureIn(const std::string& text, const std::string& name) {
+  const size_t at = text.find("\n" + name + " ");
+  return at == std::string::npos ? -1 : std::strtod(text.c_str() + at + name.size() + 2, nullptr);
+}
+
+TEST_F(ArchivesTest, FiguresTellOfGapsAndFiles) {
+  const auto figure = [&](const std::string& name) {
+    return FigureIn(ReadFile(Dest() + "/metrics.prom"), "varve_archive_" + name);
+  };
+  Put("a", "1");
+  ASSERT_EQ(Run({"archive", Dest(), "--once"}), 0) << output_;
+  EXPECT_EQ(figure("gap"), 0);
+  EXPECT_EQ(figure("gaps_total"), 0);
+  EXPECT_EQ(figure("bases_total"), 1);
+  EXPECT_EQ(figure("files_total"), 0);
+  Put("b", "1");
+  ASSERT_EQ(Run({"archive", Dest(), "--once"}), 0) << output_;
+  EXPECT_EQ(figure("files_total"), 1);
+  EXPECT_EQ(figure("last_version"), static_cast<double>(done_.back().version));
+  EXPECT_EQ(figure("last_instant_seconds"), static_cast<double>(Last("instant_ms")) / 1000);
+  EXPECT_GE(figure("current_instant_seconds"), figure("last_instant_seconds"));
+  EXPECT_GE(figure("lag_seconds"), 0);
+  const double bytes = figure("bytes_total");
+  EXPECT_GT(bytes, 0);
+  ASSERT_EQ(Run({"call", "FEED", "LIST"}), 0);
+  const std::string feed = output_.substr(output_.find("archive-"), 8 + 16);
+  ASSERT_EQ(Run({"call", "FEED", "DROP", feed}), 0) << output_;
+  Put("c", "2");
+  // What comes next is gone from the server.
+  EXPECT_EQ(Run({"archive-check", Dest()}), 2) << output_;
+  EXPECT_THAT(output_, HasSubstr("there is a gap: "));
+  EXPECT_EQ(Run({"archive-check", Dest(), "--json"}), 2) << output_;
+  EXPECT_THAT(output_, AllOf(HasSubstr("\"gap\":true"), HasSubstr("\"healed_gaps\":0")));
+  EXPECT_EQ(Run({"verify", Dest()}), 0) << output_;
+  // While another backup is under way, no base heals it.
+  ASSERT_EQ(client_->Call({"BACKUP", "START"}).status(), absl::OkStatus());
+  EXPECT_EQ(Run({"archive", Dest(), "--once"}), 2) << output_;
+  EXPECT_EQ(figure("gap"), 1);
+  EXPECT_EQ(figure("last_version"), -1);
+  ASSERT_EQ(client_->Call({"BACKUP", "ABORT"}).status(), absl::OkStatus());
+  ASSERT_EQ(client_->Call({"BACKUP", "CLEANUP"}).status(), absl::OkStatus());
+  ASSERT_EQ(Run({"archive", Dest(), "--once"}), 0) << output_;
+  EXPECT_EQ(figure("gap"), 0);
+  EXPECT_EQ(figure("bases_total"), 2);
+  EXPECT_GT(figure("bytes_total"), bytes);
+  EXPECT_EQ(Run({"archive-check", Dest(), "--json"}), 0) << output_;
+  EXPECT_THAT(output_, AllOf(HasSubstr("\"gap\":false"), HasSubstr("\"healed_gaps\":1")));
+}
+
+TEST_F(ArchivesTest, BasesByTheClockLeaveNoGap) {
+  std::mt19937 random(7);
+  Put("a", "1");
+  archiver_.emplace(VARVE_CLIENT_MAIN,
+                    WithPort({"archive", Dest(), "--interval=50ms", "--base-every=1s"}),
+                    dir_.File("archiver.log"));
+  const auto bases = [&] {
+    size_t count = 0;
+    for (size_t at = 0; (at = log().find("another base has version", at)) != std::string::npos;
+         ++at)
+      ++count;
+    return count;
+  };
+  ASSERT_TRUE(Eventually([&] {
+    Write(&random, 10);
+    return bases() >= 2;
+  })) << log();
+  Put("last", "one");
+  ASSERT_TRUE(Reaches(done_.back().version)) << log();
+  EXPECT_EQ(StopArchiver(), 0) << log();
+  EXPECT_EQ(Run({"archive-check", Dest(), "--json"}), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("\"healed_gaps\":0"));
+  EXPECT_EQ(Restored({}), done_.back().version);
+  const uint64_t first = FirstVersion();
+  for (int i = 0; i < 6; ++i) {
+    const Operation& at = done_[random() % done_.size()];
+    if (at.version >= first)
+      EXPECT_EQ(Restored({fmt::format("--at-version={}", at.version)}), at.version);
+  }
+  // The newest base stays, with what came behind it.
+  ASSERT_EQ(Run({"archive", Dest(), "--once", "--keep=1ms"}), 0) << output_;
+  EXPECT_EQ(Run({"archive-check", Dest()}), 0) << output_;
+  EXPECT_GT(FirstVersion(), first);
+  EXPECT_EQ(Restored({}), done_.back().version);
+  EXPECT_EQ(Run({"archive", Dest(), "--once", "--keep=daily=7"}), 2) << output_;
+  EXPECT_THAT(output_, HasSubstr("--keep of an archive is a time"));
+}
+
+TEST_F(ArchivesTest, EachFileGoesToACommand) {
+  const std::string away = dir_.File("away"), local = dir_.File("local");
+  const std::string command = fmt::format(
+      "mkdir -p \"$(dirname {0}/{{}})\" && cat > {0}/{{}}.part && mv {0}/{{}}.part {0}/{{}}", away);
+  const auto archive = [&](const std::string& exec) {
+    return Run({"archive", local, "--once", "--exec=" + exec});
+  };
+  Put("a", std::string(5000, 'a'));
+  ASSERT_EQ(archive(command), 0) << output_;
+  Put("b", "2");
+  ASSERT_EQ(archive(command), 0) << output_;
+  EXPECT_THAT(output_, Not(HasSubstr("taking a base")));
+  Put("c", "3");
+  // A command that fails has archived nothing, and what it left is replaced.
+  EXPECT_EQ(archive("cat > /dev/null {}; exit 3"), 2);
+  EXPECT_THAT(output_, HasSubstr("ended with exit code 3 for changes/0000000002.arc"));
+  std::ofstream(away + "/changes/0000000002.arc") << "half";
+  ASSERT_EQ(archive(command), 0) << output_;
+  EXPECT_EQ(Run({"archive-check", away}), 0) << output_;
+  EXPECT_FALSE(fs::exists(local + "/changes/0000000001.arc"));
+  for (const char* of_directory : {"archive-check", "verify"}) {
+    EXPECT_EQ(Run({of_directory, local}), 2) << output_;
+    EXPECT_THAT(output_, HasSubstr("were handed to a command"));
+  }
+  ASSERT_EQ(Run({"restore", away, dir_.File("new")}), 0) << output_;
+  EXPECT_EQ(StoredIn(dir_.File("new")), Model(done_.back().version));
+  // A base by the clock, and an archive with another place for its files.
+  Put("d", "4");
+  ASSERT_TRUE(Eventually([&] {
+    EXPECT_EQ(Run({"archive", local, "--once", "--base-every=1s", "--exec=" + command}), 0)
+        << output_;
+    return output_.find("another base has version") != std::string::npos;
+  }));
+  EXPECT_EQ(Run({"archive-check", away}), 0) << output_;
+  EXPECT_EQ(Run({"archive", local, "--once"}), 2) << output_;
+  EXPECT_THAT(output_, HasSubstr("name it again (--exec)"));
+  EXPECT_EQ(Run({"archive", away, "--once", "--exec=" + command}), 2) << output_;
+  EXPECT_THAT(output_, HasSubstr("has its files here"));
+  EXPECT_EQ(archive("cat > somewhere"), 2) << output_;
+  EXPECT_THAT(output_, HasSubstr("needs {}"));
+}
+
+TEST_F(ArchivesTest, KillsWhileFilesGoToACommandLoseNothing) {
+  std::mt19937 random(11);
+  const std::string away = dir_.File("away"), local = dir_.File("local");
+  const std::string command = fmt::format(
+      "mkdir -p \"$(dirname {0}/{{}})\" && cat > {0}/{{}}.part && mv {0}/{{}}.part {0}/{{}}", away);
+  const Words words =
+      WithPort({"archive", local, "--interval=20ms", "--base-every=1s", "--exec=" + command});
+  for (int round = 0; round < 12; ++round) {
+    archiver_.emplace(VARVE_CLIENT_MAIN, words, dir_.File("archiver.log"));
+    Write(&random, 15);
+    if (HasFatalFailure()) return;
+    if (round % 3 == 0) {
+      const uint64_t version = done_.back().version;
+      ASSERT_TRUE(Eventually([&] { return LastIn(local, "version") >= version; })) << log();
+    }
+    KillArchiver();
+  }
+  ASSERT_EQ(Run({"archive", local, "--once", "--exec=" + command}), 0) << output_;
+  EXPECT_EQ(Run({"archive-check", away}), 0) << output_;
+  ASSERT_EQ(Run({"restore", away, dir_.File("new")}), 0) << output_;
+  EXPECT_EQ(StoredIn(dir_.File("new")), Model(done_.back().version));
 }
 
 TEST_F(ArchivesTest, ASignalEndsItAlsoWhileNoServerAnswers) {

@@ -112,7 +112,8 @@ TEST_F(ReplicationTest, WritesNeedGoodFollowersWhereThatIsAsked) {
   Join("a", 7001);
   Join("b", 7002, /*copies=*/true);
   EXPECT_EQ(Do({"SET", "k", "v"}), kNoReplicas) << "one that takes a copy does not count";
-  followers().NoteCopying("b", false);
+  bool is_new = false;
+  EXPECT_TRUE(followers().Begin("b", &is_new));
   EXPECT_EQ(Do({"SET", "k", "v"}), "OK");
   EXPECT_EQ(Do({"INCR", "n"}), "1");
   // One was not heard of for longer than min-replicas-max-lag.

@@ -42,7 +42,7 @@ class ReplicationTest : public ::testing::Test {
     followers().Join({.id = id,
                       .address = "10.0.0.7",
                       .port = port,
-                      .copies = copies,
+                      .online = !copies,
                       .connected = now,
                       .told = now});
   }

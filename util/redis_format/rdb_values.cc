@@ -1,9 +1,9 @@
 // How values of an RDB that are no strings are passed over: their encodings, by type number.
 #include <string_view>
 
-#include "client/redis_files/rdb_reader.h"
 #include "fmt/format.h"
 #include "util/base/status.h"
+#include "util/redis_format/rdb_reader.h"
 
 namespace varve {
 namespace {
@@ -18,6 +18,7 @@ enum class Shape {
   kBinaryScores,   // count, of each a string and 8 bytes
   kTaggedStrings,  // count, of each a length and a string
   kTaggedPairs,    // count, of each a length and two strings
+  kTimedPairs,     // count, of each two strings and 8 bytes
   kStream,
   kModule,
 };
@@ -27,6 +28,8 @@ struct ValueType {
   Shape shape = Shape::kUnknown;
   uint64_t skipped = 0;  // bytes in front
 };
+
+constexpr uint8_t kTimedHash = 22;
 
 ValueType TypeOf(uint8_t type) {
   switch (type) {
@@ -61,10 +64,12 @@ ValueType TypeOf(uint8_t type) {
     case 15:
     case 19:
     case 21:
+    case 26:
+    case 27:
       return {"stream", Shape::kStream};
     // A hash whose fields expire: the length is the time; this and the next were written by
-    // candidates of Redis 7.4.
-    case 22:
+    // candidates of Redis 7.4, and this, in another form, by Valkey.
+    case kTimedHash:
       return {"hash", Shape::kTaggedPairs};
     case 23:  // listpack
       return {"hash", Shape::kOneString};
@@ -79,27 +84,46 @@ ValueType TypeOf(uint8_t type) {
 
 constexpr uint8_t kStreamWithCounters = 19;  // and later
 constexpr uint8_t kStreamWithActiveTime = 21;
+constexpr uint8_t kStreamWithProducers = 26;
+constexpr uint8_t kStreamWithRefusals = 27;
+constexpr int kValkeyVersion = 80;
 
 }  // namespace
 
-absl::Status RdbReader::SkipValue(uint8_t type) {
+std::string_view RdbTypeName(uint8_t type) { return type == 0 ? "string" : TypeOf(type).name; }
+
+absl::Status RdbReader::SkipValue(uint8_t type, std::string_view* name) {
   const ValueType value = TypeOf(type);
-  if (value.shape == Shape::kUnknown) {
-    return input_->Damaged(fmt::format("RDB: value type or opcode {} is not known here", type));
-  }
-  ++notes_->left_out[std::string(value.name)];
+  if (value.shape == Shape::kUnknown)
+    return Damaged(fmt::format("RDB: value type or opcode {} is not known here", type));
+  *name = value.name;
   VARVE_RETURN_IF_ERROR(Skip(value.skipped));
-  if (value.shape == Shape::kOneString) return SkipString();
-  if (value.shape == Shape::kStream) return SkipStream(type);
-  if (value.shape == Shape::kTextScores) return SkipSortedSet(false);
-  if (value.shape == Shape::kBinaryScores) return SkipSortedSet(true);
+  switch (value.shape) {
+    case Shape::kOneString:
+      return SkipString();
+    case Shape::kStream:
+      return SkipStream(type);
+    case Shape::kTextScores:
+    case Shape::kBinaryScores:
+      return SkipSortedSet(value.shape == Shape::kBinaryScores);
+    case Shape::kModule:
+      VARVE_RETURN_IF_ERROR(ReadCount().status());  // the module's id
+      return SkipModule();
+    default:
+      return SkipElements(type);
+  }
+}
+
+absl::Status RdbReader::SkipElements(uint8_t type) {
+  Shape shape = TypeOf(type).shape;
+  if (type == kTimedHash && version_ == kValkeyVersion) shape = Shape::kTimedPairs;
+  const bool is_tagged = shape == Shape::kTaggedStrings || shape == Shape::kTaggedPairs;
+  const bool is_single = shape == Shape::kStrings || shape == Shape::kTaggedStrings;
   VARVE_ASSIGN_OR_RETURN(const uint64_t count, ReadCount());
-  if (value.shape == Shape::kModule) return SkipModule();  // the count was the module's id
-  const bool is_tagged = value.shape == Shape::kTaggedStrings || value.shape == Shape::kTaggedPairs;
-  const bool is_pair = value.shape == Shape::kPairs || value.shape == Shape::kTaggedPairs;
   for (uint64_t i = 0; i < count; ++i) {
     if (is_tagged) VARVE_RETURN_IF_ERROR(ReadCount().status());
-    VARVE_RETURN_IF_ERROR(SkipStrings(is_pair ? 2 : 1));
+    VARVE_RETURN_IF_ERROR(SkipStrings(is_single ? 1 : 2));
+    if (shape == Shape::kTimedPairs) VARVE_RETURN_IF_ERROR(Skip(8));
   }
   return absl::OkStatus();
 }
@@ -121,21 +145,34 @@ absl::Status RdbReader::SkipSortedSet(bool binary_scores) {
 
 absl::Status RdbReader::SkipStream(uint8_t type) {
   VARVE_ASSIGN_OR_RETURN(const uint64_t nodes, ReadCount());
-  VARVE_RETURN_IF_ERROR(nodes > UINT64_MAX / 2 ? input_->Damaged("RDB: a stream of too many nodes")
+  VARVE_RETURN_IF_ERROR(nodes > UINT64_MAX / 2 ? Damaged("RDB: a stream of too many nodes")
                                                : SkipStrings(2 * nodes));
   // Number of entries and the last id; later also the first id, the largest deleted one, and how
   // many were ever added.
-  const int numbers = type >= kStreamWithCounters ? 8 : 3;
-  for (int i = 0; i < numbers; ++i) VARVE_RETURN_IF_ERROR(ReadCount().status());
+  VARVE_RETURN_IF_ERROR(SkipCounts(type >= kStreamWithCounters ? 8 : 3));
   VARVE_ASSIGN_OR_RETURN(const uint64_t groups, ReadCount());
   for (uint64_t i = 0; i < groups; ++i) VARVE_RETURN_IF_ERROR(SkipStreamGroup(type));
-  return absl::OkStatus();
+  return type >= kStreamWithProducers ? SkipStreamProducers() : absl::OkStatus();
+}
+
+// What keeps a producer from adding an entry twice.
+absl::Status RdbReader::SkipStreamProducers() {
+  VARVE_RETURN_IF_ERROR(SkipCounts(2));  // how long and how many are remembered
+  VARVE_ASSIGN_OR_RETURN(const uint64_t producers, ReadCount());
+  for (uint64_t i = 0; i < producers; ++i) {
+    VARVE_RETURN_IF_ERROR(SkipString());
+    VARVE_ASSIGN_OR_RETURN(const uint64_t entries, ReadCount());
+    for (uint64_t j = 0; j < entries; ++j) {
+      VARVE_RETURN_IF_ERROR(SkipString());
+      VARVE_RETURN_IF_ERROR(SkipCounts(2));  // the id in the stream
+    }
+  }
+  return SkipCounts(2);  // how many were added, and how many were there already
 }
 
 absl::Status RdbReader::SkipStreamGroup(uint8_t type) {
   VARVE_RETURN_IF_ERROR(SkipString());
-  for (int i = 0; i < (type >= kStreamWithCounters ? 3 : 2); ++i)
-    VARVE_RETURN_IF_ERROR(ReadCount().status());
+  VARVE_RETURN_IF_ERROR(SkipCounts(type >= kStreamWithCounters ? 3 : 2));
   VARVE_ASSIGN_OR_RETURN(const uint64_t pending, ReadCount());
   for (uint64_t i = 0; i < pending; ++i) {
     VARVE_RETURN_IF_ERROR(Skip(16 + 8));  // id, time of delivery
@@ -148,6 +185,9 @@ absl::Status RdbReader::SkipStreamGroup(uint8_t type) {
     VARVE_ASSIGN_OR_RETURN(const uint64_t entries, ReadCount());
     for (uint64_t j = 0; j < entries; ++j) VARVE_RETURN_IF_ERROR(Skip(16));
   }
+  if (type < kStreamWithRefusals) return absl::OkStatus();
+  VARVE_ASSIGN_OR_RETURN(const uint64_t refused, ReadCount());
+  for (uint64_t i = 0; i < refused; ++i) VARVE_RETURN_IF_ERROR(Skip(16));
   return absl::OkStatus();
 }
 
@@ -173,7 +213,7 @@ absl::Status RdbReader::SkipModule() {
         skipped = SkipString();
         break;
       default:
-        return input_->Damaged("RDB: module data of an unknown kind");
+        return Damaged("RDB: module data of an unknown kind");
     }
     VARVE_RETURN_IF_ERROR(skipped);
   }

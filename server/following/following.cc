@@ -1,0 +1,269 @@
+#include "server/following/following.h"
+
+#include <random>
+#include <utility>
+
+#include "fmt/format.h"
+#include "spdlog/spdlog.h"
+#include "util/base/status.h"
+#include "varve/checkpoint.h"
+
+namespace varve {
+namespace {
+
+uint64_t NewHistoryId() {
+  std::random_device random;
+  uint64_t id = 0;
+  while (id == 0) id = (uint64_t{random()} << 32) | random();
+  return id;
+}
+
+constexpr std::chrono::seconds kPatience{10};
+
+// A server shows its primary the certificate that it shows its clients, and trusts the same
+// authorities.
+ClientTlsOptions TlsToPrimary(const TlsOptions& options) {
+  return {.enabled = true,
+          .ca_file = options.ca_file,
+          .ca_directory = options.ca_directory,
+          .certificate_file = options.certificate_file,
+          .key_file = options.key_file};
+}
+
+// Shows what the link to a Redis does as the report of any link.
+void Show(const RedisLinkStatus& status, LinkReport* report) {
+  if (report->phase == LinkPhase::kConnected && !status.up)
+    report->down_since = std::chrono::steady_clock::now();
+  report->is_redis = true;
+  report->phase = status.up        ? LinkPhase::kConnected
+                  : status.syncing ? LinkPhase::kSync
+                                   : LinkPhase::kConnect;
+  report->error = status.error;
+  report->last_io = status.last_io;
+  report->copied_bytes = status.bytes_done;
+  report->copy_bytes = status.bytes_total;
+  report->redis_id = status.replid;
+  report->redis_offset = status.offset;
+  report->skipped = status.skipped;
+  report->skipped_names = status.skipped_names;
+}
+
+}  // namespace
+
+Following::Following(ServerState* server) : server_(*server), store_(ReplicationOf(server->store)) {
+  server_.replication.OnReport([this](LinkReport* report) { CompleteReport(report); });
+}
+
+Following::~Following() { Stop(); }
+
+// --- The file ------------------------------------------------------------------------------------
+
+absl::Status Following::Write(const ReplicationRecord& record) {
+  if (record == record_) return absl::OkStatus();
+  VARVE_RETURN_IF_ERROR(WriteReplicationFile(PosixFileSystem(), directory_, record));
+  record_ = record;
+  return absl::OkStatus();
+}
+
+absl::Status Following::MatchHistory() {
+  if (record_.lineage.current == 0 || record_.lineage.current == store_->Identity().history_id)
+    return absl::OkStatus();
+  return store_->SetHistoryId(record_.lineage.current);
+}
+
+absl::Status Following::Load() {
+  absl::MutexLock lock(&mutex_);
+  const absl::StatusOr<std::string> directory = StoreDirectory(*server_.store);
+  if (store_ == nullptr || !directory.ok()) return absl::OkStatus();
+  directory_ = *directory;
+  PrimaryAddress primary;
+  {
+    absl::MutexLock record_lock(&record_mutex_);
+    VARVE_ASSIGN_OR_RETURN(record_, ReadReplicationFile(PosixFileSystem(), directory_));
+    VARVE_RETURN_IF_ERROR(MatchHistory());
+    server_.replication.counts.diverged.store(record_.diverged);
+    primary =
+        record_.primary.value_or(ParsePrimaryAddress(server_.configuration.replication().primary));
+    if (record_.retains) {
+      VARVE_RETURN_IF_ERROR(
+          store_->RetainForFollowers(server_.configuration.replication().retention_bytes));
+      retains_.store(true);
+    }
+  }
+  if (primary.named()) store_->SetFollowing(true);
+  server_.replication.SetPrimary(primary);
+  return absl::OkStatus();
+}
+
+Lineage Following::GetLineage() const {
+  if (store_ == nullptr) return {};
+  const StoreIdentity identity = store_->Identity();
+  absl::MutexLock lock(&record_mutex_);
+  Lineage lineage = record_.lineage;
+  lineage.current = identity.history_id;
+  lineage.newest = identity.newest;
+  return lineage;
+}
+
+absl::Status Following::RetainForFollowers() {
+  if (retains_.load()) return absl::OkStatus();
+  if (store_ == nullptr) return absl::UnimplementedError("this store can't be replicated");
+  absl::MutexLock lock(&record_mutex_);
+  if (retains_.load()) return absl::OkStatus();
+  VARVE_RETURN_IF_ERROR(
+      store_->RetainForFollowers(server_.configuration.replication().retention_bytes));
+  ReplicationRecord record = record_;
+  record.retains = true;
+  VARVE_RETURN_IF_ERROR(Write(record));
+  retains_.store(true);
+  return absl::OkStatus();
+}
+
+absl::Status Following::Adopt(const Lineage& lineage) {
+  {
+    absl::MutexLock lock(&record_mutex_);
+    ReplicationRecord record = record_;
+    record.lineage = lineage;
+    record.lineage.newest = kNoSequence;
+    VARVE_RETURN_IF_ERROR(Write(record));
+    VARVE_RETURN_IF_ERROR(MatchHistory());
+  }
+  // For the followers that it has once it is a primary.
+  return RetainForFollowers();
+}
+
+// --- Links ---------------------------------------------------------------------------------------
+
+ClientOptions Following::ConnectionTo(const PrimaryAddress& primary) const {
+  const ReplicationOptions options = server_.configuration.replication();
+  ClientOptions connection;
+  connection.host = primary.host;
+  connection.port = primary.port;
+  connection.user = options.user;
+  connection.password = options.password;
+  connection.name = "varve-follower";
+  connection.timeout = kPatience;
+  connection.reconnect_for = std::chrono::milliseconds(0);
+  if (options.tls) connection.tls = TlsToPrimary(server_.options.tls);
+  return connection;
+}
+
+absl::Status Following::Start(uint16_t port) {
+  absl::MutexLock lock(&mutex_);
+  port_ = port;
+  running_ = true;
+  return server_.replication.follows() ? StartLink() : absl::OkStatus();
+}
+
+void Following::Stop() {
+  absl::MutexLock lock(&mutex_);
+  running_ = false;
+  EndLinks();
+}
+
+void Following::EndLinks() {
+  link_ = nullptr;                   // its thread may start the other one
+  std::unique_ptr<RedisLink> redis;  // whose thread may wait for the lock
+  {
+    absl::MutexLock lock(&redis_mutex_);
+    redis = std::move(redis_);
+  }
+}
+
+absl::Status Following::StartLink() {
+  const PrimaryAddress primary = server_.replication.primary();
+  link_ = std::make_unique<VarveLink>(VarveLinkParts{
+      .server = &server_,
+      .file_system = PosixFileSystem(),
+      .directory = directory_,
+      .connection = ConnectionTo(primary),
+      .port = port_,
+      .adopt = [this](const Lineage& lineage) { return Adopt(lineage); },
+      .record_of_copy =
+          [this, primary](const Lineage& lineage) {
+            return ReplicationRecord{.primary = primary,
+                                     .retains = true,
+                                     .diverged = server_.replication.counts.diverged.load(),
+                                     .lineage = lineage};
+          },
+      .is_redis =
+          [this] {
+            if (const absl::Status started = StartRedisLink(); !started.ok())
+              spdlog::error("{}", std::string(started.message()));
+          }});
+  return link_->Start();
+}
+
+absl::Status Following::StartRedisLink() {
+  const PrimaryAddress primary = server_.replication.primary();
+  const ClientOptions connection = ConnectionTo(primary);
+  // Redis knows nothing of versions: what it sends is written as clients' writes are.
+  store_->SetFollowing(false);
+  absl::MutexLock lock(&redis_mutex_);
+  redis_ = std::make_unique<RedisLink>(&server_,
+                                       RedisPrimary{.host = primary.host,
+                                                    .port = primary.port,
+                                                    .user = connection.user,
+                                                    .password = connection.password,
+                                                    .tls = connection.tls,
+                                                    .own_port = port_},
+                                       [this] { ShowRedis(); });
+  server_.replication.UpdateLink([](LinkReport& report) { report.is_redis = true; });
+  return redis_->Start();
+}
+
+void Following::CompleteReport(LinkReport* report) {
+  absl::MutexLock lock(&redis_mutex_);
+  if (redis_ != nullptr) Show(redis_->Status(), report);
+}
+
+void Following::ShowRedis() {
+  LinkReport report = server_.replication.link();
+  server_.replication.UpdateLink([&](LinkReport& shown) { shown = report; });
+}
+
+absl::Status Following::Follow(const PrimaryAddress& primary) {
+  if (store_ == nullptr || directory_.empty())
+    return absl::UnimplementedError("this server's store can't follow another one");
+  absl::MutexLock lock(&mutex_);
+  EndLinks();
+  if (!primary.named()) return Promote();
+  {
+    absl::MutexLock record_lock(&record_mutex_);
+    ReplicationRecord record = record_;
+    record.primary = primary;
+    VARVE_RETURN_IF_ERROR(Write(record));
+  }
+  server_.sync_gate.SetReplicas(0);
+  server_.replication.SetPrimary(primary);
+  store_->SetFollowing(true);
+  return running_ ? StartLink() : absl::OkStatus();
+}
+
+absl::Status Following::Promote() {
+  const bool is_new = server_.replication.follows();
+  const bool of_redis = server_.replication.link().is_redis;
+  if (is_new) VARVE_RETURN_IF_ERROR(server_.store->Sync());
+  {
+    absl::MutexLock record_lock(&record_mutex_);
+    ReplicationRecord record = record_;
+    record.primary = PrimaryAddress();
+    const StoreIdentity identity = store_->Identity();
+    record.lineage.current = identity.history_id;
+    record.lineage.newest = identity.newest;
+    if (is_new && !of_redis) record.lineage = Promoted(record.lineage, NewHistoryId());
+    record.lineage.newest = kNoSequence;
+    VARVE_RETURN_IF_ERROR(Write(record));
+    VARVE_RETURN_IF_ERROR(MatchHistory());
+  }
+  store_->SetFollowing(false);
+  server_.replication.SetPrimary({});
+  server_.ApplySyncReplicas();
+  if (is_new) {
+    spdlog::info("This server is a primary now, from version {} on", store_->Identity().newest);
+  }
+  server_.clients.changes.Wake();
+  return absl::OkStatus();
+}
+
+}  // namespace varve

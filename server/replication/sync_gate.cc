@@ -1,0 +1,27 @@
+#include "server/replication/sync_gate.h"
+
+namespace varve {
+
+void SyncGate::SetReplicas(size_t count) {
+  if (store_ == nullptr) return;
+  absl::MutexLock lock(&mutex_);
+  count_ = count;
+  if (count == 0) {
+    bound_ = kMaxSequence;
+  } else if (bound_ == kMaxSequence) {
+    bound_ = store_->Identity().durable;
+  }
+  store_->BoundDurable(bound_);
+}
+
+bool SyncGate::Update() {
+  absl::MutexLock lock(&mutex_);
+  if (count_ == 0) return false;
+  const SequenceNumber durable = followers_.DurableOn(count_);
+  if (durable <= bound_) return false;
+  bound_ = durable;
+  store_->BoundDurable(bound_);
+  return true;
+}
+
+}  // namespace varve
