@@ -53,8 +53,9 @@ void WriteVarveFollowers(const ServerState& server, MetricsText* text) {
   EachFollower(followers, "varve_follower_silent_seconds", "seconds",
                "Time since a follower was heard of.", text,
                [now](const Follower& follower) { return SecondsSince(follower.told, now); });
-  EachFollower(followers, "varve_follower_copying", "", "1 while a follower takes a copy.", text,
-               [](const Follower& follower) { return uint64_t{follower.copies}; });
+  EachFollower(followers, "varve_follower_online", "",
+               "1: a follower takes changes; 0: it takes a copy, or is about to begin.", text,
+               [](const Follower& follower) { return uint64_t{follower.online}; });
   const SyncCounts& counts = server.replication.counts;
   text->Family("varve_follower_syncs", Type::kCounter, "",
                "How followers began: with a copy (full), where they were (partial), or with a copy "

@@ -71,8 +71,8 @@ StatusValue TimelinePart(const ServerState& server, const StorePositions& positi
         mark("backup", backup, "The last backup since the start holds every write up to here."));
   for (const Follower& follower : server.replication.followers.List()) {
     marks.Add(mark("follower " + AddressOf(follower), follower.applied,
-                   follower.copies ? "A follower, which takes a copy now, has this at least."
-                                   : "A follower has every write up to here."));
+                   follower.online ? "A follower has every write up to here."
+                                   : "A follower, which takes no changes yet, has this at least."));
   }
   if (server.replication.follows()) {
     marks.Add(mark("primary", server.replication.link().primary_version,

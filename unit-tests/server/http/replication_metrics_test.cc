@@ -49,6 +49,7 @@ class ReplicationMetricsTest : public ::testing::Test {
                                         .port = 7001,
                                         .applied = 2,
                                         .durable = 1,
+                                        .online = true,
                                         .told = std::chrono::steady_clock::now()});
   }
   void Link(LinkPhase phase, const std::string& error = "") {
@@ -75,7 +76,7 @@ TEST_F(ReplicationMetricsTest, APrimaryTellsOfItsFollowers) {
   EXPECT_THAT(varve, HasSubstr("\nvarve_follower_version" + labels + "2\n"));
   EXPECT_THAT(varve, HasSubstr("\nvarve_follower_durable_version" + labels + "1\n"));
   EXPECT_THAT(varve, HasSubstr("\nvarve_follower_versions_behind" + labels + "3\n"));
-  EXPECT_THAT(varve, HasSubstr("\nvarve_follower_copying" + labels + "0\n"));
+  EXPECT_THAT(varve, HasSubstr("\nvarve_follower_online" + labels + "1\n"));
   EXPECT_THAT(varve, HasSubstr("\nvarve_follows 0\n"));
   const std::string redis = Redis();
   EXPECT_THAT(redis, HasSubstr("redis_connected_slave_offset_bytes{slave_ip=\"10.0.0.7\","
