@@ -63,9 +63,10 @@ void Reload(ServerState& state) {
     spdlog::info("SIGHUP: the files of logs, password and certificates, if any, were opened anew");
 }
 
-// Tells the service manager that the server is ready, and obeys signals until one of them stops it.
+// Tells the service manager that the server is ready, and obeys signals until one of them stops it,
+// or until `restarts` is set: to the service manager that is a reload.
 void RunUntilStopped(Server& server, const std::string& where, const ServiceManager& manager,
-                     ProcessSignals* signals) {
+                     ProcessSignals* signals, const std::atomic<bool>& restarts) {
   const std::string ready = fmt::format("READY=1\nSTATUS=serving {}", where);
   manager.Notify(ready);
   const auto reload = [&] {
@@ -80,6 +81,7 @@ void RunUntilStopped(Server& server, const std::string& where, const ServiceMana
   signals->WaitForStop(reload, manager.watchdog() / 2, [&] {
     if (server.Responsive()) manager.Notify("WATCHDOG=1");
   });
+  if (restarts.load()) return manager.NotifyReloading();
   manager.Notify("STOPPING=1\nSTATUS=stopping");
 }
 
@@ -184,7 +186,7 @@ int ServeOnce(TakenOver* taken, PassedSockets passed, bool* again) {
   const std::string places = (*server)->Places();
   spdlog::info("varve {} serves {} on {}, opened in {} ms", kVarveVersion, config.directory, places,
                opened.count());
-  RunUntilStopped(**server, places, manager, &signals);
+  RunUntilStopped(**server, places, manager, &signals, restarts);
   (*server)->Stop();
   http.Stop();
   TakeOver((*server)->state(), taken);

@@ -11,6 +11,7 @@
 #include "server/following/diverged_file.h"
 #include "server/following/incoming_store.h"
 #include "server/following/store_copy.h"
+#include "server/following/told_changes.h"
 #include "server/replication/replica_protocol.h"
 #include "spdlog/spdlog.h"
 #include "type/version.h"
@@ -245,6 +246,7 @@ absl::Status VarveLink::PullChanges(const PrimaryHello& hello) {
       VARVE_RETURN_IF_ERROR(store_.ApplyReplicated(pulled.blocks));
       VARVE_RETURN_IF_ERROR(server_.store->Push());
       VARVE_RETURN_IF_ERROR(server_.store->PushUnsynced());
+      TellOfReplicated(server_, pulled.blocks);
     }
     position = pulled.position;
     server_.replication.UpdateLink([&](LinkReport& report) {

@@ -353,6 +353,30 @@ TEST_F(FollowingTest, AClientReadsItsOwnWritesOnAnyServer) {
   EXPECT_TRUE(follower.Do({"READAFTER", "1000000", "10"}).starts_with("TIMEOUT"));
 }
 
+TEST_F(FollowingTest, CachesOfAFollowersClientsHearOfTheChanges) {
+  Node primary(directory_, "primary"), follower(directory_, "follower");
+  primary.Do({"SET", "k", "1"});
+  follower.Follow(primary);
+  EXPECT_TRUE(follower.Becomes({"GET", "k"}, "1"));
+  std::vector<std::string> pushed;
+  ClientOptions options;
+  options.port = follower.port();
+  options.protocol = 3;
+  options.on_push = [&](const Reply& message) {
+    if (message.elements.size() == 2 && message.elements[0].text == "invalidate")
+      pushed.push_back(message.elements[1].elements.at(0).text);
+  };
+  auto cache = Client::Connect(options);
+  ASSERT_TRUE(cache.ok()) << cache.status();
+  ASSERT_TRUE((*cache)->Call({"CLIENT", "TRACKING", "ON"}).ok());
+  EXPECT_EQ((*cache)->Get("k").value(), "1");
+  primary.Do({"SET", "other", "1"});
+  primary.Do({"SET", "k", "2"});
+  EXPECT_TRUE(Eventually([&] { return (*cache)->Ping().ok() && !pushed.empty(); }));
+  EXPECT_EQ(pushed, (Words{"k"}));
+  EXPECT_EQ((*cache)->Get("k").value(), "2");
+}
+
 TEST_F(FollowingTest, AKillDuringTheCopyLeavesTheOldStoreOrTheNewOne) {
   Node primary(directory_, "primary"), follower(directory_, "follower");
   const std::string value(100'000, 'v');
