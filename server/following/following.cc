@@ -92,6 +92,7 @@ absl::Status Following::Load() {
   }
   if (primary.named()) store_->SetFollowing(true);
   server_.replication.SetPrimary(primary);
+  server_.configuration.NotePrimary(PrimaryText(primary));
   return absl::OkStatus();
 }
 
@@ -236,6 +237,7 @@ absl::Status Following::Follow(const PrimaryAddress& primary) {
   }
   server_.sync_gate.SetReplicas(0);
   server_.replication.SetPrimary(primary);
+  server_.configuration.NotePrimary(PrimaryText(primary));
   store_->SetFollowing(true);
   return running_ ? StartLink() : absl::OkStatus();
 }
@@ -258,6 +260,7 @@ absl::Status Following::Promote() {
   }
   store_->SetFollowing(false);
   server_.replication.SetPrimary({});
+  server_.configuration.NotePrimary("");
   server_.ApplySyncReplicas();
   if (is_new) {
     spdlog::info("This server is a primary now, from version {} on", store_->Identity().newest);

@@ -47,6 +47,8 @@ class Following {
   [[nodiscard]] absl::Status RetainForFollowers() ABSL_LOCKS_EXCLUDED(record_mutex_);
   // ServerState::lineage
   Lineage GetLineage() const ABSL_LOCKS_EXCLUDED(record_mutex_);
+  // Returns how this server connects to another one.
+  ClientOptions ConnectionTo(const PrimaryAddress& primary) const;
 
  private:
   absl::Status StartLink() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) ABSL_LOCKS_EXCLUDED(record_mutex_);
@@ -62,7 +64,6 @@ class Following {
   // Has the store be that of the record's last history.
   absl::Status MatchHistory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(record_mutex_);
   absl::Status Write(const ReplicationRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(record_mutex_);
-  ClientOptions ConnectionTo(const PrimaryAddress& primary) const;
 
   ServerState& server_;
   ReplicatedStore* const store_;  // null: it can't be replicated
