@@ -90,6 +90,7 @@ class Archiver {
   const Say say_;
   std::string said_;  // the last line that was said once
   Backoff backoff_;
+  Backoff full_backoff_;  // where the target is full
   std::unique_ptr<Client> client_;
   SequenceNumber cursor_ = kNoSequence;  // everything up to here was read
   std::vector<Change> read_;             // and not written yet
