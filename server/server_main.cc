@@ -63,9 +63,10 @@ void Reload(ServerState& state) {
     spdlog::info("SIGHUP: the files of logs, password and certificates, if any, were opened anew");
 }
 
-// Tells the service manager that the server is ready, and obeys signals until one of them stops it.
+// Tells the service manager that the server is ready, and obeys signals until one of them stops it,
+// or until `restarts` is set: to the service manager that is a reload.
 void RunUntilStopped(Server& server, const std::string& where, const ServiceManager& manager,
-                     ProcessSignals* signals) {
+                     ProcessSignals* signals, const std::atomic<bool>& restarts) {
   const std::string ready = fmt::format("READY=1\nSTATUS=serving {}", where);
   manager.Notify(ready);
   const auto reload = [&] {
@@ -80,6 +81,7 @@ void RunUntilStopped(Server& server, const std::string& where, const ServiceMana
   signals->WaitForStop(reload, manager.watchdog() / 2, [&] {
     if (server.Responsive()) manager.Notify("WATCHDOG=1");
   });
+  if (restarts.load()) return manager.NotifyReloading();
   manager.Notify("STOPPING=1\nSTATUS=stopping");
 }
 
@@ -131,6 +133,21 @@ absl::StatusOr<std::unique_ptr<StorageEngine>> OpenStore(const ServerConfig& con
   });
 }
 
+// Returns what the server may ask of the program around it.
+ServerProgram ProgramAround(TakenOver* taken, const std::shared_ptr<TlsContexts>& tls,
+                            ProcessSignals* signals, std::atomic<bool>* restarts) {
+  return {.config_file = taken->line.config_file,
+          .given = taken->line.config,
+          .shut_down = [signals] { signals->RequestStop(); },
+          .restart =
+              [signals, restarts] {
+                restarts->store(true);
+                signals->RequestStop();
+              },
+          .users = std::exchange(taken->users, {}),
+          .tls = tls};
+}
+
 // Serves until a signal stops it, or until a copy of the primary's store is to take the place of
 // this one: then `*again` is set. Returns the exit code.
 int ServeOnce(TakenOver* taken, PassedSockets passed, bool* again) {
@@ -159,17 +176,7 @@ int ServeOnce(TakenOver* taken, PassedSockets passed, bool* again) {
       std::chrono::steady_clock::now() - begin);
   std::atomic<bool> restarts{false};
   absl::StatusOr<std::unique_ptr<Server>> server =
-      Server::Start(store->get(), config,
-                    {.config_file = taken->line.config_file,
-                     .given = taken->line.config,
-                     .shut_down = [&signals] { signals.RequestStop(); },
-                     .restart =
-                         [&signals, &restarts] {
-                           restarts.store(true);
-                           signals.RequestStop();
-                         },
-                     .users = std::move(taken->users),
-                     .tls = tls},
+      Server::Start(store->get(), config, ProgramAround(taken, tls, &signals, &restarts),
                     signals.io(), std::move(passed));
   if (!server.ok()) {
     spdlog::critical("{}", server.status().ToString());
@@ -179,7 +186,7 @@ int ServeOnce(TakenOver* taken, PassedSockets passed, bool* again) {
   const std::string places = (*server)->Places();
   spdlog::info("varve {} serves {} on {}, opened in {} ms", kVarveVersion, config.directory, places,
                opened.count());
-  RunUntilStopped(**server, places, manager, &signals);
+  RunUntilStopped(**server, places, manager, &signals, restarts);
   (*server)->Stop();
   http.Stop();
   TakeOver((*server)->state(), taken);

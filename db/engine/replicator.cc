@@ -5,6 +5,7 @@
 #include <string>
 
 #include "db/changes/replica_reader.h"
+#include "db/changes/replicated_blocks.h"
 #include "db/format/batch_codec.h"
 #include "db/format/namespace_change.h"
 #include "fmt/format.h"
@@ -16,7 +17,6 @@ namespace {
 
 using Kind = ChangeOperation::Kind;
 
-constexpr char kFromPrimary[] = "the changes that the primary sent";
 // The most clock marks of a batch.
 constexpr SequenceNumber kMostMarks = 1024;
 
@@ -204,22 +204,8 @@ void Replicator::SetFollowing(bool follows) const {
 }
 
 absl::Status Replicator::ApplyReplicated(std::string_view blocks) const {
-  ChangeBlock block;
-  while (!blocks.empty()) {
-    if (blocks.size() < kChangeBlockHeaderSize)
-      return absl::DataLossError(fmt::format("{} are cut short", kFromPrimary));
-    VARVE_ASSIGN_OR_RETURN(const ChangeBlockHeader header,
-                           DecodeChangeBlockHeader(blocks, kFromPrimary, 0, 0));
-    const size_t size = kChangeBlockHeaderSize + header.payload_size;
-    if (blocks.size() < size)
-      return absl::DataLossError(fmt::format("{} are cut short", kFromPrimary));
-    VARVE_RETURN_IF_ERROR(DecodeChangeBlock(
-        header, blocks.substr(0, kChangeBlockHeaderSize),
-        blocks.substr(kChangeBlockHeaderSize, header.payload_size), kFromPrimary, 0, 0, &block));
-    VARVE_RETURN_IF_ERROR(Replay(parts_, block).Run());
-    blocks.remove_prefix(size);
-  }
-  return absl::OkStatus();
+  return ForEachBlock(blocks,
+                      [&](const ChangeBlock& block) { return Replay(parts_, block).Run(); });
 }
 
 absl::Status Replicator::SetHistoryId(uint64_t history_id) const {

@@ -66,7 +66,6 @@ struct LiveOptions {
   std::atomic<std::chrono::seconds> backup_ttl;
   std::atomic<std::chrono::nanoseconds> snapshot_max_age;
   std::atomic<bool> protected_mode;
-  // Of ReplicationOptions.
   std::atomic<size_t> min_followers;
   std::atomic<std::chrono::seconds> max_follower_lag;
   std::atomic<size_t> sync_replicas;

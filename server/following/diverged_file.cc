@@ -121,6 +121,11 @@ absl::StatusOr<DivergedFile> WriteDivergedFile(FileSystem* file_system,
     VARVE_RETURN_IF_ERROR(write());
     VARVE_RETURN_IF_ERROR(file->Sync());
   }
+  if (diverged.commits == 0) {
+    VARVE_RETURN_IF_ERROR(file_system->Remove(temporary));
+    diverged.path.clear();
+    return diverged;
+  }
   VARVE_RETURN_IF_ERROR(file_system->Rename(temporary, diverged.path));
   VARVE_RETURN_IF_ERROR(file_system->SyncDirectory(directory));
   return diverged;

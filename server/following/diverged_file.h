@@ -21,7 +21,7 @@
 namespace varve {
 
 struct DivergedFile {
-  std::string path;
+  std::string path;  // empty: there was nothing to write
   uint64_t commits = 0;
   uint64_t operations = 0;
 };

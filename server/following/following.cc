@@ -42,6 +42,8 @@ void Show(const RedisLinkStatus& status, LinkReport* report) {
   report->last_io = status.last_io;
   report->copied_bytes = status.bytes_done;
   report->copy_bytes = status.bytes_total;
+  report->redis_id = status.replid;
+  report->redis_offset = status.offset;
   report->skipped = status.skipped;
   report->skipped_names = status.skipped_names;
 }
@@ -79,6 +81,7 @@ absl::Status Following::Load() {
     absl::MutexLock record_lock(&record_mutex_);
     VARVE_ASSIGN_OR_RETURN(record_, ReadReplicationFile(PosixFileSystem(), directory_));
     VARVE_RETURN_IF_ERROR(MatchHistory());
+    server_.replication.counts.diverged.store(record_.diverged);
     primary =
         record_.primary.value_or(ParsePrimaryAddress(server_.configuration.replication().primary));
     if (record_.retains) {
@@ -117,12 +120,16 @@ absl::Status Following::RetainForFollowers() {
 }
 
 absl::Status Following::Adopt(const Lineage& lineage) {
-  absl::MutexLock lock(&record_mutex_);
-  ReplicationRecord record = record_;
-  record.lineage = lineage;
-  record.lineage.newest = kNoSequence;
-  VARVE_RETURN_IF_ERROR(Write(record));
-  return MatchHistory();
+  {
+    absl::MutexLock lock(&record_mutex_);
+    ReplicationRecord record = record_;
+    record.lineage = lineage;
+    record.lineage.newest = kNoSequence;
+    VARVE_RETURN_IF_ERROR(Write(record));
+    VARVE_RETURN_IF_ERROR(MatchHistory());
+  }
+  // For the followers that it has once it is a primary.
+  return RetainForFollowers();
 }
 
 // --- Links ---------------------------------------------------------------------------------------
@@ -165,24 +172,25 @@ void Following::EndLinks() {
 
 absl::Status Following::StartLink() {
   const PrimaryAddress primary = server_.replication.primary();
-  link_ = std::make_unique<VarveLink>(
-      VarveLinkParts{.server = &server_,
-                     .file_system = PosixFileSystem(),
-                     .directory = directory_,
-                     .connection = ConnectionTo(primary),
-                     .port = port_,
-                     .adopt = [this](const Lineage& lineage) { return Adopt(lineage); },
-                     .record_of_copy =
-                         [this, primary](const Lineage& lineage) {
-                           ReplicationRecord record{.primary = primary, .retains = retains_.load()};
-                           record.lineage = lineage;
-                           return record;
-                         },
-                     .is_redis =
-                         [this] {
-                           if (const absl::Status started = StartRedisLink(); !started.ok())
-                             spdlog::error("{}", std::string(started.message()));
-                         }});
+  link_ = std::make_unique<VarveLink>(VarveLinkParts{
+      .server = &server_,
+      .file_system = PosixFileSystem(),
+      .directory = directory_,
+      .connection = ConnectionTo(primary),
+      .port = port_,
+      .adopt = [this](const Lineage& lineage) { return Adopt(lineage); },
+      .record_of_copy =
+          [this, primary](const Lineage& lineage) {
+            return ReplicationRecord{.primary = primary,
+                                     .retains = true,
+                                     .diverged = server_.replication.counts.diverged.load(),
+                                     .lineage = lineage};
+          },
+      .is_redis =
+          [this] {
+            if (const absl::Status started = StartRedisLink(); !started.ok())
+              spdlog::error("{}", std::string(started.message()));
+          }});
   return link_->Start();
 }
 

@@ -19,7 +19,12 @@ std::string In(const std::string& directory, std::string_view name) {
   return fmt::format("{}/{}", directory, name);
 }
 
-bool Exists(FileSystem& files, const std::string& path) { return files.OpenForRead(path).ok(); }
+absl::StatusOr<bool> Exists(FileSystem& files, const std::string& path) {
+  const absl::Status opened = files.OpenForRead(path).status();
+  if (absl::IsNotFound(opened)) return false;
+  VARVE_RETURN_IF_ERROR(opened);
+  return true;
+}
 
 absl::Status MakeMark(FileSystem& files, const std::string& directory, std::string_view name) {
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> mark,
@@ -116,13 +121,14 @@ void IncomingStore::Abandon() {
 absl::StatusOr<bool> InstallIncomingStore(FileSystem* file_system, const std::string& store) {
   FileSystem& files = *file_system;
   const std::string incoming = In(store, kDirectory);
-  if (!Exists(files, In(incoming, kComplete))) {
+  VARVE_ASSIGN_OR_RETURN(const bool is_complete, Exists(files, In(incoming, kComplete)));
+  if (!is_complete) {
     VARVE_RETURN_IF_ERROR(RemoveAll(files, incoming, kRemoved));
     return false;
   }
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<FileLock> lock, files.Lock(store + "/LOCK"));
-  if (!Exists(files, In(incoming, kRemoved)))
-    VARVE_RETURN_IF_ERROR(RemoveOldStore(files, store, incoming));
+  VARVE_ASSIGN_OR_RETURN(const bool is_removed, Exists(files, In(incoming, kRemoved)));
+  if (!is_removed) VARVE_RETURN_IF_ERROR(RemoveOldStore(files, store, incoming));
   VARVE_RETURN_IF_ERROR(MoveIn(files, store, incoming));
   // Without this mark the rest of the directory is what an incomplete copy leaves.
   VARVE_RETURN_IF_ERROR(files.Remove(In(incoming, kComplete)));

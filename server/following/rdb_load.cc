@@ -1,10 +1,11 @@
 #include "server/following/rdb_load.h"
 
-#include <algorithm>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "fmt/format.h"
 #include "server/execution/database_index.h"
+#include "spdlog/spdlog.h"
 #include "util/base/status.h"
 
 namespace varve {
@@ -12,69 +13,108 @@ namespace {
 
 constexpr size_t kBatchBytes = 4u << 20;
 constexpr size_t kBatchOperations = 64u << 10;
+constexpr std::string_view kStagingPrefix = "redis-copy-";
+
+// Creates a namespace, with the next id where it has a name.
+absl::StatusOr<NamespaceId> Create(Store* store, NamespaceDescription space) {
+  while (true) {
+    VARVE_ASSIGN_OR_RETURN(const NamespaceList list, store->Namespaces());
+    if (!space.name.empty()) space.id = list.next_id;
+    WriteBatch batch;
+    batch.CreateNamespace(space);
+    const absl::Status created = store->Submit(WriteOptions(), &batch).status();
+    if (created.ok()) return space.id;
+    if (!absl::IsAlreadyExists(created)) return created;
+    // A client has selected the database meanwhile, or taken the id.
+    if (space.name.empty()) return space.id;
+    if (list.Find(space.name) != nullptr) return created;
+  }
+}
 
 }  // namespace
 
-absl::Status RdbLoad::Begin() {
-  begun_ = true;
-  VARVE_ASSIGN_OR_RETURN(const std::vector<NamespaceId> databases, Databases(*server_.store));
-  databases_.insert(databases.begin(), databases.end());
-  for (const NamespaceId database : databases) batch_.ClearNamespace(database);
-  return absl::OkStatus();
+RdbLoad::~RdbLoad() {
+  if (staging_.empty()) return;
+  if (const absl::Status removed = RemoveLeftovers(server_.store); !removed.ok()) {
+    spdlog::warn("What has come of a copy of Redis can't be removed now: {}",
+                 std::string(removed.message()));
+  }
 }
 
-std::optional<NamespaceId> RdbLoad::PlaceOf(const RdbItem& item) {
-  if (item.database >= static_cast<uint64_t>(server_.options.databases)) {
+absl::Status RdbLoad::RemoveLeftovers(Store* store) {
+  VARVE_ASSIGN_OR_RETURN(const NamespaceList list, store->Namespaces());
+  WriteBatch batch;
+  for (const NamespaceDescription& space : list.namespaces) {
+    if (absl::StartsWith(space.name, {kStagingPrefix.data(), kStagingPrefix.size()}))
+      batch.DropNamespace(space.id);
+  }
+  if (batch.empty()) return absl::OkStatus();
+  VARVE_RETURN_IF_ERROR(store->Submit(WriteOptions(), &batch).status());
+  return store->Push();
+}
+
+absl::StatusOr<NamespaceId> RdbLoad::StagingOf(NamespaceId database) {
+  if (const auto found = staging_.find(database); found != staging_.end()) return found->second;
+  if (staging_.empty()) VARVE_RETURN_IF_ERROR(RemoveLeftovers(server_.store));
+  VARVE_RETURN_IF_ERROR(Create(server_.store, {.id = database}).status());
+  VARVE_ASSIGN_OR_RETURN(const NamespaceList list, server_.store->Namespaces());
+  NamespaceDescription staging{.name = fmt::format("{}{}", kStagingPrefix, database)};
+  if (const NamespaceDescription* const place = list.Find(database); place != nullptr) {
+    // What decides how keys are kept. Its quota, and the usual expiry, are for its own writers.
+    staging.options.value_separation_size = place->options.value_separation_size;
+    staging.options.history = place->options.history;
+  }
+  VARVE_ASSIGN_OR_RETURN(const NamespaceId id, Create(server_.store, std::move(staging)));
+  staging_.emplace(database, id);
+  return id;
+}
+
+bool RdbLoad::Fits(const RdbItem& item) {
+  if (!item.passed_over.empty()) {
+    skipped_.Add(item.passed_over, item.key);
+  } else if (item.database >= static_cast<uint64_t>(server_.options.databases)) {
     skipped_.Add(fmt::format("key of database {}", item.database), item.key);
-    return std::nullopt;
-  }
-  if (item.key.size() > kMaxKeySize) {
+  } else if (item.key.size() > kMaxKeySize) {
     skipped_.Add("too long a key", item.key);
-    return std::nullopt;
+  } else {
+    return true;
   }
-  return static_cast<NamespaceId>(item.database);
+  return false;
 }
 
 absl::Status RdbLoad::Add(const RdbItem& item) {
-  if (!begun_) VARVE_RETURN_IF_ERROR(Begin());
-  if (!item.passed_over.empty()) {
-    if (!item.key.empty()) ++keys_;
-    skipped_.Add(item.passed_over, item.key);
-    return absl::OkStatus();
-  }
-  ++keys_;
+  if (item.passed_over.empty() || !item.key.empty()) ++keys_;
+  if (!Fits(item)) return absl::OkStatus();
   if (item.expiry_ms != 0 && item.expiry_ms <= server_.store->NowMillis()) return absl::OkStatus();
-  const std::optional<NamespaceId> database = PlaceOf(item);
-  if (!database) return absl::OkStatus();
-  VARVE_RETURN_IF_ERROR(Open(*database));
-  batch_.Put(item.key, item.value, *database, item.expiry_ms != 0 ? item.expiry_ms : kNoExpiry);
+  VARVE_ASSIGN_OR_RETURN(const NamespaceId staging,
+                         StagingOf(static_cast<NamespaceId>(item.database)));
+  batch_.Put(item.key, item.value, staging, item.expiry_ms != 0 ? item.expiry_ms : kNoExpiry);
   if (batch_.bytes() < kBatchBytes && batch_.size() < kBatchOperations) return absl::OkStatus();
   return Submit();
 }
 
-absl::Status RdbLoad::Open(NamespaceId database) {
-  if (!databases_.insert(database).second) return absl::OkStatus();
-  // By itself: a client may select the database meanwhile, which then is there already.
-  WriteBatch create;
-  create.CreateNamespace({.id = database});
-  const absl::Status created = server_.store->Submit(WriteOptions(), &create).status();
-  return absl::IsAlreadyExists(created) ? absl::OkStatus() : created;
-}
-
 absl::Status RdbLoad::Submit() {
-  VARVE_ASSIGN_OR_RETURN(const CommitResult committed,
-                         server_.store->Submit(WriteOptions(), &batch_));
+  VARVE_RETURN_IF_ERROR(server_.store->Submit(WriteOptions(), &batch_).status());
   batch_.Clear();
-  durable_after_ = std::max(durable_after_, committed.durable_after);
-  // What clients keep of the old data, or have read since it went, is not true any more.
-  if (server_.clients.tracking.Any()) server_.clients.tracking.InvalidateAll();
   return server_.store->Push();
 }
 
 absl::Status RdbLoad::Finish() {
-  if (!begun_) VARVE_RETURN_IF_ERROR(Begin());
   if (!batch_.empty()) VARVE_RETURN_IF_ERROR(Submit());
-  return server_.store->WaitUntilDurable(durable_after_);
+  VARVE_ASSIGN_OR_RETURN(const std::vector<NamespaceId> databases, Databases(*server_.store));
+  WriteBatch batch;
+  for (const NamespaceId database : databases) {
+    if (!staging_.contains(database)) batch.ClearNamespace(database);
+  }
+  for (const auto& [database, staging] : staging_) {
+    batch.SwapNamespaces(database, staging);
+    batch.DropNamespace(staging);
+  }
+  VARVE_RETURN_IF_ERROR(server_.store->Write(WriteOptions(), &batch).status());
+  staging_.clear();
+  // What clients keep of the old data is not true any more.
+  if (server_.clients.tracking.Any()) server_.clients.tracking.InvalidateAll();
+  return absl::OkStatus();
 }
 
 }  // namespace varve

@@ -6,7 +6,7 @@
 namespace varve {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr size_t kReadBytes = 256u << 10;
 constexpr size_t kLongestLine = 64u << 10;
@@ -29,7 +29,7 @@ RedisConnection::RedisConnection(Socket socket, std::string address, const std::
     : socket_(std::move(socket)),
       address_(std::move(address)),
       stop_(stop),
-      last_io_(Clock::now()),
+      last_io_(SteadyClock::now()),
       last_beat_(last_io_) {}
 
 absl::Status RedisConnection::Lost(const absl::Status& why) const {
@@ -38,7 +38,7 @@ absl::Status RedisConnection::Lost(const absl::Status& why) const {
 }
 
 absl::Status RedisConnection::BeatIfDue() {
-  const Clock::time_point now = Clock::now();
+  const SteadyClock::time_point now = SteadyClock::now();
   if (!beat_ || beating_ || now - last_beat_ < kBetweenBeats) return absl::OkStatus();
   last_beat_ = now;
   beating_ = true;
@@ -48,14 +48,14 @@ absl::Status RedisConnection::BeatIfDue() {
 }
 
 absl::Status RedisConnection::Send(std::string_view bytes) {
-  const Clock::time_point begin = Clock::now();
+  const SteadyClock::time_point begin = SteadyClock::now();
   while (true) {
     const absl::StatusOr<size_t> sent = socket_.Send(bytes);
     if (!sent.ok()) return Lost(sent.status());
     bytes.remove_prefix(*sent);
     if (bytes.empty()) return absl::OkStatus();
     if (stop_->load()) return absl::CancelledError("the link stops");
-    if (Clock::now() - begin > kLongestSilence)
+    if (SteadyClock::now() - begin > kLongestSilence)
       return Lost(absl::UnavailableError("it takes nothing any more"));
     const absl::Status waited = socket_.Wait(/*for_writing=*/true, kBetweenLooks);
     if (!waited.ok() && !absl::IsDeadlineExceeded(waited)) return Lost(waited);
@@ -67,7 +67,7 @@ absl::StatusOr<size_t> RedisConnection::TryReceive() {
   const absl::StatusOr<size_t> received = socket_.Receive(place, buffer_.room());
   if (!received.ok()) return Lost(received.status());
   buffer_.Commit(*received);
-  if (*received > 0) last_io_ = Clock::now();
+  if (*received > 0) last_io_ = SteadyClock::now();
   return *received;
 }
 
@@ -82,7 +82,7 @@ absl::Status RedisConnection::Receive() {
     VARVE_RETURN_IF_ERROR(BeatIfDue());
     VARVE_ASSIGN_OR_RETURN(const size_t received, TryReceive());
     if (received > 0) return absl::OkStatus();
-    if (Clock::now() - last_io_ > kLongestSilence) {
+    if (SteadyClock::now() - last_io_ > kLongestSilence) {
       return Lost(absl::UnavailableError(
           fmt::format("nothing was heard for {} seconds", kLongestSilence.count())));
     }
@@ -91,7 +91,7 @@ absl::Status RedisConnection::Receive() {
   }
 }
 
-absl::StatusOr<std::string> RedisConnection::ReadLine() {
+absl::Status RedisConnection::ReadLine(std::string* line) {
   while (true) {
     const std::string_view bytes = buffer_.view();
     const size_t end = bytes.find('\n');
@@ -100,10 +100,10 @@ absl::StatusOr<std::string> RedisConnection::ReadLine() {
       VARVE_RETURN_IF_ERROR(Receive());
       continue;
     }
-    std::string line(bytes.substr(0, end));
-    if (line.ends_with('\r')) line.pop_back();
+    line->assign(bytes.substr(0, end));
+    if (line->ends_with('\r')) line->pop_back();
     Consume(end + 1);
-    if (!line.empty()) return line;
+    if (!line->empty()) return absl::OkStatus();
   }
 }
 

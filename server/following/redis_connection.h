@@ -39,8 +39,8 @@ class RedisConnection final : public RdbInput {
   void set_beat(Beat beat) { beat_ = std::move(beat); }
 
   [[nodiscard]] absl::Status Send(std::string_view bytes);
-  // Returns the next line that is not empty, without CR and LF.
-  [[nodiscard]] absl::StatusOr<std::string> ReadLine();
+  // Reads the next line that is not empty, without CR and LF.
+  [[nodiscard]] absl::Status ReadLine(std::string* line);
   // Waits until more has arrived than the buffer holds.
   [[nodiscard]] absl::Status Receive();
   // Takes what has arrived, without waiting.

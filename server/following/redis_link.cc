@@ -9,6 +9,7 @@
 #include "client/backoff.h"
 #include "fmt/format.h"
 #include "server/following/command_stream.h"
+#include "server/following/rdb_load.h"
 #include "server/following/redis_session.h"
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
@@ -59,6 +60,10 @@ RedisLinkStatus RedisLink::Status() const {
 }
 
 void RedisLink::Run() {
+  if (const absl::Status removed = RdbLoad::RemoveLeftovers(server_.store); !removed.ok()) {
+    spdlog::warn("What an earlier copy of Redis has left can't be removed now: {}",
+                 std::string(removed.message()));
+  }
   CommandStream stream(&server_, &skipped_, fmt::format("{}:{}", primary_.host, primary_.port));
   RedisPosition position;
   const RedisLinkParts parts = {.server = &server_,
@@ -89,13 +94,13 @@ std::chrono::milliseconds RedisLink::NoteEnd(const absl::Status& why,
     status.up = status.syncing = false;
     status.error = error;
   });
+  if (tell_) tell_();
   if (absl::IsCancelled(why)) return std::chrono::milliseconds(0);
   if (absl::IsAborted(why)) pause = kPauseOfStore;
   if (is_new) {
     spdlog::warn("The link to Redis at {}:{} is down: {}; it is tried again{}", primary_.host,
                  primary_.port, error,
                  absl::IsAborted(why) ? " with another copy, in half a minute" : "");
-    if (tell_) tell_();
   }
   return pause;
 }

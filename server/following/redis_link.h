@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <thread>
 
@@ -24,8 +25,8 @@ namespace varve {
 
 class RedisLink {
  public:
-  // Called on the link's thread whenever the link comes up or goes down, or a copy begins. It must
-  // be short and must not call the link, other than Status().
+  // Called on the link's thread each second, and whenever the link comes up or goes down or a copy
+  // begins. It must be short and must not call the link, other than Status(). May be empty.
   using Tell = std::function<void()>;
 
   // Requires: `server` outlives the link, and its store is written by nobody else meanwhile.

@@ -9,7 +9,6 @@
 #include "fmt/format.h"
 #include "server/following/rdb_load.h"
 #include "spdlog/spdlog.h"
-#include "util/base/size_text.h"
 #include "util/base/status.h"
 #include "util/resp/resp_reply.h"
 
@@ -60,41 +59,43 @@ absl::Status RedisSession::Connect() {
   return absl::OkStatus();
 }
 
+void RedisSession::Tell() {
+  parts_.report->Update([&](RedisLinkStatus& status) { status.last_io = connection_->last_io(); });
+  if (parts_.tell) parts_.tell();
+}
+
 // --- The greeting --------------------------------------------------------------------------------
 
-absl::StatusOr<std::string> RedisSession::Ask(std::initializer_list<std::string_view> words) {
+absl::Status RedisSession::Ask(std::initializer_list<std::string_view> words) {
   VARVE_RETURN_IF_ERROR(connection_->Send(RequestText(words)));
-  return connection_->ReadLine();
+  return connection_->ReadLine(&answer_);
 }
 
 absl::Status RedisSession::Greet() {
-  VARVE_ASSIGN_OR_RETURN(const std::string pong, Ask({"PING"}));
+  VARVE_RETURN_IF_ERROR(Ask({"PING"}));
   // Who has not logged in, or may not PING, may still replicate.
-  if (!pong.starts_with('+') && !pong.starts_with("-NOAUTH") && !pong.starts_with("-NOPERM"))
-    return Refused(*connection_, "PING", pong);
-  if (!parts_.primary->password.empty()) {
-    VARVE_ASSIGN_OR_RETURN(const std::string login,
-                           parts_.primary->user.empty()
-                               ? Ask({"AUTH", parts_.primary->password})
-                               : Ask({"AUTH", parts_.primary->user, parts_.primary->password}));
-    if (!login.starts_with('+')) return Refused(*connection_, "AUTH", login);
+  if (!answer_.starts_with('+') && !answer_.starts_with("-NOAUTH") &&
+      !answer_.starts_with("-NOPERM"))
+    return Refused(*connection_, "PING", answer_);
+  const RedisPrimary& primary = *parts_.primary;
+  if (!primary.password.empty()) {
+    VARVE_RETURN_IF_ERROR(primary.user.empty() ? Ask({"AUTH", primary.password})
+                                               : Ask({"AUTH", primary.user, primary.password}));
+    if (!answer_.starts_with('+')) return Refused(*connection_, "AUTH", answer_);
   }
   // A Redis that does not know one of these does without.
-  const std::string port = fmt::to_string(parts_.primary->own_port);
-  if (parts_.primary->own_port != 0)
-    VARVE_RETURN_IF_ERROR(Ask({"REPLCONF", "listening-port", port}).status());
-  return Ask({"REPLCONF", "capa", "eof", "capa", "psync2"}).status();
+  if (primary.own_port != 0)
+    VARVE_RETURN_IF_ERROR(Ask({"REPLCONF", "listening-port", fmt::to_string(primary.own_port)}));
+  return Ask({"REPLCONF", "capa", "eof", "capa", "psync2"});
 }
 
 absl::StatusOr<bool> RedisSession::BeginSync() {
   const bool goes_on = !parts_.position->replid.empty();
   const std::string next = goes_on ? fmt::to_string(parts_.position->offset + 1) : "-1";
-  VARVE_ASSIGN_OR_RETURN(
-      const std::string reply,
-      Ask({"PSYNC", goes_on ? std::string_view(parts_.position->replid) : std::string_view("?"),
-           next}));
+  const std::string_view id = goes_on ? std::string_view(parts_.position->replid) : "?";
+  VARVE_RETURN_IF_ERROR(Ask({"PSYNC", id, next}));
   const std::vector<std::string> words =
-      absl::StrSplit(absl::string_view(reply.data(), reply.size()), ' ', absl::SkipEmpty());
+      absl::StrSplit(absl::string_view(answer_.data(), answer_.size()), ' ', absl::SkipEmpty());
   const std::string_view verdict = words.empty() ? std::string_view() : words[0];
   if (verdict == "+CONTINUE" && goes_on) {
     if (words.size() > 1) parts_.position->replid = words[1];
@@ -110,7 +111,7 @@ absl::StatusOr<bool> RedisSession::BeginSync() {
   copy_position_ = {};
   if (verdict != "+FULLRESYNC" || words.size() < 3 ||
       !ParseNumber(words[2], &copy_position_.offset))
-    return Refused(*connection_, "PSYNC", reply);
+    return Refused(*connection_, "PSYNC", answer_);
   copy_position_.replid = words[1];
   return true;
 }
@@ -124,39 +125,40 @@ absl::Status RedisSession::TakeCopy() {
   });
   Tell();
   // A line without anything is a sign of life that Redis takes while it copies.
-  connection_->set_beat([this] { return connection_->Send("\n"); });
-  VARVE_ASSIGN_OR_RETURN(const std::string header, connection_->ReadLine());
-  std::string_view size_text = header;
-  if (!size_text.starts_with('$')) return Refused(*connection_, "PSYNC", header);
+  connection_->set_beat([this] {
+    Tell();
+    return connection_->Send("\n");
+  });
+  VARVE_RETURN_IF_ERROR(connection_->ReadLine(&answer_));
+  std::string_view size_text = answer_;
+  if (!size_text.starts_with('$')) return Refused(*connection_, "PSYNC", answer_);
   size_text.remove_prefix(1);
   uint64_t size = 0;
   std::string_view mark;
   if (size_text.starts_with(kMarkWord) && size_text.size() == kMarkWord.size() + kMarkSize) {
     mark = size_text.substr(kMarkWord.size());
   } else if (!ParseNumber(size_text, &size)) {
-    return Refused(*connection_, "PSYNC", header);
+    return Refused(*connection_, "PSYNC", answer_);
   }
   spdlog::info("Redis at {} sends a copy{}", connection_->address(),
-               mark.empty() ? fmt::format(" of {}", FormatSize(size)) : std::string());
+               mark.empty() ? fmt::format(" of {} bytes", size) : std::string());
   VARVE_RETURN_IF_ERROR(ReadCopy(size, mark));
   parts_.stream->BeginAfterCopy();
   *parts_.position = copy_position_;
   received_ = parts_.position->offset;
   const RedisLinkStatus copied = parts_.report->Get();
-  spdlog::info("The copy of Redis at {} is complete: {} keys, {}", connection_->address(),
-               copied.keys_done, FormatSize(copied.bytes_done));
+  spdlog::info("The copy of Redis at {} is complete: {} keys, {} bytes", connection_->address(),
+               copied.keys_done, copied.bytes_done);
   return absl::OkStatus();
 }
 
 absl::Status RedisSession::ReadCopy(uint64_t size, std::string_view mark) {
   const uint64_t begin = connection_->offset();
   parts_.skipped->Clear();
-  *parts_.position = {};  // from the first batch on
   RdbReader reader(connection_.get());
   RdbLoad load(parts_.server, parts_.skipped);
   const auto report = [&] {
     parts_.report->Update([&](RedisLinkStatus& status) {
-      status.replid.clear();
       status.keys_done = load.keys();
       status.keys_total = reader.announced_keys();
       status.bytes_done = connection_->offset() - begin;
@@ -179,6 +181,7 @@ absl::Status RedisSession::ReadCopy(uint64_t size, std::string_view mark) {
       return connection_->Damaged("the copy does not end with its mark");
     connection_->Consume(kMarkSize);
   }
+  *parts_.position = {};  // until the new one is known
   if (const absl::Status finished = load.Finish(); !finished.ok())
     return absl::AbortedError(finished.message());
   report();
@@ -198,7 +201,10 @@ absl::Status RedisSession::FollowStream() {
   });
   was_up_ = true;
   Tell();
-  connection_->set_beat([this] { return Acknowledge(); });
+  connection_->set_beat([this] {
+    Tell();
+    return Acknowledge();
+  });
   // A Redis that sent its copy without a file sends nothing more before it has this.
   VARVE_RETURN_IF_ERROR(Acknowledge());
   while (true) {
@@ -212,10 +218,8 @@ absl::Status RedisSession::FollowStream() {
     if (taken.settled > 0)
       parts_.position->offset = received_ + static_cast<int64_t>(taken.settled);
     received_ += static_cast<int64_t>(taken.bytes);
-    parts_.report->Update([&](RedisLinkStatus& status) {
-      status.offset = parts_.position->offset;
-      status.last_io = connection_->last_io();
-    });
+    parts_.report->Update(
+        [&](RedisLinkStatus& status) { status.offset = parts_.position->offset; });
     if (taken.wants_ack) VARVE_RETURN_IF_ERROR(Acknowledge());
     if (parts_.stop->load()) return absl::CancelledError("the link stops");
     VARVE_RETURN_IF_ERROR(connection_->ReceiveWhatIsThere());

@@ -33,7 +33,7 @@ namespace varve {
 
 // The place of a follower in the stream of a Redis.
 struct RedisPosition {
-  std::string replid;  // empty: nowhere, and the store may hold part of a copy
+  std::string replid;  // empty: nowhere
   int64_t offset = 0;  // the last byte whose command is executed
 };
 
@@ -45,7 +45,7 @@ struct RedisLinkParts {
   RedisPosition* position = nullptr;
   SkippedKeys* skipped = nullptr;
   RedisReport* report = nullptr;
-  std::function<void()> tell;  // called where a copy begins, and where the stream is followed
+  std::function<void()> tell;  // called where the report changes, and each second
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -64,8 +64,8 @@ class RedisSession {
  private:
   absl::Status Connect();
   absl::Status Greet();
-  // Sends a request and returns the first line of the reply.
-  absl::StatusOr<std::string> Ask(std::initializer_list<std::string_view> words);
+  // Sends a request and reads the first line of the reply into answer_.
+  absl::Status Ask(std::initializer_list<std::string_view> words);
   // Returns whether a copy comes first.
   absl::StatusOr<bool> BeginSync();
   absl::Status TakeCopy();
@@ -73,12 +73,12 @@ class RedisSession {
   absl::Status ReadCopy(uint64_t size, std::string_view mark);
   absl::Status FollowStream();
   absl::Status Acknowledge();
-  void Tell() const {
-    if (parts_.tell) parts_.tell();
-  }
+  // Notes when the Redis was heard of, and tells of all that is in the report.
+  void Tell();
 
   const RedisLinkParts& parts_;
   std::unique_ptr<RedisConnection> connection_;
+  std::string answer_;
   RedisPosition copy_position_;  // that of the copy that is being taken
   int64_t received_ = 0;         // the last byte of the stream that was taken
   bool was_up_ = false;

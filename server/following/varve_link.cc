@@ -11,6 +11,7 @@
 #include "server/following/diverged_file.h"
 #include "server/following/incoming_store.h"
 #include "server/following/store_copy.h"
+#include "server/following/told_changes.h"
 #include "server/replication/replica_protocol.h"
 #include "spdlog/spdlog.h"
 #include "type/version.h"
@@ -24,7 +25,7 @@ namespace {
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2000};
 // The primary answers within this time where nothing happens.
-constexpr std::string_view kBlock = "250";  // ms
+constexpr std::string_view kBlock = "250", kNoBlock = "0";  // ms
 constexpr std::string_view kPulled = "1048576";
 constexpr absl::Duration kBetweenAcks = absl::Seconds(1);
 
@@ -186,7 +187,9 @@ absl::Status VarveLink::SaveDiverged(SequenceNumber fork) {
         "Take a backup, and begin with an empty directory",
         fork, std::string(saved.status().message())));
   }
-  server_.replication.counts.diverged += saved->operations;
+  // The same commits again, where the copy after them failed, count once.
+  if (std::exchange(saved_fork_, fork) != fork)
+    server_.replication.counts.diverged += saved->operations;
   if (saved->operations != 0) {
     spdlog::warn(
         "This server was a primary and went on behind version {}, where the present primary's "
@@ -218,10 +221,10 @@ absl::Status VarveLink::Follow() {
 absl::Status VarveLink::PullChanges(const PrimaryHello& hello) {
   SequenceNumber position = store_.Identity().newest;
   const std::string& id = server_.replication.id();
-  const auto ask = [&](SequenceNumber since) {
-    return client_->Send({{"REPLICA", "PULL", id, fmt::to_string(since), kPulled, kBlock}});
+  const auto ask = [&](SequenceNumber since, std::string_view block) {
+    return client_->Send({{"REPLICA", "PULL", id, fmt::to_string(since), kPulled, block}});
   };
-  VARVE_RETURN_IF_ERROR(ask(position));
+  VARVE_RETURN_IF_ERROR(ask(position, kNoBlock));
   for (bool is_first = true; !stop_.load(); is_first = false) {
     VARVE_ASSIGN_OR_RETURN(Reply reply, client_->Receive());
     if (reply.is_error() && reply.text.starts_with("TRIMMED"))
@@ -231,7 +234,7 @@ absl::Status VarveLink::PullChanges(const PrimaryHello& hello) {
     if (pulled.history_id != hello.lineage.current)
       return absl::AbortedError("the primary's history forked: it was promoted");
     // The primary reads on while this store commits.
-    VARVE_RETURN_IF_ERROR(ask(pulled.position));
+    VARVE_RETURN_IF_ERROR(ask(pulled.position, kBlock));
     if (is_first) {
       backoff_.Reset();
       said_.clear();
@@ -243,6 +246,7 @@ absl::Status VarveLink::PullChanges(const PrimaryHello& hello) {
       VARVE_RETURN_IF_ERROR(store_.ApplyReplicated(pulled.blocks));
       VARVE_RETURN_IF_ERROR(server_.store->Push());
       VARVE_RETURN_IF_ERROR(server_.store->PushUnsynced());
+      TellOfReplicated(server_, pulled.blocks);
     }
     position = pulled.position;
     server_.replication.UpdateLink([&](LinkReport& report) {

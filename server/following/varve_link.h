@@ -89,7 +89,8 @@ class VarveLink {
   ReplicatedStore& store_;
   std::unique_ptr<Client> client_;
   Backoff backoff_;
-  std::string said_;  // the error that the log has last
+  SequenceNumber saved_fork_ = kMaxSequence;  // behind which commits went into a file
+  std::string said_;                          // the error that the log has last
   std::atomic<bool> stop_{false};
   std::atomic<bool> follows_{false};  // the primary knows this follower
   absl::Mutex mutex_;

@@ -58,6 +58,9 @@ void WriteUpstream(CommandContext& context) {
 
 int64_t AsInteger(uint64_t number) { return static_cast<int64_t>(number); }
 
+// Returns the host of an address with a port.
+std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
 // --- HELLO ---------------------------------------------------------------------------------------
 
 void Hello(CommandContext& context, Arguments arguments) {
@@ -65,11 +68,11 @@ void Hello(CommandContext& context, Arguments arguments) {
   if (!ParseNumber(arguments[2], &protocol) || !ParseNumber(arguments[3], &format) ||
       !ParseNumber(arguments[5], &port) || port > UINT16_MAX)
     return ReplyNoNumber(context);
-  if (protocol != kReplicaProtocol || format != kManifestFormatVersion) {
+  // A later version of Varve reads what this one writes, and not the other way round.
+  if (protocol != kReplicaProtocol || format < kManifestFormatVersion) {
     return context.reply.Error(fmt::format(
         "REPLICAVERSION this server (varve {}) has replication protocol {} and store format {}, "
-        "and the follower has {} and {}: upgrade followers first, their primary last, and the "
-        "primary only once all its followers run the new version",
+        "and the follower has {} and {}: upgrade the follower first, and its primary last",
         kVarveVersion, kReplicaProtocol, kManifestFormatVersion, protocol, format));
   }
   ServerState& server = context.server;
@@ -86,7 +89,7 @@ void Hello(CommandContext& context, Arguments arguments) {
   const StoreIdentity identity = store->Identity();
   const Lineage lineage = server.lineage();
   server.replication.followers.Join({.id = id,
-                                     .address = context.client.address,
+                                     .address = HostOf(context.client.address),
                                      .port = static_cast<uint16_t>(port),
                                      .connected = std::chrono::steady_clock::now(),
                                      .told = std::chrono::steady_clock::now()});
@@ -97,7 +100,7 @@ void Hello(CommandContext& context, Arguments arguments) {
   context.reply.Bulk(fmt::format("{:016x}", identity.store_id));
   context.reply.Bulk(fmt::format("{:016x}", identity.history_id));
   context.reply.Integer(AsInteger(identity.durable));
-  context.reply.Integer(AsInteger(std::min(identity.first_retained, kMaxSequence)));
+  context.reply.Integer(AsInteger(std::min<uint64_t>(identity.first_retained, INT64_MAX)));
   WriteUpstream(context);
   context.reply.Array(lineage.past.size());
   for (const HistoryEnd& past : lineage.past) {

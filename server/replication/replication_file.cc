@@ -52,6 +52,7 @@ bool ParseLine(std::string_view line, ReplicationRecord* record) {
     record->retains = words[1] == "1";
     return words.size() == 2;
   }
+  if (words[0] == "diverged") return Parse(words[1], &record->diverged, 10);
   if (words[0] == "current") return Parse(words[1], &record->lineage.current, 16);
   if (words[0] != "history" || words.size() != 3) return false;
   HistoryEnd& past = record->lineage.past.emplace_back();
@@ -66,6 +67,7 @@ std::string Encode(const ReplicationRecord& record) {
                 : "primary none\n";
   }
   text += fmt::format("retains {}\n", record.retains ? 1 : 0);
+  text += fmt::format("diverged {}\n", record.diverged);
   for (const HistoryEnd& past : record.lineage.past)
     text += fmt::format("history {:016x} {}\n", past.id, past.end);
   text += fmt::format("current {:016x}\n", record.lineage.current);

@@ -4,6 +4,7 @@
 //   varve-replication 1
 //   primary <host> <port>         or: primary none; without the line, nobody has said yet
 //   retains <0|1>                 changes are retained for followers
+//   diverged <n>                  operations that went into diverged files
 //   history <16 hex digits> <n>   a past history and its last version, oldest first
 //   current <16 hex digits>       the history that goes on
 //   checksum <16 hex digits>      XXH3-64 of everything before the line
@@ -31,11 +32,12 @@ inline constexpr std::string_view kReplicationFile = "REPLICATION";
 struct ReplicationRecord {
   std::optional<PrimaryAddress> primary;  // nothing: REPLICAOF was never given
   bool retains = false;
+  uint64_t diverged = 0;
   Lineage lineage;  // without `newest`
 
   friend bool operator==(const ReplicationRecord& a, const ReplicationRecord& b) {
-    return a.primary == b.primary && a.retains == b.retains && a.lineage.past == b.lineage.past &&
-           a.lineage.current == b.lineage.current;
+    return a.primary == b.primary && a.retains == b.retains && a.diverged == b.diverged &&
+           a.lineage.past == b.lineage.past && a.lineage.current == b.lineage.current;
   }
 };
 

@@ -36,7 +36,7 @@ PrimaryAddress ParsePrimaryAddress(std::string_view text);
 // Returns "host port"; empty: nobody.
 std::string PrimaryText(const PrimaryAddress& primary);
 
-// What the link to the primary does at present. The words are those of ROLE in Redis.
+// The phases of the link to the primary. The words are those of ROLE in Redis.
 enum class LinkPhase : uint8_t {
   kConnect,     // it is about to try
   kConnecting,  // it tries
@@ -44,8 +44,7 @@ enum class LinkPhase : uint8_t {
   kConnected,   // it follows
 };
 
-// What FAILOVER does at present. The words of INFO in Redis: no-failover, waiting-for-sync,
-// failover-in-progress.
+// The phases of FAILOVER. INFO calls them no-failover, waiting-for-sync and failover-in-progress.
 enum class FailoverPhase : uint8_t { kNone, kWaitsForSync, kInProgress };
 
 struct FailoverRequest {
@@ -64,19 +63,23 @@ struct LinkReport {
   SequenceNumber primary_version = kNoSequence;        // the newest of the primary, as it told last
   uint64_t copied_bytes = 0;                           // of the copy that is being taken
   uint64_t copy_bytes = 0;
-  std::vector<std::string> upstream;        // the ids of the primary, its primary, and so on
-  std::map<std::string, uint64_t> skipped;  // from Redis: keys of other types, by type
-  std::vector<std::string> skipped_names;   // the first of them
+  std::vector<std::string> upstream;  // the ids of the primary, its primary, and so on
+  // These four tell of a primary that is a Redis: its replication id, up to where in its stream
+  // this store has everything, the keys that the store does not take by type, and the first names.
+  std::string redis_id;
+  int64_t redis_offset = 0;
+  std::map<std::string, uint64_t> skipped;
+  std::vector<std::string> skipped_names;
 };
 
-// The counts since the server's start.
+// The counts since the server's start, but for the last one.
 struct SyncCounts {
   // As a primary: followers that took a copy; that went on from where they were; that wanted to and
   // could not. The names are those of INFO stats in Redis.
   std::atomic<uint64_t> full{0};
   std::atomic<uint64_t> partial_ok{0};
   std::atomic<uint64_t> partial_err{0};
-  // As a follower: operations that no other server has, and that were written to a file.
+  // As a follower: operations that no other server has, and that were written to a file, ever.
   std::atomic<uint64_t> diverged{0};
 };
 

@@ -49,8 +49,11 @@ std::string OneLine(std::string text) {
 }
 
 void AddSkipped(const LinkReport& link, Lines* lines) {
-  for (const auto& [type, count] : link.skipped)
-    lines->Add(fmt::format("redis_skipped_{}", type), count);
+  for (const auto& [type, count] : link.skipped) {
+    std::string name = fmt::format("redis_skipped_{}", type);
+    std::replace(name.begin(), name.end(), ' ', '_');
+    lines->Add(name, count);
+  }
   if (link.skipped_names.empty()) return;
   lines->Add("redis_skipped_keys", OneLine(fmt::format("{}", fmt::join(link.skipped_names, ","))));
 }
@@ -66,8 +69,10 @@ void AddPrimary(const ServerState& server, SequenceNumber version, Time now, Lin
   lines->Add("master_link_status", is_up ? "up" : "down");
   lines->Add("master_last_io_seconds_ago", hears ? SecondsBetween(link.last_io, now) : -1);
   lines->Add("master_sync_in_progress", copies ? 1 : 0);
-  lines->Add("slave_read_repl_offset", version);
-  lines->Add("slave_repl_offset", version);
+  // Of a Redis, bytes of its stream, as it counts them.
+  const uint64_t offset = link.is_redis ? static_cast<uint64_t>(link.redis_offset) : version;
+  lines->Add("slave_read_repl_offset", offset);
+  lines->Add("slave_repl_offset", offset);
   if (copies) AddCopy(link, now, lines);
   if (!is_up) {
     lines->Add("master_link_down_since_seconds", SecondsBetween(link.down_since, now));
@@ -77,7 +82,9 @@ void AddPrimary(const ServerState& server, SequenceNumber version, Time now, Lin
   lines->Add("slave_priority", options.priority);
   lines->Add("slave_read_only", 1);
   lines->Add("replica_announced", 1);
-  if (link.is_redis) AddSkipped(link, lines);
+  if (!link.is_redis) return;
+  lines->Add("redis_replid", link.redis_id);
+  AddSkipped(link, lines);
 }
 
 void AddFollowers(const ServerState& server, Time now, Lines* lines) {

@@ -2,6 +2,7 @@
 //
 //   Fail(op, n, error)      the n-th call of `op` from now fails with `error`, and all later ones
 //                           too unless said otherwise
+//   FailBehind(n)           all calls fail behind the next n
 //   SetFreeBytes(n)         files grow by n bytes altogether, then growing them is
 //                           ResourceExhausted; cutting and removing gives back
 //
@@ -75,6 +76,11 @@ class FailingFileSystem : public FileSystem {
     absl::MutexLock lock(&mutex_);
     faults_.push_back({operation, nth, times, std::move(error), std::move(path_part)});
   }
+  // All calls behind the next `calls` ones fail, as after the end of the process.
+  void FailBehind(uint64_t calls) {
+    absl::MutexLock lock(&mutex_);
+    calls_left_ = calls;
+  }
   void ClearFaults() {
     absl::MutexLock lock(&mutex_);
     faults_.clear();
@@ -103,6 +109,11 @@ class FailingFileSystem : public FileSystem {
   absl::Status Count(FileOperation operation, const std::string& path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     ++calls_[static_cast<size_t>(operation)];
+    if (calls_left_ == 0) {
+      ++failed_calls_;
+      return absl::InternalError("on command, as all calls from here on: " + path);
+    }
+    if (calls_left_ != kUnlimited) --calls_left_;
     for (Fault& fault : faults_) {
       if (fault.operation != operation || path.find(fault.path_part) == std::string::npos) continue;
       if (fault.calls_before > 1) {
@@ -140,6 +151,7 @@ class FailingFileSystem : public FileSystem {
     std::string path_part;
   };
 
+  uint64_t calls_left_ ABSL_GUARDED_BY(mutex_) = kUnlimited;
   uint64_t free_bytes_ ABSL_GUARDED_BY(mutex_) = kUnlimited;
   uint64_t failed_calls_ ABSL_GUARDED_BY(mutex_) = 0;
   std::array<uint64_t, static_cast<size_t>(FileOperation::kCount)> calls_

@@ -10,6 +10,7 @@
 
 #include "fmt/format.h"
 #include "unit-tests/testing/eager_picker.h"
+#include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/test_store.h"
 #include "varve/checkpoint.h"
@@ -197,7 +198,7 @@ void ChangeSomething(StorageEngine* store, std::mt19937* random, uint64_t now_ms
 
 TEST_F(ReplicationTest, AFollowerHasWhatThePrimaryHas) {
   std::mt19937 random(20261126);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 40; ++round) {
     for (int i = 0; i < 50; ++i) ChangeSomething(primary_.get(), &random, primary_->NowMillis());
     clock_.Advance(100);
     ASSERT_TRUE(CatchUp(primary_.get(), follower_.get()).ok());
@@ -300,6 +301,29 @@ TEST_F(ReplicationTest, WhatDoesNotFollowIsRefused) {
   EXPECT_TRUE(absl::IsOutOfRange(to->ApplyReplicated(blocks)));
   EXPECT_TRUE(
       absl::IsOutOfRange(ReplicationOf(primary_.get())->NewReplicaFeed(kMaxSequence - 1).status()));
+}
+
+// A follower whose disk fails at some call goes on from where it was, once it is opened anew.
+TEST_F(ReplicationTest, AFollowerWhoseCallsFailGoesOnFromWhereItWas) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 40; ++round) {
+    for (int i = 0; i < 40; ++i) ChangeSomething(primary_.get(), &random, primary_->NowMillis());
+    follower_.reset();
+    testing::FaultFileSystem faulty;
+    EngineOptions options = SmallOptions(&clock_);
+    options.changes.bytes = kRetained;
+    options.file_system = &faulty;
+    auto opened = StorageEngine::Open(directory_.File("follower"), options);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    ReplicationOf(opened->get())->SetFollowing(true);
+    faulty.FailBehind(random() % 60);
+    (void)CatchUp(primary_.get(), opened->get(), /*most_bytes=*/2'000);
+    opened->reset();
+    Open(&follower_, "follower");
+    Follow(follower_.get());
+    ASSERT_NO_FATAL_FAILURE(ExpectSame()) << "round " << round;
+    if (HasFailure()) return;
+  }
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ TEST(ConfigFileTest, EachMistakeIsNamedWithItsLineAndWhatWouldBeRight) {
             "f:1: write_buffer_size is no setting, did you mean write-buffer-size?");
   EXPECT_EQ(Mistakes("appendfsync = \"no\"\n"),
             "f:1: appendfsync is no setting, did you mean sync?");
-  EXPECT_EQ(Mistakes("replicaof = \"x\"\n"), "f:1: replicaof is no setting");
+  EXPECT_EQ(Mistakes("daemonize = \"x\"\n"), "f:1: daemonize is no setting");
   EXPECT_EQ(Mistakes("# x\nport = 70000"), "f:2: port = 70000: takes 0 to 65535");
   EXPECT_EQ(Mistakes("port = 7.5"), "f:1: port: a value is a text, a number, true or false");
   EXPECT_EQ(Mistakes("port = [1, 2]"), "f:1: port: a value is a text, a number, true or false");

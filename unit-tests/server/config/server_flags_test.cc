@@ -98,6 +98,13 @@ const std::vector<Bounds>& AllBounds() {
       {"keep-bytes", "-1", "0", "16TiB", "17592186044417", "0", "17592186044416"},
       {"change-retention-bytes", "-1", "0", "16TiB", "17592186044417", "0", "17592186044416"},
       {"change-retention-time", "-1s", "0", "36500d", "3153600001s"},
+      {"replica-announce-port", "-1", "0", "65535", "65536"},
+      {"replica-priority", "-1", "0", "2147483647", "2147483648"},
+      {"replica-retention-bytes", "1048575", "1MiB", "16TiB", "17592186044417", "1048576",
+       "17592186044416"},
+      {"sync-replicas", "-1", "0", "1000", "1001"},
+      {"min-replicas-to-write", "-1", "0", "1000", "1001"},
+      {"min-replicas-max-lag", "-1", "0", "31536000", "31536001"},
       {"value-separation-size", "-1", "0", "1GiB", "1073741825", "0", "1073741824"},
       {"group-max-delay", "-1s", "0", "10s", "10001ms"},
       {"snapshot-max-age", "-1s", "0", "365d", "31536001s"},
@@ -132,6 +139,12 @@ const std::map<std::string, std::vector<std::string>>& Words() {
       {"dir", {"data", "/srv/x y"}},
       {"sync", {"always", "everysec", "no"}},
       {"sync-backend", {"auto", "pwrite", "direct"}},
+      {"replicaof", {"", "10.0.0.7 7777", "::1 1", "primary.example 65535"}},
+      {"primary-user", {"", "follower"}},
+      {"tls-replication", {"yes", "no"}},
+      {"replica-announce-ip", {"", "10.0.0.8"}},
+      {"replica-read-only", {"yes"}},
+      {"replica-serve-stale-data", {"yes", "no"}},
       {"execution", {"adaptive", "pool", "inline"}},
       {"protected-mode", {"yes", "no"}},
       {"finalize-upgrade", {"yes", "no"}},
@@ -214,8 +227,9 @@ TEST(EnvironmentTest, MistakesNameTheVariable) {
 }
 
 TEST(ServerFlagsTest, EverySettingHasATestOfItsBoundsOrWords) {
-  std::vector<std::string> tested = {"client-output-buffer-limit", "notify-keyspace-events",
-                                     "requirepass", "requirepass-file", "tls-key-file-pass"};
+  std::vector<std::string> tested = {
+      "client-output-buffer-limit", "notify-keyspace-events", "primary-auth", "requirepass",
+      "requirepass-file",           "tls-key-file-pass"};
   for (const Bounds& bounds : AllBounds()) tested.push_back(bounds.name);
   for (const auto& [name, words] : Words()) tested.push_back(name);
   std::sort(tested.begin(), tested.end());
@@ -223,6 +237,17 @@ TEST(ServerFlagsTest, EverySettingHasATestOfItsBoundsOrWords) {
   for (const Setting& setting : AllSettings()) all.emplace_back(setting.name);
   std::sort(all.begin(), all.end());
   EXPECT_EQ(tested, all);
+}
+
+TEST(ServerFlagsTest, APrimaryIsAHostAndAPort) {
+  for (const char* wrong : {"x", "x ", " 7", "x 0", "x 65536", "x 7 8", "x y", "x -1", "x\t7"}) {
+    EXPECT_EQ(Problem({"--replicaof", wrong}),
+              std::string("--replicaof=") + wrong +
+                  ": takes a host and a port with a space between, or nothing");
+  }
+  EXPECT_EQ(Problem({"--replica-read-only=no"}),
+            "--replica-read-only=no: takes yes; the versions of a follower are those of its "
+            "primary, so it takes no writes of its own");
 }
 
 TEST(ServerFlagsTest, BoundsAreTakenAndShownAndWhatIsBeyondIsRefused) {

@@ -283,6 +283,21 @@ TEST_F(RedisLinkTest, AnEmptyRedisEmptiesTheStore) {
   EXPECT_EQ(Ask(varve_.get(), {"DBSIZE"}).integer, 0);
 }
 
+TEST_F(RedisLinkTest, WhatWasBeforeTheCopyIsInTheHistory) {
+  StartRedis();
+  Do({"SET", "a", "of the Redis"});
+  EngineOptions engine = TestServer::SmallEngine();
+  engine.history.time_ms = 3'600'000;
+  server_ = std::make_unique<TestServer>(ServerOptions(), engine);
+  varve_ = server_->Connect();
+  Ask(varve_.get(), {"SET", "a", "of before"});
+  const int64_t version = Ask(varve_.get(), {"GET", "a", "WITHVERSION"}).elements[1].integer;
+  StartLink();
+  ASSERT_TRUE(Syncs(1)) << link_->Status().error;
+  EXPECT_EQ(Get("a"), "of the Redis");
+  EXPECT_EQ(Ask(varve_.get(), {"GET", "a", "AT", std::to_string(version)}).text, "of before");
+}
+
 TEST_F(RedisLinkTest, EveryCommandOnStringsArrives) {
   StartRedis();
   StartLink();
@@ -426,8 +441,7 @@ TEST_F(RedisLinkTest, FollowsUnderLoadAndGoesOnAfterLostConnections) {
 // Plays a Redis that ends its connections at given bytes: one connection for each script.
 class ScriptedRedis {
  public:
-  // What is sent behind the answer to PSYNC, which is "+FULLRESYNC" with an empty copy, and later
-  // "+CONTINUE".
+  // What is answered to PSYNC, and all that follows.
   explicit ScriptedRedis(std::vector<std::string> scripts)
       : listener_(::socket(AF_INET, SOCK_STREAM, 0)), scripts_(std::move(scripts)) {
     sockaddr_in address{};
@@ -453,8 +467,6 @@ class ScriptedRedis {
   void Finish() { finish_ = true; }
 
  private:
-  static constexpr char kEmptyCopy[] = "REDIS0010\xFF\0\0\0\0\0\0\0\0";  // without a checksum
-
   void Serve(const std::string& script) {
     const int peer = ::accept(listener_, nullptr, nullptr);
     std::string received;
@@ -470,9 +482,6 @@ class ScriptedRedis {
         continue;
       }
       asked_.push_back(received.substr(received.find("PSYNC")));
-      Send(peer, asked_.size() == 1 ? "+FULLRESYNC " + std::string(40, 'a') + " 1000\r\n$18\r\n" +
-                                          std::string(kEmptyCopy, 18)
-                                    : "+CONTINUE\r\n");
       Send(peer, script);
       while (is_last && !finish_) std::this_thread::yield();
       break;
@@ -494,17 +503,50 @@ class ScriptedRedis {
   std::thread thread_;
 };
 
+// The beginning of a full synchronization with a copy in the form of this RDB.
+std::string FullSync(const std::string& rdb) {
+  return "+FULLRESYNC " + std::string(40, 'a') + " 1000\r\n$" + std::to_string(rdb.size()) +
+         "\r\n" + rdb;
+}
+// Without a checksum.
+std::string Rdb(const std::string& items) {
+  return "REDIS0010" + items + '\xFF' + std::string(8, '\0');
+}
+
+TEST_F(RedisLinkTest, ACopyThatIsCutOrDamagedChangesNothing) {
+  const std::string whole = FullSync(Rdb(std::string("\0\1k\1v", 5)));
+  std::string damaged = whole;
+  damaged[whole.size() - 14] = '\x1C';  // the type of the key
+  StartServer();
+  Ask(varve_.get(), {"SET", "own", "kept"});
+  Ask(varve_.get(), {"NAMESPACE", "CREATE", "redis-copy-0"});  // as a killed server leaves it
+  ScriptedRedis redis({whole.substr(0, whole.size() - 9), damaged, whole});
+  StartLink({.port = redis.port()});
+  const auto fails_with = [&](const std::string& error) {
+    return Eventually([&] { return link_->Status().error.find(error) != std::string::npos; });
+  };
+  ASSERT_TRUE(fails_with("closed the connection")) << link_->Status().error;
+  EXPECT_EQ(Get("own"), "kept");
+  ASSERT_TRUE(fails_with("type or opcode 28")) << link_->Status().error;
+  EXPECT_EQ(Get("own"), "kept");
+  ASSERT_TRUE(Syncs(1)) << link_->Status().error;
+  EXPECT_EQ(Get("k"), "v");
+  EXPECT_EQ(Ask(varve_.get(), {"DBSIZE"}).integer, 1);
+  EXPECT_TRUE(Ask(varve_.get(), {"NAMESPACE", "LIST"}).elements.empty());
+  link_->Stop();
+  redis.Finish();
+}
+
 TEST_F(RedisLinkTest, ATransactionThatIsCutComesAgainAndWhatWasBeforeItDoesNot) {
   using testing::Resp;
   const std::string before = Resp({"SELECT", "0"}) + Resp({"INCR", "before"});
   const std::string cut = Resp({"MULTI"}) + Resp({"INCR", "inside"}) + Resp({"SELECT", "99"}) +
                           Resp({"INCR", "beyond"}) + "*2\r\n$4\r\nIN";
   const std::string whole = Resp({"MULTI"}) + Resp({"INCR", "inside"}) + Resp({"EXEC"});
-  ScriptedRedis redis({before + cut, whole + Resp({"INCR", "behind"})});
+  ScriptedRedis redis(
+      {FullSync(Rdb("")) + before + cut, "+CONTINUE\r\n" + whole + Resp({"INCR", "behind"})});
   StartServer();
-  RedisPrimary primary;
-  primary.port = redis.port();
-  StartLink(primary);
+  StartLink({.port = redis.port()});
   ASSERT_TRUE(Eventually([&] { return Get("behind") == "1"; })) << link_->Status().error;
   EXPECT_EQ(Get("before"), "1");
   EXPECT_EQ(Get("inside"), "1");
@@ -607,8 +649,11 @@ TEST_F(RedisLinkTest, AFullStoreEndsTheLinkWithAnError) {
   ServerOptions options;
   options.max_memory = 1u << 20;
   StartServer(options);
+  Ask(varve_.get(), {"SET", "own", "kept"});
   StartLink();
   ASSERT_TRUE(Eventually([&] { return !link_->Status().error.empty(); }));
+  EXPECT_EQ(Get("own"), "kept");
+  EXPECT_TRUE(Ask(varve_.get(), {"NAMESPACE", "LIST"}).elements.empty());
   const RedisLinkStatus status = link_->Status();
   EXPECT_NE(status.error.find("the store is full"), std::string::npos) << status.error;
   EXPECT_TRUE(status.replid.empty());
