@@ -188,7 +188,10 @@ absl::Status Archiver::EnsureBase() {
   if (target_.position()) return absl::OkStatus();
   base_thread_.Cancel();
   target_.ForgetCopiedBase();
-  say_(fmt::format("taking a base: {}", target_.why_base()));
+  if (const std::string why = target_.why_base(); why != said_why_base_) {
+    say_(fmt::format("taking a base: {}", why));
+    said_why_base_ = why;
+  }
   ForgetRead();
   if (const std::optional<uint64_t> began_s = target_.base_began_s())
     VARVE_RETURN_IF_ERROR(EndBackupOfKilled(client_.get(), *began_s));
@@ -202,6 +205,7 @@ absl::Status Archiver::EnsureBase() {
   if (!position)
     return absl::InternalError("the base was taken, and the archive needs another one");
   cursor_ = position->version;
+  said_why_base_.clear();
   say_(fmt::format("the base has version {}", position->version));
   return absl::OkStatus();
 }

@@ -409,6 +409,32 @@ TEST_F(ArchivesTest, FiguresTellOfGapsAndFiles) {
   EXPECT_THAT(output_, AllOf(HasSubstr("\"gap\":false"), HasSubstr("\"healed_gaps\":1")));
 }
 
+TEST_F(ArchivesTest, ATimeIsReachedThoughNothingIsWritten) {
+  Put("a", "1");
+  StartArchiver();
+  ASSERT_TRUE(Reaches(done_.back().version)) << log();
+  const uint64_t now = RealClock().WallMillis();
+  EXPECT_EQ(Run({"restore", Dest(), dir_.File("x"), "--at-time=" + TimeText(now)}), 2) << output_;
+  EXPECT_THAT(output_, HasSubstr("the archive does not have"));
+  ASSERT_TRUE(Eventually([&] { return Last("current_ms") >= now; })) << log();
+  EXPECT_EQ(Restored({"--at-time=" + TimeText(now)}), done_.back().version);
+  EXPECT_EQ(StopArchiver(), 0) << log();
+}
+
+TEST_F(ArchivesTest, AWrongPasswordEndsItWithAClearMessage) {
+  UsePassword("secret");
+  Kill();
+  Restart();
+  Put("a", "1");
+  for (const std::string wrong : {"", "wrong"}) {
+    Words words = {"archive", Dest(), "--once"};
+    if (!wrong.empty()) words.push_back("-a" + wrong);
+    EXPECT_EQ(Run(words), 2) << output_;
+    EXPECT_THAT(output_, ::testing::ContainsRegex("NOAUTH|WRONGPASS|password")) << wrong;
+  }
+  EXPECT_FALSE(fs::exists(Dest() + "/LAST"));
+}
+
 TEST_F(ArchivesTest, BasesByTheClockLeaveNoGap) {
   std::mt19937 random(7);
   Put("a", "1");
