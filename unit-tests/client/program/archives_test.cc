@@ -417,7 +417,7 @@ TEST_F(ArchivesTest, ATimeIsReachedThoughNothingIsWritten) {
   EXPECT_EQ(Run({"restore", Dest(), dir_.File("x"), "--at-time=" + TimeText(now)}), 2) << output_;
   EXPECT_THAT(output_, HasSubstr("the archive does not have"));
   ASSERT_TRUE(Eventually([&] { return Last("current_ms") >= now; })) << log();
-  EXPECT_EQ(Restored({"--at-time=" + TimeText(now)}), done_.back().version);
+  EXPECT_GE(Restored({"--at-time=" + TimeText(now)}), done_.back().version);
   EXPECT_EQ(StopArchiver(), 0) << log();
 }
 
@@ -425,10 +425,9 @@ TEST_F(ArchivesTest, AWrongPasswordEndsItWithAClearMessage) {
   UsePassword("secret");
   Kill();
   Restart();
-  Put("a", "1");
   for (const std::string wrong : {"", "wrong"}) {
     Words words = {"archive", Dest(), "--once"};
-    if (!wrong.empty()) words.push_back("-a" + wrong);
+    if (!wrong.empty()) words.insert(words.begin(), {"-a", wrong});
     EXPECT_EQ(Run(words), 2) << output_;
     EXPECT_THAT(output_, ::testing::ContainsRegex("NOAUTH|WRONGPASS|password")) << wrong;
   }
