@@ -139,7 +139,7 @@ absl::Status Server::Listen(PassedSockets* passed) {
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->OnDurabilityChanged();
     state_.clients.changes.WakeForDisk();
   });
-  state_.ApplySyncReplicas();
+  state_.ApplySyncReplicas(/*begins=*/following_.retains());
   change_token_ = state_.store->AddChangeListener([this] { state_.clients.changes.Wake(); });
   listening_to_store_ = true;
   state_.store->SetExpiryListener(

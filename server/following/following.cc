@@ -235,7 +235,7 @@ absl::Status Following::Follow(const PrimaryAddress& primary) {
     record.primary = primary;
     VARVE_RETURN_IF_ERROR(Write(record));
   }
-  server_.sync_gate.SetReplicas(0);
+  server_.sync_gate.SetReplicas(0, /*begins=*/false);
   server_.replication.SetPrimary(primary);
   server_.configuration.NotePrimary(PrimaryText(primary));
   store_->SetFollowing(true);
@@ -261,7 +261,7 @@ absl::Status Following::Promote() {
   store_->SetFollowing(false);
   server_.replication.SetPrimary({});
   server_.configuration.NotePrimary("");
-  server_.ApplySyncReplicas();
+  server_.ApplySyncReplicas(/*begins=*/true);
   if (is_new) {
     spdlog::info("This server is a primary now, from version {} on", store_->Identity().newest);
   }

@@ -40,6 +40,9 @@ class Following {
   // Ends the link; the server stays what it is.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_, record_mutex_);
 
+  // Returns whether the server has, or had, followers, or is one.
+  bool retains() const { return retains_.load(); }
+
   // ServerState::follow
   [[nodiscard]] absl::Status Follow(const PrimaryAddress& primary)
       ABSL_LOCKS_EXCLUDED(mutex_, record_mutex_);
