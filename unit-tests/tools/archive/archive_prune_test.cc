@@ -200,6 +200,22 @@ TEST_F(ArchivePruneTest, ABrokenChainIsNotWhatStays) {
   EXPECT_TRUE(ContentsAt(restored_path()) == model_.rbegin()->second);
 }
 
+// Its list is sent last.
+TEST_F(ArchivePruneTest, APartOfABaseIsALeftover) {
+  MakeArchive(1);
+  const std::string base = archive_path() + "/base/" + place_->position()->base;
+  const std::string part = archive_path() + "/base/20261125T193300Z-99";
+  std::filesystem::create_directory(part);
+  testing::WriteBytes(part + "/000010.seg", "half");
+  ASSERT_THAT(Check().findings, SizeIs(1));
+  EXPECT_EQ(Check().findings[0].kind, StoreFinding::Kind::kLeftover);
+  EXPECT_EQ(Check().findings[0].file, "base/20261125T193300Z-99");
+  EXPECT_TRUE(Restore({}).ok());
+  // One that changes stand on is missed.
+  std::filesystem::remove(base + "/BACKUP");
+  EXPECT_THAT(Damaged(Check()), ::testing::Contains("base/" + place_->position()->base));
+}
+
 TEST_F(ArchivePruneTest, ADamagedBeginningIsNamed) {
   MakeArchive(1);
   ASSERT_EQ(*place_->Prune(0), 1u);
