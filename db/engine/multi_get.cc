@@ -53,10 +53,11 @@ class Reader::MultiRead {
           }
           result.read = true;
           result.status = Finish(&lookups_[next]);
-          if (lookups_[next].record.expiry_ms != 0 &&
+          if (lookups_[next].record.expiry_ms != 0 && !options_.expired_too &&
               reader_.NeedsInstant(lookups_[next], instant_ms))
             return false;
-          reader_.BuildResult(state_, point_.sequence, *instant_ms, lookups_[next], &result.result,
+          reader_.BuildResult(state_, point_.sequence, options_.expired_too ? 0 : *instant_ms,
+                              lookups_[next], &result.result,
                               options_.without_value ? nullptr : &result.value, unwritten);
           if (options_.with_metadata) AddMetadata(lookups_[next], &result.result);
           *durable_after = std::max(*durable_after, result.result.durable_after);

@@ -105,10 +105,11 @@ absl::StatusOr<ReadResult> Reader::Get(const ReadOptions& options, std::string_v
       VARVE_RETURN_IF_ERROR(
           LookUpParents(*point.state, point.sequence, options.fill_cache, &lookup));
     }
-    done = lookup.record.expiry_ms == 0 || !NeedsInstant(lookup, &instant_ms);
+    done =
+        lookup.record.expiry_ms == 0 || options.expired_too || !NeedsInstant(lookup, &instant_ms);
     if (done) {
-      BuildResult(*point.state, point.sequence, instant_ms, lookup, &result,
-                  options.without_value ? nullptr : value, &unwritten);
+      BuildResult(*point.state, point.sequence, options.expired_too ? 0 : instant_ms, lookup,
+                  &result, options.without_value ? nullptr : value, &unwritten);
       if (options.with_metadata) [[unlikely]]
         AddMetadata(lookup, &result);
     }

@@ -101,7 +101,7 @@ bool TransactionStore::ReadOwn(const ReadOptions& options, std::string_view key,
   *result = ReadResult{.read_sequence = sequence_};
   if (written == own->keys.end() || written->second.deleted) return true;
   result->expiry_ms = written->second.expiry_ms;
-  result->expired = written->second.Expired(snapshot_->instant_ms());
+  result->expired = !options.expired_too && written->second.Expired(snapshot_->instant_ms());
   if (result->expired) return true;
   const std::string& bytes = written->second.value;
   if (!options.without_value && bytes.size() > options.max_value_bytes) {

@@ -129,6 +129,9 @@ struct ReadOptions {
   // The metadata is wanted, too: in ReadResult::metadata and RangeEntry::metadata. An iterator
   // always tells it.
   bool with_metadata = false;
+  // A key whose time is over is found for as long as nobody has removed it. Get and MultiGet obey
+  // it; iterators, slices and counts do not. For a follower, whose primary says when a key is gone.
+  bool expired_too = false;
   // Iterators and slices of a range leave out what this version or an earlier one wrote, and do not
   // look where nothing newer lies. Other reads ignore it.
   SequenceNumber newer_than = kNoSequence;

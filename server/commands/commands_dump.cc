@@ -110,7 +110,7 @@ void HandleRestore(CommandContext& context, Arguments arguments) {
     if (!read.ok()) return read.status();
     found = read->found;
     if (!refused.empty() || (found && !options->replace)) return absl::OkStatus();
-    expired = *expiry_ms != kUsualExpiry && *expiry_ms <= context.store.NowMillis();
+    expired = *expiry_ms != kUsualExpiry && context.GoesAtOnce(*expiry_ms);
     if (!expired) {
       batch->Put(key, *value, kSelectedNamespace, *expiry_ms);
     } else if (found) {

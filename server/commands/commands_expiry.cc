@@ -71,7 +71,7 @@ void Expire(CommandContext& context, Arguments arguments, std::string_view name,
     if (!read.ok()) return read.status();
     changed = read->found && condition->Holds(read->expiry_ms, expiry_ms);
     if (!changed) return absl::OkStatus();
-    deleted = expiry_ms <= context.store.NowMillis();
+    deleted = context.GoesAtOnce(expiry_ms);
     if (deleted) {
       batch->Delete(key);
     } else {
@@ -222,7 +222,7 @@ void HandleGetEx(CommandContext& context, Arguments arguments) {
     found = read->found;
     event = {};
     if (!found) return absl::OkStatus();
-    if (instant && ExpiryMillis(*instant) <= context.store.NowMillis()) {
+    if (instant && context.GoesAtOnce(ExpiryMillis(*instant))) {
       batch->Delete(key);
       event = "del";
     } else if (instant) {

@@ -55,11 +55,14 @@ void HandleExec(CommandContext& context, Arguments) {
 }
 
 // Where the key has expired and is there still, it is removed first: else its removal, later, would
-// be a write to a key that is watched. During a pause nothing is removed.
+// be a write to a key that is watched. During a pause nothing is removed, and a follower removes
+// nothing by itself.
 absl::StatusOr<ReadResult> LookUpUnexpired(CommandContext& context, std::string_view key) {
   for (;;) {
     absl::StatusOr<ReadResult> read = context.LookUp(key);
-    if (!read.ok() || !read->expired || context.server.clients.pause.Any()) return read;
+    if (!read.ok() || !read->expired || context.server.clients.pause.Any() ||
+        context.server.replication.follows())
+      return read;
     WriteBatch& batch = ClearedBatch(context);
     batch.Delete(key);
     batch.RequireUnchanged(key, *read);

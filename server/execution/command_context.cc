@@ -26,6 +26,7 @@ absl::StatusOr<ReadResult> CommandContext::LookUp(std::string_view key, bool wit
 absl::StatusOr<ReadResult> CommandContext::Read(ReadOptions options, std::string_view key,
                                                 std::string* value) {
   options.max_value_bytes = max_value_bytes_;
+  options.expired_too = client.is_primary_link;
   absl::StatusOr<ReadResult> read = store.Get(options, key, value);
   if (!read.ok() || !read->too_large) return read;
   MoveToPool();

@@ -75,6 +75,12 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   // Reads all of a key but its value.
   [[nodiscard]] absl::StatusOr<ReadResult> LookUp(std::string_view key, bool with_metadata = false);
 
+  // Returns whether a key that is given this time goes at once. What a primary sends stays until
+  // the primary removes it, as it may have been given more time meanwhile.
+  bool GoesAtOnce(uint64_t expiry_ms) const {
+    return !client.is_primary_link && expiry_ms <= store.NowMillis();
+  }
+
   // Counts that a key was asked for.
   void CountLookup(std::string_view key, bool found) {
     (found ? server.statistics.keyspace_hits : server.statistics.keyspace_misses).Add(1);

@@ -85,7 +85,7 @@ bool RdbLoad::Fits(const RdbItem& item) {
 absl::Status RdbLoad::Add(const RdbItem& item) {
   if (item.passed_over.empty() || !item.key.empty()) ++keys_;
   if (!Fits(item)) return absl::OkStatus();
-  if (item.expiry_ms != 0 && item.expiry_ms <= server_.store->NowMillis()) return absl::OkStatus();
+  // Also one whose time is over: the primary may give it more in what it sends behind the copy.
   VARVE_ASSIGN_OR_RETURN(const NamespaceId staging,
                          StagingOf(static_cast<NamespaceId>(item.database)));
   batch_.Put(item.key, item.value, staging, item.expiry_ms != 0 ? item.expiry_ms : kNoExpiry);

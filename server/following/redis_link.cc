@@ -18,6 +18,8 @@
 namespace varve {
 namespace {
 
+// Each second it is said again, as CLIENT UNPAUSE ends it.
+constexpr std::chrono::hours kExpiryHold{1};
 constexpr std::chrono::milliseconds kFirstPause{100}, kLongestPause{5000};
 // After the store refused a write, which a copy so soon would not change.
 constexpr std::chrono::milliseconds kPauseOfStore{30000};
@@ -59,6 +61,8 @@ RedisLinkStatus RedisLink::Status() const {
   return status;
 }
 
+void RedisLink::HoldExpiry() { server_.store->PauseExpiry(kExpiryHold); }
+
 void RedisLink::Run() {
   if (const absl::Status removed = RdbLoad::RemoveLeftovers(server_.store); !removed.ok()) {
     spdlog::warn("What an earlier copy of Redis has left can't be removed now: {}",
@@ -72,10 +76,15 @@ void RedisLink::Run() {
                                 .position = &position,
                                 .skipped = &skipped_,
                                 .report = &report_,
-                                .tell = tell_,
+                                .tell =
+                                    [this] {
+                                      HoldExpiry();
+                                      if (tell_) tell_();
+                                    },
                                 .stop = &stop_};
   Backoff backoff(kFirstPause, kLongestPause);
   while (!stop_) {
+    HoldExpiry();
     RedisSession session(parts);
     const absl::Status why = session.Run();
     // What this store has differs from what the primary had there.
@@ -83,6 +92,7 @@ void RedisLink::Run() {
     if (session.was_up()) backoff.Reset();
     Pause(NoteEnd(why, backoff.Next()));
   }
+  server_.store->PauseExpiry(std::chrono::milliseconds(0));
 }
 
 std::chrono::milliseconds RedisLink::NoteEnd(const absl::Status& why,

@@ -45,6 +45,8 @@ class RedisLink {
 
  private:
   void Run();
+  // Has the store remove nothing by itself for a while: the primary says when a key is gone.
+  void HoldExpiry();
   // Notes why a connection ended. Returns how long the next one waits.
   std::chrono::milliseconds NoteEnd(const absl::Status& why, std::chrono::milliseconds pause);
   void Pause(std::chrono::milliseconds pause) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -537,6 +537,50 @@ TEST_F(RedisLinkTest, ACopyThatIsCutOrDamagedChangesNothing) {
   redis.Finish();
 }
 
+TEST_F(RedisLinkTest, AKeyWhoseTimeIsOverIsGoneWhenTheRedisSaysSo) {
+  using testing::Resp;
+  const std::string late("\xFC\1\0\0\0\0\0\0\0", 9);  // a millisecond after the epoch
+  const auto key = [](const std::string& name) {
+    return std::string("\0\1", 2) + name + std::string("\1\x37", 2);  // the value is 7
+  };
+  const std::string more = "4000000000000";
+  std::string stream;
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"SELECT", "0"},
+                                             {"PEXPIREAT", "a", more},
+                                             {"INCR", "b"},
+                                             {"PERSIST", "b"},
+                                             {"DEL", "c"},
+                                             {"PEXPIREAT", "c", more},
+                                             {"MULTI"},
+                                             {"APPEND", "d", "7"},
+                                             {"PEXPIREAT", "d", "1"},
+                                             {"PERSIST", "d"},
+                                             {"EXEC"},
+                                             {"SET", "e", "8", "PXAT", "1"},
+                                             {"RENAME", "e", "f"},
+                                             {"PERSIST", "f"},
+                                             {"SET", "end", "1"}}) {
+    stream += Resp(words);
+  }
+  ScriptedRedis redis({FullSync(Rdb(late + key("a") + late + key("b") + late + key("c") + late +
+                                    key("d") + late + key("g"))) +
+                       stream});
+  StartServer();
+  StartLink({.port = redis.port()});
+  ASSERT_TRUE(Eventually([&] { return Get("end") == "1"; })) << link_->Status().error;
+  EXPECT_EQ(Get("a"), "7");
+  EXPECT_EQ(Ask(varve_.get(), {"PEXPIRETIME", "a"}).integer, 4'000'000'000'000);
+  EXPECT_EQ(Get("b"), "8");
+  EXPECT_TRUE(Ask(varve_.get(), {"GET", "c"}).is_null());
+  EXPECT_EQ(Get("d"), "77");
+  EXPECT_EQ(Get("f"), "8");
+  // Nobody sees a key whose time is over, though it is there until the Redis removes it.
+  EXPECT_TRUE(Ask(varve_.get(), {"GET", "g"}).is_null());
+  link_->Stop();
+  redis.Finish();
+}
+
 TEST_F(RedisLinkTest, ATransactionThatIsCutComesAgainAndWhatWasBeforeItDoesNot) {
   using testing::Resp;
   const std::string before = Resp({"SELECT", "0"}) + Resp({"INCR", "before"});
