@@ -187,7 +187,9 @@ class Failovers {
     VARVE_RETURN_IF_ERROR(StartTeam());
     Sleep(40);
     VARVE_RETURN_IF_ERROR(servers_.Start(old));
-    return Return(old);
+    VARVE_RETURN_IF_ERROR(Return(old));
+    if (options_.sync_replicas) return absl::OkStatus();
+    return CheckDiverged(*teams_[1 - active_]);
   }
 
   // Clients go on calling the old primary, which is as able to write as ever.
@@ -208,7 +210,7 @@ class Failovers {
     VARVE_RETURN_IF_ERROR(stragglers.Join());
     servers_.Clients(old).Restore();
     stragglers.Died(promoted);
-    if (!options_.sync_replicas) return CheckDiverged(old, stragglers);
+    if (!options_.sync_replicas) return CheckDiverged(stragglers);
     for (const Caller& caller : stragglers.callers()) {
       for (const Operation& operation : caller.operations()) {
         if (operation.call > cut && operation.is_acknowledged_write())
@@ -260,33 +262,37 @@ class Failovers {
     // Else it is killed again, or becomes a primary, in the middle of it now and then.
     if (!options_.sync_replicas || Draw(3) != 0)
       VARVE_RETURN_IF_ERROR(servers_.AwaitLink(old, primary_));
-    if (options_.sync_replicas) return absl::OkStatus();
-    return CheckDiverged(old, *teams_[1 - active_]);
+    return absl::OkStatus();
   }
 
   // --- Without sync-replicas ---------------------------------------------------------------------
 
-  // Requires: `server` has followed the primary since what was acknowledged diverged.
-  absl::Status CheckDiverged(size_t server, const Team& team) {
+  // Requires: the team's server has followed the primary since.
+  absl::Status CheckDiverged(const Team& team) { return CheckKeys(KeysOf(team), Diverged()); }
+
+  // Returns the keys that were acknowledged.
+  static std::vector<std::string> KeysOf(const Team& team) {
     std::vector<std::string> keys;
     for (const Caller& caller : team.callers()) {
       for (const Operation& operation : caller.operations())
         if (operation.is_acknowledged_write()) keys.push_back(operation.key);
     }
-    return CheckKeys(keys, DivergedOf(server));
+    return keys;
   }
 
-  std::set<std::string> DivergedOf(size_t server) const {
+  // Returns what the diverged files of all servers hold.
+  std::set<std::string> Diverged() const {
     std::set<std::string> keys;
-    for (const auto& entry : fs::directory_iterator(servers_.directory(server))) {
-      if (entry.path().filename().string().starts_with("diverged-"))
-        AddKeysOf(entry.path().string(), &keys);
+    for (size_t i = 0; i < kServers; ++i) {
+      for (const auto& entry : fs::directory_iterator(servers_.directory(i))) {
+        if (entry.path().filename().string().starts_with("diverged-"))
+          AddKeysOf(entry.path().string(), &keys);
+      }
     }
     return keys;
   }
 
-  // Each of the keys is in the primary or in the file, and what is in the file is not in the
-  // primary.
+  // Each of the keys is in the primary or in a file, and what is in a file is not in the primary.
   absl::Status CheckKeys(const std::vector<std::string>& keys,
                          const std::set<std::string>& diverged) {
     std::vector<std::string> asked = keys;
@@ -322,18 +328,15 @@ class Failovers {
     std::vector<std::string> keys;
     for (size_t i = 0; i < options_.keys; ++i) keys.push_back(fmt::format("k{}", i));
     if (!options_.sync_replicas) {
-      std::set<std::string> diverged;
-      for (size_t i = 0; i < kServers; ++i) diverged.merge(DivergedOf(i));
+      const std::set<std::string> diverged = Diverged();
       keys.clear();
       for (const std::unique_ptr<Team>& each : teams_) {
-        for (const Caller& caller : each->callers()) {
-          for (const Operation& operation : caller.operations()) {
-            if (!operation.is_acknowledged_write()) continue;
-            keys.push_back(operation.key);
-            if (diverged.contains(operation.key)) ++figures_.diverged;
-          }
-        }
+        const std::vector<std::string> written = KeysOf(*each);
+        keys.insert(keys.end(), written.begin(), written.end());
       }
+      figures_.diverged = static_cast<uint64_t>(
+          std::count_if(keys.begin(), keys.end(),
+                        [&](const std::string& key) { return diverged.contains(key); }));
       VARVE_RETURN_IF_ERROR(CheckKeys(keys, diverged));
     }
     return Compare(keys);
