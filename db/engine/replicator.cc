@@ -199,7 +199,11 @@ absl::StatusOr<std::unique_ptr<ReplicaFeed>> Replicator::NewReplicaFeed(
 }
 
 void Replicator::SetFollowing(bool follows) const {
-  parts_.log->SetFollows(follows);
+  {
+    // No write is under way that found it otherwise.
+    absl::MutexLock lock(&parts_.versions->mutex());
+    parts_.log->SetFollows(follows);
+  }
   parts_.sweeper->PauseUntil(follows ? SteadyTime::max() : SteadyTime::min());
 }
 
