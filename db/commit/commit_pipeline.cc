@@ -222,6 +222,7 @@ absl::Status CommitPipeline::AppendIngestLocked(std::string_view record, Sequenc
                                                 SequenceNumber last) {
   VARVE_ASSERT(first == versions_->LastSequenceLocked() + 1 && last >= first);
   if (closed_) return absl::UnavailableError("the store is closed");
+  if (log_.follows()) return FollowsPrimary();
   VARVE_RETURN_IF_ERROR(RefusalLocked());
   const std::string_view encoded = record.substr(kBatchHeaderSize);
   const bool is_recorded = environment_.changes != nullptr && environment_.changes->on();
