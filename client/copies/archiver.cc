@@ -108,6 +108,7 @@ absl::Status Archiver::Work() {
   VARVE_RETURN_IF_ERROR(Connect());
   VARVE_RETURN_IF_ERROR(EnsureFeed());
   VARVE_RETURN_IF_ERROR(CheckHistory());
+  VARVE_RETURN_IF_ERROR(EndBegunBase());
   for (;;) {
     if (stopped_()) return WriteOut();
     VARVE_RETURN_IF_ERROR(EnsureBase());
@@ -193,8 +194,7 @@ absl::Status Archiver::EnsureBase() {
     said_why_base_ = why;
   }
   ForgetRead();
-  if (const std::optional<uint64_t> began_s = target_.base_began_s())
-    VARVE_RETURN_IF_ERROR(EndBackupOfKilled(client_.get(), *began_s));
+  VARVE_RETURN_IF_ERROR(EndBegunBase());
   VARVE_ASSIGN_OR_RETURN(const uint64_t server_ms, ServerMillis());
   VARVE_RETURN_IF_ERROR(target_.NoteBaseBegins(server_ms / 1000));
   const absl::Status taken = target_.TakeBase(client_.get());
@@ -241,11 +241,18 @@ absl::Status Archiver::TendBase() {
 }
 
 absl::Status Archiver::BeginBase() {
-  if (const std::optional<uint64_t> began_s = target_.base_began_s())
-    VARVE_RETURN_IF_ERROR(EndBackupOfKilled(client_.get(), *began_s));
+  VARVE_RETURN_IF_ERROR(EndBegunBase());
+  VARVE_ASSIGN_OR_RETURN(server_ms_, ServerMillis());
   VARVE_RETURN_IF_ERROR(target_.NoteBaseBegins(server_ms_ / 1000));
   base_thread_.Start();
   return absl::OkStatus();
+}
+
+absl::Status Archiver::EndBegunBase() {
+  const std::optional<uint64_t> began_s = target_.base_began_s();
+  if (!began_s || base_thread_.is_running()) return absl::OkStatus();
+  VARVE_RETURN_IF_ERROR(EndBackupOfKilled(client_.get(), *began_s));
+  return target_.ForgetBaseBegun();
 }
 
 absl::Status Archiver::EndBase() {

@@ -65,6 +65,9 @@ class Archiver {
   absl::Status TendBase();
   absl::Status BeginBase();
   absl::Status EndBase();
+  // Has the server give up what it holds for a base that was begun, by this run or a killed one,
+  // and is not being taken.
+  absl::Status EndBegunBase();
   bool IsBaseUnderWay() const;
   bool HasEverything(bool nothing) const;
   // Looks whether the server has the history of the archive.

@@ -472,6 +472,33 @@ TEST_F(ArchivesTest, BasesByTheClockLeaveNoGap) {
   EXPECT_THAT(output_, HasSubstr("--keep of an archive is a time"));
 }
 
+TEST_F(ArchivesTest, AKillUnderABaseByTheClockLeavesTheServerNothingToHold) {
+  Put("a", std::string(1 << 20, 'a'));
+  const auto state = [&] {
+    const auto status = client_->Call({"BACKUP", "STATUS"});
+    return status.ok() ? status->elements[1].text : "";
+  };
+  const Words words = WithPort({"archive", Dest(), "--interval=20ms", "--base-every=1s"});
+  bool was_killed = false;
+  for (int i = 0; i < 20 && !was_killed; ++i) {
+    archiver_.emplace(VARVE_CLIENT_MAIN, words, dir_.File("archiver.log"));
+    ASSERT_TRUE(Eventually([&] { return Last("number") + Last("version") != 0; })) << log();
+    ASSERT_TRUE(Eventually([&] {
+      Put("key", "value");
+      return state() != "idle" || log().find("another base") != std::string::npos;
+    })) << log();
+    KillArchiver();
+    was_killed = state() != "idle";
+  }
+  ASSERT_TRUE(was_killed);
+  Put("b", "2");
+  StartArchiver();
+  ASSERT_TRUE(Reaches(done_.back().version)) << log();
+  EXPECT_EQ(state(), "idle");
+  EXPECT_EQ(StopArchiver(), 0) << log();
+  EXPECT_EQ(Run({"archive-check", Dest()}), 0) << output_;
+}
+
 TEST_F(ArchivesTest, EachFileGoesToACommand) {
   const std::string away = dir_.File("away"), local = dir_.File("local");
   const std::string command = fmt::format(
