@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -122,6 +123,7 @@ class Failovers {
   // Has the active team call the primary, and waits until it is acknowledged a write.
   absl::Status StartTeam() {
     const uint64_t before = team().acknowledged();
+    since_[&team()] = HistoryNow();
     VARVE_RETURN_IF_ERROR(team().Start(servers_.Clients(primary_).port()));
     if (Eventually([&] { return team().acknowledged() > before; })) return absl::OkStatus();
     return absl::InternalError(fmt::format("the primary {} acknowledges nothing: {}\n{}", primary_,
@@ -267,15 +269,20 @@ class Failovers {
 
   // --- Without sync-replicas ---------------------------------------------------------------------
 
-  // Requires: the team's server has followed the primary since.
-  absl::Status CheckDiverged(const Team& team) { return CheckKeys(KeysOf(team), Diverged()); }
+  // Looks for what the team was acknowledged since it began to call last. Requires: the team's server
+  // has followed the primary since.
+  absl::Status CheckDiverged(const Team& team) {
+    return CheckKeys(KeysOf(team, since_.at(&team)), Diverged());
+  }
 
-  // Returns the keys that were acknowledged.
-  static std::vector<std::string> KeysOf(const Team& team) {
+  // Returns the keys that were acknowledged at `since` or later.
+  static std::vector<std::string> KeysOf(const Team& team, int64_t since) {
     std::vector<std::string> keys;
     for (const Caller& caller : team.callers()) {
-      for (const Operation& operation : caller.operations())
-        if (operation.is_acknowledged_write()) keys.push_back(operation.key);
+      for (const Operation& operation : caller.operations()) {
+        if (operation.done >= since && operation.is_acknowledged_write())
+          keys.push_back(operation.key);
+      }
     }
     return keys;
   }
@@ -331,7 +338,7 @@ class Failovers {
       const std::set<std::string> diverged = Diverged();
       keys.clear();
       for (const std::unique_ptr<Team>& each : teams_) {
-        const std::vector<std::string> written = KeysOf(*each);
+        const std::vector<std::string> written = KeysOf(*each, 0);
         keys.insert(keys.end(), written.begin(), written.end());
       }
       figures_.diverged = static_cast<uint64_t>(
@@ -404,8 +411,9 @@ class Failovers {
   Servers servers_;
   LastSeen seen_;
   std::array<std::unique_ptr<Team>, 2> teams_;
-  size_t active_ = 0;   // the team that calls the primary
-  size_t primary_ = 0;  // by the script's word
+  std::map<const Team*, int64_t> since_;  // when it began to call a new primary
+  size_t active_ = 0;                     // the team that calls the primary
+  size_t primary_ = 0;                    // by the script's word
   std::vector<std::string> histories_;
   std::vector<Switch> switches_;
   FailoverFigures figures_;
