@@ -90,7 +90,9 @@ Server::Server(Store* store, ServerConfig config, ServerProgram program,
       listener_(&accept_io_),
       refusals_(&accept_io_, state_.tls.get()),
       tls_timer_(accept_io_),
-      following_(&state_) {
+      following_(&state_),
+      failover_(&state_,
+                [this](const PrimaryAddress& server) { return following_.ConnectionTo(server); }) {
   state_.run_on_pool = [this](std::function<void()> task) {
     return pool_.TrySubmit(std::move(task));
   };
@@ -100,6 +102,7 @@ Server::Server(Store* store, ServerConfig config, ServerProgram program,
 
 void Server::WireReplication() {
   state_.follow = [this](const PrimaryAddress& primary) { return following_.Follow(primary); };
+  state_.fail_over = [this](const FailoverRequest& request) { return failover_.Begin(request); };
   state_.retain_for_followers = [this] { return following_.RetainForFollowers(); };
   state_.lineage = [this] { return following_.GetLineage(); };
   state_.release_replies = [this] {
@@ -136,7 +139,7 @@ absl::Status Server::Listen(PassedSockets* passed) {
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->OnDurabilityChanged();
     state_.clients.changes.WakeForDisk();
   });
-  state_.ApplySyncReplicas();
+  state_.ApplySyncReplicas(/*begins=*/following_.retains());
   change_token_ = state_.store->AddChangeListener([this] { state_.clients.changes.Wake(); });
   listening_to_store_ = true;
   state_.store->SetExpiryListener(
@@ -264,6 +267,7 @@ void Server::StopAccepting() {
 }
 
 void Server::Stop() {
+  failover_.Stop();
   following_.Stop();
   state_.draining.store(true, std::memory_order_relaxed);
   if (accepting_) {

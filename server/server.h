@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/execution/server_state.h"
+#include "server/following/failover.h"
 #include "server/following/following.h"
 #include "server/net/io_loop.h"
 #include "server/net/listener.h"
@@ -109,6 +110,7 @@ class Server {
   std::thread accept_thread_;  // runs own_io_
   bool accepting_ = false;
   Following following_;
+  Failover failover_;
   uint64_t listener_token_ = 0;
   uint64_t change_token_ = 0;
   bool listening_to_store_ = false;

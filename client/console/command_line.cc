@@ -160,6 +160,7 @@ std::vector<Option> CommandOptions(Parsed* parsed) {
       {"--once", OptionKind::kFlag, &line.copies.once, kArchive},
       {"--base-every", OptionKind::kDuration, &line.copies.base_every_ms, kArchive, 1000, kMost},
       {"--exec", OptionKind::kText, &line.copies.exec, kArchive},
+      {"--feed-size", OptionKind::kSize, &line.copies.feed_bytes, kArchive, 1},
       {"--http-port", OptionKind::kNumber, &line.http_port, kBundle, 1, 65535},
       {"--connections", OptionKind::kNumber, &line.bench.connections, kBench, 1, 10000},
       {"--pipeline", OptionKind::kNumber, &line.bench.pipeline, kBench, 1, 100000},

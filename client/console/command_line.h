@@ -52,7 +52,8 @@ struct CopyOptions {
   int64_t interval_ms = 1000;  // of archive
   bool once = false;           // archive: ends once it has everything
   int64_t base_every_ms = 0;   // archive: takes another base so often; 0: where one is needed
-  std::string exec;            // archive: a command that takes each file; empty: they stay in DEST
+  int64_t feed_bytes = int64_t{1} << 30;  // archive: that the server keeps for it at most
+  std::string exec;  // archive: a command that takes each file; empty: they stay in DEST
 };
 
 struct CommandLine {

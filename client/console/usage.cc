@@ -97,6 +97,8 @@ const std::string_view kUsage =
     "  --interval=1s          archive: have each change on disk within that time\n"
     "  --once                 archive: end once DEST has everything\n"
     "  --base-every=1d        archive: take another base so often, so that a restore is short\n"
+    "  --feed-size=1GiB       archive: have the server keep so many changes at most while nobody "
+    "fetches them\n"
     "  --keep=7d              archive: remove what no restore to that time needs\n"
     "  --exec='CMD {}'        archive: hand each file to a command's standard input; {} is its "
     "name\n"

@@ -27,8 +27,10 @@ constexpr milliseconds kLongestBlock{500};
 constexpr size_t kFileBytes = size_t{16} << 20;
 constexpr size_t kManyBytes = size_t{256} << 10;  // after so many, the next request goes at once
 constexpr uint64_t kNoteMs = 1000;
-constexpr milliseconds kFullPause{10'000};  // a target that is full
-constexpr uint64_t kBasePauseMs = 60'000;   // behind a base that failed
+// A target that is full: each attempt at a base costs the server something.
+constexpr milliseconds kFirstFullPause{250};
+constexpr milliseconds kLongestFullPause{30'000};
+constexpr uint64_t kBasePauseMs = 60'000;  // behind a base that failed
 // A commit is delivered once it is as durable as its writer asked, which with a sync each second is
 // up to a second later, and more where the disk is slow.
 constexpr uint64_t kBehindMs = 2000;
@@ -83,6 +85,7 @@ Archiver::Archiver(ClientOptions connection, const ArchiverOptions& options, Arc
       stopped_(std::move(stopped)),
       say_(std::move(say)),
       backoff_(kFirstPause, kLongestPause),
+      full_backoff_(kFirstFullPause, kLongestFullPause),
       base_thread_(connection_, target) {}
 
 absl::Status Archiver::Run() {
@@ -97,7 +100,7 @@ absl::Status Archiver::Run() {
     if (stopped_()) return absl::OkStatus();
     if (options_.once) return status;
     SayOnce(fmt::format("{}; trying again", std::string(status.message())));
-    Pause(is_full ? kFullPause : backoff_.Next());
+    Pause(is_full ? full_backoff_.Next() : backoff_.Next());
   }
 }
 
@@ -185,7 +188,10 @@ absl::Status Archiver::EnsureBase() {
   if (target_.position()) return absl::OkStatus();
   base_thread_.Cancel();
   target_.ForgetCopiedBase();
-  say_(fmt::format("taking a base: {}", target_.why_base()));
+  if (const std::string why = target_.why_base(); why != said_why_base_) {
+    say_(fmt::format("taking a base: {}", why));
+    said_why_base_ = why;
+  }
   ForgetRead();
   if (const std::optional<uint64_t> began_s = target_.base_began_s())
     VARVE_RETURN_IF_ERROR(EndBackupOfKilled(client_.get(), *began_s));
@@ -199,6 +205,7 @@ absl::Status Archiver::EnsureBase() {
   if (!position)
     return absl::InternalError("the base was taken, and the archive needs another one");
   cursor_ = position->version;
+  said_why_base_.clear();
   say_(fmt::format("the base has version {}", position->version));
   return absl::OkStatus();
 }
@@ -323,6 +330,7 @@ absl::Status Archiver::WriteOut() {
   const std::string version = fmt::to_string(read_.back().version);
   read_.clear();
   read_bytes_ = 0;
+  full_backoff_.Reset();
   const absl::Status told = Call({"FEED", "ACK", target_.FeedName(), version}).status();
   if (told.ok() || IsLost(told) || absl::IsPermissionDenied(told)) return told;
   // The feed was dropped, or lost its place. Reading on tells whether something was missed.

@@ -88,8 +88,10 @@ class Archiver {
   ArchiveTarget& target_;
   const Stopped stopped_;
   const Say say_;
-  std::string said_;  // the last line that was said once
+  std::string said_;           // the last line that was said once
+  std::string said_why_base_;  // why the base is needed that is being taken
   Backoff backoff_;
+  Backoff full_backoff_;  // where the target is full
   std::unique_ptr<Client> client_;
   SequenceNumber cursor_ = kNoSequence;  // everything up to here was read
   std::vector<Change> read_;             // and not written yet

@@ -276,10 +276,11 @@ absl::Status ArchiveOf(const CommandLine& line) {
                              .incremental = !sender},
                             stopped);
   VARVE_RETURN_IF_ERROR(target.Prune());
-  Archiver archiver(
-      line.connection,
-      {.interval = std::chrono::milliseconds(options.interval_ms), .once = options.once}, &target,
-      stopped, say);
+  Archiver archiver(line.connection,
+                    {.interval = std::chrono::milliseconds(options.interval_ms),
+                     .once = options.once,
+                     .feed_bytes = static_cast<uint64_t>(options.feed_bytes)},
+                    &target, stopped, say);
   VARVE_RETURN_IF_ERROR(archiver.Run());
   if (!place->position()) return absl::OkStatus();  // it was stopped before
   PrintOut(fmt::format("{}: version {} of {}, {} change files\n", line.words[1],

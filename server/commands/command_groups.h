@@ -25,6 +25,7 @@ absl::Span<const Command> DatabaseCommands();     // commands_database.cc
 absl::Span<const Command> DifferenceCommands();   // server/history_commands
 absl::Span<const Command> DumpCommands();         // commands_dump.cc
 absl::Span<const Command> ExpiryCommands();       // commands_expiry.cc
+absl::Span<const Command> FailoverCommands();     // server/replica_commands
 absl::Span<const Command> FeedCommands();         // server/history_commands
 absl::Span<const Command> FunctionCommands();     // commands_function.cc
 absl::Span<const Command> IngestCommands();       // server/history_commands

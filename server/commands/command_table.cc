@@ -15,16 +15,16 @@ namespace {
 // Adding a group takes a line here and one in command_groups.h.
 using CommandGroup = absl::Span<const Command> (*)();
 constexpr CommandGroup kGroups[] = {
-    AccessCommands,     AclCommands,        BackupCommands,      BitCommands,
-    ChangeCommands,     ClientCommands,     CommandCommands,     ConfigCommands,
-    ConnectionCommands, DatabaseCommands,   DifferenceCommands,  DumpCommands,
-    ExpiryCommands,     FeedCommands,       FunctionCommands,    IngestCommands,
-    KeyCommands,        KeyListCommands,    LcsCommands,         MemoryCommands,
-    MetadataCommands,   MonitoringCommands, NamespaceCommands,   NumberCommands,
-    PastCommands,       PathCommands,       PubSubCommands,      PurgeCommands,
-    RangeCommands,      ReplicaCommands,    ReplicationCommands, SaveCommands,
-    ServerCommands,     StreamCommands,     StringCommands,      TransactionCommands,
-    UndoCommands,       WaitCommands,       WatchCommands};
+    AccessCommands,      AclCommands,      BackupCommands,     BitCommands,
+    ChangeCommands,      ClientCommands,   CommandCommands,    ConfigCommands,
+    ConnectionCommands,  DatabaseCommands, DifferenceCommands, DumpCommands,
+    ExpiryCommands,      FailoverCommands, FeedCommands,       FunctionCommands,
+    IngestCommands,      KeyCommands,      KeyListCommands,    LcsCommands,
+    MemoryCommands,      MetadataCommands, MonitoringCommands, NamespaceCommands,
+    NumberCommands,      PastCommands,     PathCommands,       PubSubCommands,
+    PurgeCommands,       RangeCommands,    ReplicaCommands,    ReplicationCommands,
+    SaveCommands,        ServerCommands,   StreamCommands,     StringCommands,
+    TransactionCommands, UndoCommands,     WaitCommands,       WatchCommands};
 
 constexpr size_t kLongestName = 16;
 

@@ -37,6 +37,7 @@ void Configuration::NoteHttpPort(uint16_t port) {
 
 void Configuration::NotePrimary(const std::string& primary) {
   absl::MutexLock lock(&mutex_);
+  if (in_force_.server.replication.primary == primary) return;
   in_force_.server.replication.primary = primary;
   given_.server.replication.primary = primary;
   given_.given.insert("replicaof");

@@ -38,8 +38,8 @@ void ServerState::SetSlowLog(const ServerOptions& wanted) {
   statistics.slow_log.set_max_entries(wanted.slow_log_entries);
 }
 
-void ServerState::ApplySyncReplicas() {
-  sync_gate.SetReplicas(replication.follows() ? 0 : live.sync_replicas.load());
+void ServerState::ApplySyncReplicas(bool begins) {
+  sync_gate.SetReplicas(replication.follows() ? 0 : live.sync_replicas.load(), begins);
   sync_gate.Update();
   release_replies();
 }

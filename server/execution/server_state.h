@@ -91,10 +91,11 @@ struct ServerState final : public LiveSettings {
   void SetSync(Durability sync) override { store->SetSync(sync); }
   void SetSyncReplicas(size_t followers) override {
     live.sync_replicas = followers;
-    ApplySyncReplicas();
+    ApplySyncReplicas(/*begins=*/false);
   }
-  // Has replies wait for followers as the setting says, unless this server is one itself.
-  void ApplySyncReplicas();
+  // Has replies wait for followers as the setting says, unless this server is one itself. `begins`:
+  // it is not known yet what followers have.
+  void ApplySyncReplicas(bool begins);
   absl::Status SetTls(const ServerOptions& wanted) override;
 
   Store* const store;

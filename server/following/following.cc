@@ -92,6 +92,7 @@ absl::Status Following::Load() {
   }
   if (primary.named()) store_->SetFollowing(true);
   server_.replication.SetPrimary(primary);
+  server_.configuration.NotePrimary(PrimaryText(primary));
   return absl::OkStatus();
 }
 
@@ -128,6 +129,8 @@ absl::Status Following::Adopt(const Lineage& lineage) {
     VARVE_RETURN_IF_ERROR(Write(record));
     VARVE_RETURN_IF_ERROR(MatchHistory());
   }
+  // All that this store has is the primary's, too: nobody has to wait for that any more.
+  server_.ApplySyncReplicas(/*begins=*/false);
   // For the followers that it has once it is a primary.
   return RetainForFollowers();
 }
@@ -199,6 +202,7 @@ absl::Status Following::StartRedisLink() {
   const ClientOptions connection = ConnectionTo(primary);
   // Redis knows nothing of versions: what it sends is written as clients' writes are.
   store_->SetFollowing(false);
+  server_.ApplySyncReplicas(/*begins=*/false);
   absl::MutexLock lock(&redis_mutex_);
   redis_ = std::make_unique<RedisLink>(&server_,
                                        RedisPrimary{.host = primary.host,
@@ -234,8 +238,10 @@ absl::Status Following::Follow(const PrimaryAddress& primary) {
     record.primary = primary;
     VARVE_RETURN_IF_ERROR(Write(record));
   }
-  server_.sync_gate.SetReplicas(0);
+  // Replies that wait for followers go on waiting until the link knows that the new primary has what
+  // they wrote.
   server_.replication.SetPrimary(primary);
+  server_.configuration.NotePrimary(PrimaryText(primary));
   store_->SetFollowing(true);
   return running_ ? StartLink() : absl::OkStatus();
 }
@@ -256,9 +262,11 @@ absl::Status Following::Promote() {
     VARVE_RETURN_IF_ERROR(Write(record));
     VARVE_RETURN_IF_ERROR(MatchHistory());
   }
-  store_->SetFollowing(false);
+  // In this order: the first write that the store takes waits for followers already.
   server_.replication.SetPrimary({});
-  server_.ApplySyncReplicas();
+  server_.configuration.NotePrimary("");
+  server_.ApplySyncReplicas(/*begins=*/true);
+  store_->SetFollowing(false);
   if (is_new) {
     spdlog::info("This server is a primary now, from version {} on", store_->Identity().newest);
   }

@@ -40,6 +40,9 @@ class Following {
   // Ends the link; the server stays what it is.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_, record_mutex_);
 
+  // Returns whether the server has, or had, followers, or is one.
+  bool retains() const { return retains_.load(); }
+
   // ServerState::follow
   [[nodiscard]] absl::Status Follow(const PrimaryAddress& primary)
       ABSL_LOCKS_EXCLUDED(mutex_, record_mutex_);
@@ -47,6 +50,8 @@ class Following {
   [[nodiscard]] absl::Status RetainForFollowers() ABSL_LOCKS_EXCLUDED(record_mutex_);
   // ServerState::lineage
   Lineage GetLineage() const ABSL_LOCKS_EXCLUDED(record_mutex_);
+  // Returns how this server connects to another one.
+  ClientOptions ConnectionTo(const PrimaryAddress& primary) const;
 
  private:
   absl::Status StartLink() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) ABSL_LOCKS_EXCLUDED(record_mutex_);
@@ -62,7 +67,6 @@ class Following {
   // Has the store be that of the record's last history.
   absl::Status MatchHistory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(record_mutex_);
   absl::Status Write(const ReplicationRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(record_mutex_);
-  ClientOptions ConnectionTo(const PrimaryAddress& primary) const;
 
   ServerState& server_;
   ReplicatedStore* const store_;  // null: it can't be replicated

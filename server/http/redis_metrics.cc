@@ -11,6 +11,7 @@
 #include "fmt/format.h"
 #include "server/commands/command_table.h"
 #include "server/commands/server_info.h"
+#include "server/http/replication_metrics.h"
 #include "server/statistics/process_memory.h"
 #include "server/status/status_document.h"
 #include "util/base/assert.h"
@@ -24,8 +25,9 @@ double Seconds(uint64_t nanos) { return static_cast<double>(nanos) / 1e9; }
 
 void WriteServer(const ServerState& server, MetricsText* text) {
   text->Only("redis_up", Type::kGauge, "", "The server answers.", uint64_t{1});
+  const std::string_view role = server.replication.follows() ? "slave" : "master";
   text->Family("redis_instance", Type::kInfo, "", "What the server is.");
-  text->Sample({{"redis_mode", "standalone"}, {"redis_version", kRedisVersion}, {"role", "master"}},
+  text->Sample({{"redis_mode", "standalone"}, {"redis_version", kRedisVersion}, {"role", role}},
                uint64_t{1});
   const auto uptime = std::chrono::duration_cast<std::chrono::seconds>(
       std::chrono::steady_clock::now() - server.started);
@@ -35,10 +37,6 @@ void WriteServer(const ServerState& server, MetricsText* text) {
              static_cast<uint64_t>(std::time(nullptr)) - seconds);
   text->Only("redis_slowlog_length", Type::kGauge, "", "Entries of the slow log.",
              uint64_t{server.statistics.slow_log.size()});
-  text->Only("redis_connected_slaves", Type::kGauge, "", "Replicas, of which there are none.",
-             uint64_t{0});
-  text->Only("redis_master_repl_offset", Type::kGauge, "", "The newest durable write.",
-             server.store->durable_sequence());
 }
 
 void WriteClients(const ServerState& server, MetricsText* text) {
@@ -156,6 +154,7 @@ void WriteRedisMetrics(ServerState& server, MetricsText* text) {
   VARVE_ASSERT(text != nullptr);
   const StoreObservation seen = server.store->Observe();
   WriteServer(server, text);
+  WriteRedisReplication(server, text);
   WriteClients(server, text);
   WriteProcess(server, text);
   WriteCommands(server, text);

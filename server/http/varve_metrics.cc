@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "server/commands/command_table.h"
+#include "server/http/replication_metrics.h"
 #include "server/requests/key_range.h"
 #include "server/statistics/process_memory.h"
 #include "server/status/server_health.h"
@@ -327,6 +328,7 @@ void WriteVarveMetrics(ServerState& server, const std::vector<std::string>& pref
   WriteCommands(server, text);
   WriteTls(*server.tls, text);
   WriteBackups(server, text);
+  WriteVarveReplication(server, text);
   WriteStore(seen, PositionsOf(server), text);
   WriteKeys(server, seen, prefixes, text);
 }

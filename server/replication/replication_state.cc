@@ -42,6 +42,7 @@ void ReplicationState::SetPrimary(PrimaryAddress primary) {
   primary_ = std::move(primary);
   link_ = {};
   link_is_up_.store(false, std::memory_order_release);
+  link_was_up_ = false;
   link_.down_since = std::chrono::steady_clock::now();
 }
 

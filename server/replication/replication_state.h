@@ -109,10 +109,18 @@ class ReplicationState {
   void UpdateLink(Change change) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     change(link_);
-    link_is_up_.store(link_.phase == LinkPhase::kConnected, std::memory_order_release);
+    const bool is_up = link_.phase == LinkPhase::kConnected;
+    link_is_up_.store(is_up, std::memory_order_release);
+    link_was_up_ = link_was_up_ || is_up;
   }
   // Returns whether the link follows; costs one load.
   bool link_is_up() const { return link_is_up_.load(std::memory_order_acquire); }
+
+  // Returns whether it follows, or did so, since SetPrimary().
+  bool link_was_up() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return link_was_up_;
+  }
 
   FollowerTable followers;
   SyncCounts counts;
@@ -126,6 +134,7 @@ class ReplicationState {
   mutable absl::Mutex mutex_;
   PrimaryAddress primary_ ABSL_GUARDED_BY(mutex_);
   LinkReport link_ ABSL_GUARDED_BY(mutex_);
+  bool link_was_up_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace varve

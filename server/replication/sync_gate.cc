@@ -2,14 +2,14 @@
 
 namespace varve {
 
-void SyncGate::SetReplicas(size_t count) {
+void SyncGate::SetReplicas(size_t count, bool begins) {
   if (store_ == nullptr) return;
   absl::MutexLock lock(&mutex_);
   count_ = count;
   if (count == 0) {
     bound_ = kMaxSequence;
   } else if (bound_ == kMaxSequence) {
-    bound_ = store_->Identity().durable;
+    bound_ = begins ? kNoSequence : store_->Identity().durable;
   }
   store_->BoundDurable(bound_);
 }

@@ -2,8 +2,9 @@
 // bounds what the store counts as durable (ReplicatedStore::BoundDurable()), and so a reply waits
 // for followers in the same way as for the local disk.
 //
-// The bound never falls. What was acknowledged before the setting was raised counts as durable,
-// wherever it is.
+// The bound never falls while the setting holds. What was acknowledged before somebody raised the
+// setting counts as durable, wherever it is. A server that begins as a primary does not know what
+// its followers have, and so nothing counts before they tell.
 //
 // Thread-safety: all functions may be called on any thread.
 #pragma once
@@ -25,8 +26,9 @@ class SyncGate {
   SyncGate(ReplicatedStore* store, const FollowerTable* followers)
       : store_(store), followers_(*followers) {}
 
-  // Replies wait for so many followers from now on; 0: for none.
-  void SetReplicas(size_t count) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Replies wait for so many followers from now on; 0: for none. Where they waited for none before,
+  // what is on this disk now counts as durable, or, if `begins`, nothing does.
+  void SetReplicas(size_t count, bool begins) ABSL_LOCKS_EXCLUDED(mutex_);
   // Raises the bound to what the followers have. Returns whether that let anything go on.
   bool Update() ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -45,7 +45,6 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"eval_ro", kScripts},
     {"evalsha", kScripts},
     {"evalsha_ro", kScripts},
-    {"failover", kReplication},
     {"fcall", kScripts},
     {"fcall_ro", kScripts},
     {"geoadd", kPositions},

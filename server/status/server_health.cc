@@ -43,6 +43,17 @@ std::string LoopsProblem(const ServerState& server, const StoreObservation& seen
              : fmt::format("the disk: an I/O loop has waited for {} ms so far", waited / 1'000'000);
 }
 
+// A follower serves what it has once it had a link, and not while it takes another copy.
+std::string FollowingProblem(const ServerState& server) {
+  const ReplicationState& replication = server.replication;
+  if (!replication.follows()) return "";
+  const LinkReport link = replication.link();
+  if (link.phase == LinkPhase::kSync) return "the server takes a copy of its primary";
+  if (replication.link_was_up()) return "";
+  return link.error.empty() ? "there was no link to the primary yet"
+                            : fmt::format("there was no link to the primary yet: {}", link.error);
+}
+
 }  // namespace
 
 std::vector<HealthCheck> HealthChecks(const ServerState& server, const StoreObservation& seen) {
@@ -64,6 +75,7 @@ std::vector<HealthCheck> HealthChecks(const ServerState& server, const StoreObse
                                      ? ""
                                      : fmt::format("{} segments are damaged, see the log",
                                                    seen.damaged_segments)});
+  checks.push_back({"following", FollowingProblem(server)});
   checks.push_back({"accepting", server.draining ? "the server stops" : ""});
   return checks;
 }

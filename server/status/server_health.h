@@ -19,7 +19,8 @@ struct HealthCheck {
   std::string problem;  // empty: none
 };
 
-// Returns the checks: recovered, log_writable, disk_space, io_loops, no_damage, accepting.
+// Returns the checks: recovered, log_writable, disk_space, io_loops, no_damage, following,
+// accepting.
 std::vector<HealthCheck> HealthChecks(const ServerState& server, const StoreObservation& seen);
 
 // Returns the checks as they are while the store is being opened: `recovered` fails.

@@ -8,7 +8,9 @@
 #include <memory>
 #include <utility>
 
+#include "fmt/format.h"
 #include "server/statistics/process_memory.h"
+#include "server/status/replication_report.h"
 #include "server/status/server_health.h"
 #include "server/tls/tls_contexts.h"
 #include "type/version.h"
@@ -49,9 +51,14 @@ StatusValue TlsPart(const TlsContexts& tls) {
   return map;
 }
 
+std::string AddressOf(const Follower& follower) {
+  return fmt::format("{}:{}", follower.address, follower.port);
+}
+
 // The positions in the log, as sequences, of which each write has one. `backup` is that of the last
 // backup; kNoSequence: there is none.
-StatusValue TimelinePart(const StorePositions& positions, SequenceNumber backup) {
+StatusValue TimelinePart(const ServerState& server, const StorePositions& positions,
+                         SequenceNumber backup) {
   const auto mark = [](std::string_view id, uint64_t sequence, std::string_view text) {
     return StatusValue::Map()
         .Set("id", StatusValue::Text(id))
@@ -62,6 +69,15 @@ StatusValue TimelinePart(const StorePositions& positions, SequenceNumber backup)
   if (backup != kNoSequence)
     marks.Add(
         mark("backup", backup, "The last backup since the start holds every write up to here."));
+  for (const Follower& follower : server.replication.followers.List()) {
+    marks.Add(mark("follower " + AddressOf(follower), follower.applied,
+                   follower.online ? "A follower has every write up to here."
+                                   : "A follower, which takes no changes yet, has this at least."));
+  }
+  if (server.replication.follows()) {
+    marks.Add(mark("primary", server.replication.link().primary_version,
+                   "The primary has every write up to here, as it told last."));
+  }
   marks.Add(mark("flushed", positions.flushed, "Segments hold every write up to here."));
   marks.Add(mark("durable", positions.durable, "Every write up to here is on disk."));
   marks.Add(mark("visible", positions.visible, "Readers see every write up to here."));
@@ -125,6 +141,41 @@ StatusValue BackupPart(const BackupReport& report) {
       .Set("last_seal_unix_seconds", StatusValue::Integer(static_cast<uint64_t>(
                                          std::max<int64_t>(report.totals.last_time, 0))))
       .Set("last_version", StatusValue::Integer(report.totals.last_version));
+}
+
+StatusValue FollowersPart(const ServerState& server) {
+  const auto now = std::chrono::steady_clock::now();
+  StatusValue list = StatusValue::List();
+  for (const Follower& follower : server.replication.followers.List()) {
+    list.Add(StatusValue::Map()
+                 .Set("id", StatusValue::Text(follower.id))
+                 .Set("address", StatusValue::Text(AddressOf(follower)))
+                 .Set("state", StatusValue::Text(StateOf(follower)))
+                 .Set("version", StatusValue::Integer(follower.applied))
+                 .Set("durable_version", StatusValue::Integer(follower.durable))
+                 .Set("silent_seconds",
+                      StatusValue::Integer(static_cast<uint64_t>(LagOf(follower, now)))));
+  }
+  return list;
+}
+
+StatusValue ReplicationPart(const ServerState& server) {
+  const ReplicationState& replication = server.replication;
+  const LinkReport link = replication.link();
+  return StatusValue::Map()
+      .Set("follows", StatusValue::Truth(replication.follows()))
+      .Set("primary", StatusValue::Text(PrimaryText(replication.primary())))
+      .Set("link", StatusValue::Text(replication.follows() ? NameOf(link.phase) : ""))
+      .Set("link_error", StatusValue::Text(link.error))
+      .Set("primary_version", StatusValue::Integer(link.primary_version))
+      .Set("copied_bytes", StatusValue::Integer(link.copied_bytes))
+      .Set("copy_bytes", StatusValue::Integer(link.copy_bytes))
+      .Set("followers", FollowersPart(server))
+      .Set("syncs_full", StatusValue::Integer(replication.counts.full))
+      .Set("syncs_partial", StatusValue::Integer(replication.counts.partial_ok))
+      .Set("syncs_refused", StatusValue::Integer(replication.counts.partial_err))
+      .Set("diverged_operations", StatusValue::Integer(replication.counts.diverged))
+      .Set("failover", StatusValue::Text(NameOf(replication.failover.load())));
 }
 
 StatusValue RequestsPart(const ServerState& server) {
@@ -206,7 +257,7 @@ StatusValue StatusDocument(ServerState& server) {
                                    {"syncs", "log_syncs"}}));
   const StorePositions positions = PositionsOf(server);
   const BackupReport backup = server.backups.Report(/*is_use=*/false);
-  status.Set("timeline", TimelinePart(positions, backup.totals.last_version));
+  status.Set("timeline", TimelinePart(server, positions, backup.totals.last_version));
   status.Set("power_cut", PowerCutPart(positions));
   status.Set("tree", Figures(seen, {{"levels", "levels"},
                                     {"runs", "runs"},
@@ -218,6 +269,7 @@ StatusValue StatusDocument(ServerState& server) {
                                     {"flushes", "flushes"},
                                     {"merges", "compactions"}}));
   status.Set("backup", BackupPart(backup));
+  status.Set("replication", ReplicationPart(server));
   status.Set("namespaces", NamespacesPart(seen));
   return status;
 }

@@ -100,6 +100,7 @@ KeyReach ReachOf(std::string_view name) {
       {"replica|hello", KeyReach::kReadsAll},
       {"replica|pull", KeyReach::kReadsAll},
       {"replica|release", KeyReach::kReadsAll},
+      {"failover", KeyReach::kWritesAll},
       {"replicaof", KeyReach::kWritesAll},
       {"scan", KeyReach::kReadsPart},
       {"slaveof", KeyReach::kWritesAll},
@@ -134,7 +135,7 @@ PlaceUse PlacesOf(std::string_view name) {
   }
   const bool copies = name.starts_with("backup|") || name.starts_with("replica|");
   if (copies && !name.ends_with("|help")) return PlaceUse::kAllPlaces;
-  if (name == "replicaof" || name == "slaveof") return PlaceUse::kAllPlaces;
+  if (name == "replicaof" || name == "slaveof" || name == "failover") return PlaceUse::kAllPlaces;
   return PlaceUse::kNone;
 }
 

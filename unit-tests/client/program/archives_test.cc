@@ -2,6 +2,7 @@
 // are killed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -408,6 +409,31 @@ TEST_F(ArchivesTest, FiguresTellOfGapsAndFiles) {
   EXPECT_THAT(output_, AllOf(HasSubstr("\"gap\":false"), HasSubstr("\"healed_gaps\":1")));
 }
 
+TEST_F(ArchivesTest, ATimeIsReachedThoughNothingIsWritten) {
+  Put("a", "1");
+  StartArchiver();
+  ASSERT_TRUE(Reaches(done_.back().version)) << log();
+  const uint64_t now = RealClock().WallMillis();
+  EXPECT_EQ(Run({"restore", Dest(), dir_.File("x"), "--at-time=" + TimeText(now)}), 2) << output_;
+  EXPECT_THAT(output_, HasSubstr("the archive does not have"));
+  ASSERT_TRUE(Eventually([&] { return Last("current_ms") >= now; })) << log();
+  EXPECT_GE(Restored({"--at-time=" + TimeText(now)}), done_.back().version);
+  EXPECT_EQ(StopArchiver(), 0) << log();
+}
+
+TEST_F(ArchivesTest, AWrongPasswordEndsItWithAClearMessage) {
+  UsePassword("secret");
+  Kill();
+  Restart();
+  for (const std::string wrong : {"", "wrong"}) {
+    Words words = {"archive", Dest(), "--once"};
+    if (!wrong.empty()) words.insert(words.begin(), {"-a", wrong});
+    EXPECT_EQ(Run(words), 2) << output_;
+    EXPECT_THAT(output_, ::testing::ContainsRegex("NOAUTH|WRONGPASS|password")) << wrong;
+  }
+  EXPECT_FALSE(fs::exists(Dest() + "/LAST"));
+}
+
 TEST_F(ArchivesTest, BasesByTheClockLeaveNoGap) {
   std::mt19937 random(7);
   Put("a", "1");
@@ -509,6 +535,33 @@ TEST_F(ArchivesTest, KillsWhileFilesGoToACommandLoseNothing) {
   EXPECT_EQ(Run({"archive-check", away}), 0) << output_;
   ASSERT_EQ(Run({"restore", away, dir_.File("new")}), 0) << output_;
   EXPECT_EQ(StoredIn(dir_.File("new")), Model(done_.back().version));
+}
+
+// A limit on the size of files stands for a disk that is full, and can be lifted while it runs.
+TEST_F(ArchivesTest, AFullDiskIsWaitedOut) {
+  Put("a", "1");
+  archiver_.emplace(
+      "/bin/sh",
+      Words{"-c", fmt::format("trap '' XFSZ; exec {} --port={} archive {} --interval=50ms",
+                              VARVE_CLIENT_MAIN, options_.port, Dest())},
+      dir_.File("archiver.log"));
+  ASSERT_TRUE(Reaches(done_.back().version)) << log();
+  const rlimit small{.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
+  rlimit before{};
+  ASSERT_EQ(prlimit(archiver_->id(), RLIMIT_FSIZE, &small, &before), 0);
+  std::mt19937 random(3);
+  std::string large(100'000, '\0');
+  for (char& byte : large) byte = static_cast<char>(random());
+  Put("large", large);
+  ASSERT_TRUE(Eventually([&] { return log().find("trying again") != std::string::npos; }));
+  EXPECT_EQ(Run({"archive-check", Dest()}), 0) << output_;
+  EXPECT_THAT(output_, Not(HasSubstr("would be lost now: 0")));
+  ASSERT_EQ(prlimit(archiver_->id(), RLIMIT_FSIZE, &before, nullptr), 0);
+  ASSERT_TRUE(Reaches(done_.back().version)) << log();
+  EXPECT_EQ(StopArchiver(), 0) << log();
+  EXPECT_EQ(Run({"archive-check", Dest()}), 0) << output_;
+  EXPECT_EQ(Restored({}), done_.back().version);
+  EXPECT_THAT(log(), AllOf(HasSubstr("File too large"), Not(HasSubstr("gap"))));
 }
 
 TEST_F(ArchivesTest, ASignalEndsItAlsoWhileNoServerAnswers) {

@@ -53,7 +53,7 @@ TEST_F(HttpPagesTest, HealthIsOkAtRest) {
   EXPECT_EQ(Get("/healthz").body, "ok\n");
   EXPECT_EQ(Get("/readyz?verbose&exclude=disk_space").body,
             "[+]recovered ok\n[+]log_writable ok\n[+]disk_space excluded: ok\n[+]io_loops ok\n"
-            "[+]no_damage ok\n[+]accepting ok\nok\n");
+            "[+]no_damage ok\n[+]following ok\n[+]accepting ok\nok\n");
   EXPECT_EQ(Get("/readyz/log_writable").body, "ok\n");
   EXPECT_EQ(Get("/readyz/unknown").status, 404);
 }

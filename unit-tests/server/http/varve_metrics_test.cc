@@ -37,6 +37,9 @@ class VarveMetricsTest : public testing::CommandTest {
       }
       return false;
     }));
+    server_.server().state().replication.followers.Join({.id = "a", .address = "10.0.0.7"});
+    server_.server().state().replication.UpdateLink(
+        [](LinkReport& link) { link.skipped["hash"] = 3; });
     MetricsText text(format);
     WriteVarveMetrics(server_.server().state(), {"user:"}, &text);
     return text.Take();
