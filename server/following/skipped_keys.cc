@@ -1,27 +1,39 @@
 #include "server/following/skipped_keys.h"
 
-#include <functional>
+#include <algorithm>
 
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 
 namespace varve {
+namespace {
+
+// Returns the beginning of a key as one line of a log or of INFO can hold it.
+std::string Shown(std::string_view key) {
+  std::string shown(key.substr(0, SkippedKeys::kLongestShown));
+  std::replace_if(
+      shown.begin(), shown.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == '\x7F'; }, '?');
+  return shown;
+}
+
+}  // namespace
 
 void SkippedKeys::Add(std::string_view type, std::string_view key) {
   absl::MutexLock lock(&mutex_);
   const auto counted = counts_.try_emplace(std::string(type), 0).first;
   ++counted->second;
   size_t& logged = logged_.try_emplace(std::string(type), 0).first->second;
-  if (names_.size() >= kNames && logged >= kLoggedPerType) return;
-  const std::string_view shown = key.substr(0, kLongestShown);
-  std::string name = key.empty() ? std::string(type) : fmt::format("{} {}", type, shown);
+  if (logged >= kNamesPerType && names_.size() >= kNames) return;
+  std::string name = key.empty() ? std::string(type) : fmt::format("{} {}", type, Shown(key));
   if (known_.contains(name)) return;
-  if (logged < kLoggedPerType) {
+  if (logged < kNamesPerType && names_.size() < kMostNames) {
     ++logged;
     spdlog::warn("Not taken from Redis: {}{}", name,
-                 logged == kLoggedPerType ? " (further ones of this type are only counted)" : "");
+                 logged == kNamesPerType ? " (further ones of this type are only counted)" : "");
+  } else if (names_.size() >= kNames) {
+    return;
   }
-  if (names_.size() >= kNames) return;
   names_.push_back(name);
   known_.insert(std::move(name));
 }

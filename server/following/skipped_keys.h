@@ -20,7 +20,8 @@ namespace varve {
 class SkippedKeys {
  public:
   static constexpr size_t kNames = 100;         // that are kept
-  static constexpr size_t kLoggedPerType = 5;   // names
+  static constexpr size_t kNamesPerType = 5;    // that are kept beyond that, and logged
+  static constexpr size_t kMostNames = 1000;    // of all types, however many there are
   static constexpr size_t kLongestShown = 128;  // bytes of a name
 
   // Notes a value or a command of the type; `key` is empty where it has none.
