@@ -260,8 +260,8 @@ absl::Status CommandStream::NoteRefusal(const RequestBatch::Request& request,
   const std::string kind = fmt::format("refused {}", UpperCase(request.command->name));
   const std::string_view key = arguments.size() > 1 ? arguments[1] : std::string_view();
   if (logged_.insert(fmt::format("{}: {}", kind, error)).second) {
-    spdlog::warn("A command of the primary {} was refused here: {} {}: {}", client_.address,
-                 arguments[0], key.substr(0, SkippedKeys::kLongestShown), error);
+    spdlog::warn("The primary {} sent a command that is refused here: {}: {}", client_.address,
+                 kind, error);
   }
   skipped_.Add(kind, key);
   return absl::OkStatus();

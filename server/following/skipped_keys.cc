@@ -8,9 +8,9 @@
 namespace varve {
 namespace {
 
-// Returns the beginning of a key as one line of a log or of INFO can hold it.
-std::string Shown(std::string_view key) {
-  std::string shown(key.substr(0, SkippedKeys::kLongestShown));
+// Returns the beginning of a name as one line of a log or of INFO can hold it.
+std::string Shown(std::string_view name) {
+  std::string shown(name.substr(0, SkippedKeys::kLongestShown));
   std::replace_if(
       shown.begin(), shown.end(),
       [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == '\x7F'; }, '?');
@@ -20,12 +20,12 @@ std::string Shown(std::string_view key) {
 }  // namespace
 
 void SkippedKeys::Add(std::string_view type, std::string_view key) {
+  const std::string shown_type = Shown(type);
   absl::MutexLock lock(&mutex_);
-  const auto counted = counts_.try_emplace(std::string(type), 0).first;
-  ++counted->second;
-  size_t& logged = logged_.try_emplace(std::string(type), 0).first->second;
+  ++counts_[shown_type];
+  size_t& logged = logged_[shown_type];
   if (logged >= kNamesPerType && names_.size() >= kNames) return;
-  std::string name = key.empty() ? std::string(type) : fmt::format("{} {}", type, Shown(key));
+  std::string name = key.empty() ? shown_type : fmt::format("{} {}", shown_type, Shown(key));
   if (known_.contains(name)) return;
   if (logged < kNamesPerType && names_.size() < kMostNames) {
     ++logged;
@@ -48,7 +48,7 @@ void SkippedKeys::Clear() {
 
 std::map<std::string, uint64_t> SkippedKeys::counts() const {
   absl::MutexLock lock(&mutex_);
-  return {counts_.begin(), counts_.end()};
+  return counts_;
 }
 
 std::vector<std::string> SkippedKeys::names() const {

@@ -35,10 +35,10 @@ class SkippedKeys {
 
  private:
   mutable absl::Mutex mutex_;
-  std::map<std::string, uint64_t, std::less<>> counts_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, size_t, std::less<>> logged_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, uint64_t> counts_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, size_t> logged_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> names_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string, std::less<>> known_ ABSL_GUARDED_BY(mutex_);  // those in names_
+  std::set<std::string> known_ ABSL_GUARDED_BY(mutex_);  // those in names_
 };
 
 }  // namespace varve
