@@ -20,7 +20,7 @@ varve_test_program(layering LINK varve_util)
 varve_test_lanes(layering_tests)
 
 varve_test_program(tools LINK varve_tools)
-varve_test_lanes(tools_tests SLOW *.AnyCall*MayFail *.AKillAtAnyMoment* RewindTest.EveryVersion*)
+varve_test_lanes(tools_tests SLOW *.AnyCall*MayFail *.AKillAtAnyMoment* *.APowerCutAtAnyMoment* RewindTest.EveryVersion*)
 
 # What every store keeps to, the engine among them.
 varve_test_program(store LINK varve::varve)

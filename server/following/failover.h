@@ -54,6 +54,7 @@ class Failover {
   std::optional<PrimaryAddress> FindCaughtUp(const PrimaryAddress& target) const;
   absl::Status Promote(const PrimaryAddress& target, SteadyTime deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  bool stopped() ABSL_LOCKS_EXCLUDED(mutex_);
   // Follows the server that was promoted.
   void FollowPromoted(const PrimaryAddress& target) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits for the given time; returns why the failover is to end, if it is.

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <set>
 #include <utility>
 
 #include "db/version/store_files.h"
@@ -349,6 +349,17 @@ class ArchiveReader {
   uint64_t checksum_before_ = 0;
 };
 
+// Returns whether the base has no list, which is sent last, and nothing stands on it.
+bool IsPartOfBase(FileSystem* file_system, const std::string& bases, const std::string& id,
+                  const ArchiveContents& contents) {
+  const std::string list = fmt::format("{}/{}/{}", bases, id, kBackupListName);
+  if (!absl::IsNotFound(file_system->OpenForRead(list).status())) return false;
+  if (contents.position && contents.position->base == id) return false;
+  const std::string name = fmt::format("{}/{}", kArchiveBases, id);
+  return std::none_of(contents.findings.begin(), contents.findings.end(),
+                      [&](const StoreFinding& each) { return each.file == name; });
+}
+
 // Adds what is wrong with the bases.
 absl::Status CheckBases(FileSystem* file_system, const std::string& directory,
                         const VerifyProgress& progress, ArchiveContents* contents) {
@@ -362,9 +373,19 @@ absl::Status CheckBases(FileSystem* file_system, const std::string& directory,
     return absl::OkStatus();
   }
   VARVE_RETURN_IF_ERROR(report.status());
+  std::set<std::string> parts;
   for (const StoreFinding& finding : report->report.findings) {
+    const std::string id = finding.file.substr(0, finding.file.find('/'));
+    if (IsPartOfBase(file_system, bases, id, *contents)) {
+      parts.insert(id);
+      continue;
+    }
     StoreFinding& added = contents->findings.emplace_back(finding);
     added.file = fmt::format("{}/{}", kArchiveBases, finding.file);
+  }
+  for (const std::string& id : parts) {
+    contents->findings.push_back({Kind::kLeftover, fmt::format("{}/{}", kArchiveBases, id), 0,
+                                  "a run that was ended sent a part of a base; nobody needs it"});
   }
   return absl::OkStatus();
 }

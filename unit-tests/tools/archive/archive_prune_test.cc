@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "unit-tests/testing/simulated_file_system.h"
 #include "unit-tests/tools/archive/archive_fixture.h"
 #include "unit-tests/tools/backup/watched_file_system.h"
 
@@ -36,6 +37,24 @@ class ArchivePruneTest : public testing::ArchiveTest {
     const auto id = Copy(place_->bases(), sealed_path(), origin, /*incremental=*/true);
     EXPECT_TRUE(id.ok()) << id.status();
     return *id;
+  }
+  // Copies the archive to another file system, where all of it is on disk.
+  void CopyAll(FileSystem* to, const std::string& directory) const {
+    ASSERT_EQ(to->CreateDirectory(directory + "/changes"), absl::OkStatus());
+    for (const auto& [name, bytes] : testing::FilesBelow(archive_path())) {
+      const std::string path = directory + "/" + name;
+      if (name.ends_with('/')) {
+        ASSERT_EQ(to->CreateDirectory(path.substr(0, path.size() - 1)), absl::OkStatus());
+        continue;
+      }
+      ASSERT_EQ(to->CreateDirectory(ParentDirectory(path)), absl::OkStatus());
+      const auto file = to->OpenForWrite(path, /*create=*/true);
+      ASSERT_TRUE(file.ok()) << file.status();
+      ASSERT_EQ((*file)->Write(0, bytes), absl::OkStatus());
+      ASSERT_EQ((*file)->Sync(), absl::OkStatus());
+      for (std::string each = path; each != directory; each = ParentDirectory(each))
+        ASSERT_EQ(to->SyncDirectory(ParentDirectory(each)), absl::OkStatus());
+    }
   }
   void Join(const std::string& id) {
     const auto base = ReadBackupList(PosixFileSystem(), place_->bases()->PathOf(id));
@@ -200,6 +219,22 @@ TEST_F(ArchivePruneTest, ABrokenChainIsNotWhatStays) {
   EXPECT_TRUE(ContentsAt(restored_path()) == model_.rbegin()->second);
 }
 
+// Its list is sent last.
+TEST_F(ArchivePruneTest, APartOfABaseIsALeftover) {
+  MakeArchive(1);
+  const std::string base = archive_path() + "/base/" + place_->position()->base;
+  const std::string part = archive_path() + "/base/20261125T193300Z-99";
+  std::filesystem::create_directory(part);
+  testing::WriteBytes(part + "/000010.seg", "half");
+  ASSERT_THAT(Check().findings, SizeIs(1));
+  EXPECT_EQ(Check().findings[0].kind, StoreFinding::Kind::kLeftover);
+  EXPECT_EQ(Check().findings[0].file, "base/20261125T193300Z-99");
+  EXPECT_TRUE(Restore({}).ok());
+  // One that changes stand on is missed.
+  std::filesystem::remove(base + "/BACKUP");
+  EXPECT_THAT(Damaged(Check()), ::testing::Contains("base/" + place_->position()->base));
+}
+
 TEST_F(ArchivePruneTest, ADamagedBeginningIsNamed) {
   MakeArchive(1);
   ASSERT_EQ(*place_->Prune(0), 1u);
@@ -251,6 +286,51 @@ TEST_F(ArchivePruneTest, AKillAtAnyMomentLeavesWhatIsGood) {
     EXPECT_TRUE(ContentsAt(restored_path()) == model_[report->version]) << i;
     std::filesystem::remove_all(left);
   }
+}
+
+// What a power cut leaves at any moment: what was reported to be on disk is there, and nothing is
+// missing that a check looks for.
+TEST_F(ArchivePruneTest, APowerCutAtAnyMomentLeavesWhatIsGood) {
+  MakeArchive(1);
+  const SequenceNumber newest = place_->position()->version;
+  place_.reset();
+  testing::SimulatedFileSystem first;
+  CopyAll(&first, "disk/archive");
+  std::vector<std::vector<Change>> changes;
+  for (int i = 0; i < 3; ++i) {
+    clock_.Advance(kMinute);
+    Fill(i, 3, "change");
+    changes.push_back(ChangesBehind(changes.empty() ? newest : changes.back().back().version));
+  }
+  int cuts = 0;
+  for (uint64_t choice = 0; choice < 8; ++choice) {
+    for (uint64_t calls = 1;; calls += 1 + choice / 4) {
+      testing::SimulatedFileSystem file_system(first.disk());
+      file_system.StopAfter(calls);
+      SequenceNumber reported = newest;
+      const bool is_done = [&] {
+        const auto place = ArchivePlace::Open(&file_system, "disk/archive");
+        if (!place.ok()) return false;
+        for (const std::vector<Change>& commits : changes) {
+          if (!(*place)->Append(commits).ok()) return false;
+          reported = commits.back().version;
+        }
+        return (*place)->NoteCurrent(clock_.WallMillis() * 2).ok();
+      }();
+      file_system.RestorePower(choice);
+      const std::string when = fmt::format("choice {}, {} calls", choice, calls);
+      const auto contents = CheckArchive(&file_system, "disk/archive", nullptr);
+      ASSERT_TRUE(contents.ok()) << when << contents.status();
+      EXPECT_THAT(Damaged(*contents), IsEmpty()) << when;
+      const auto place = ArchivePlace::Open(&file_system, "disk/archive");
+      ASSERT_TRUE(place.ok() && (*place)->position().has_value()) << when << place.status();
+      EXPECT_GE((*place)->position()->version, reported) << when;
+      EXPECT_THAT(CheckArchive(&file_system, "disk/archive", nullptr)->findings, IsEmpty()) << when;
+      if (is_done) break;
+      ++cuts;
+    }
+  }
+  EXPECT_GT(cuts, 100);
 }
 
 // Each call of an archiver fails once. What is there is good at all times, and the next run goes on
