@@ -32,8 +32,8 @@ using testing::Eventually;
 constexpr size_t kServers = 3;
 constexpr size_t kAskedTogether = 500;
 
-// How far a server has come: whose history it has, as a place among those that the script began, and
-// up to which version.
+// How far a server has come: whose history it has, as a place among those that the script began,
+// and up to which version.
 struct Standing {
   int64_t history = -1;
   uint64_t version = 0;
@@ -269,8 +269,8 @@ class Failovers {
 
   // --- Without sync-replicas ---------------------------------------------------------------------
 
-  // Looks for what the team was acknowledged since it began to call last. Requires: the team's server
-  // has followed the primary since.
+  // Looks for what the team was acknowledged since it began to call last.
+  // Requires: the team's server has followed the primary since.
   absl::Status CheckDiverged(const Team& team) {
     return CheckKeys(KeysOf(team, since_.at(&team)), Diverged());
   }
