@@ -187,6 +187,8 @@ int ServeOnce(TakenOver* taken, PassedSockets passed, bool* again) {
   spdlog::info("varve {} serves {} on {}, opened in {} ms", kVarveVersion, config.directory, places,
                opened.count());
   RunUntilStopped(**server, places, manager, &signals, restarts);
+  // A copy that is complete only now waits for the next start.
+  *again = restarts.load();
   (*server)->Stop();
   http.Stop();
   TakeOver((*server)->state(), taken);
@@ -195,7 +197,6 @@ int ServeOnce(TakenOver* taken, PassedSockets passed, bool* again) {
     spdlog::critical("The store could not be closed cleanly: {}", closed.ToString());
     return 1;
   }
-  *again = restarts.load();
   return 0;
 }
 
@@ -215,7 +216,7 @@ int Serve(ServerCommandLine line, const PassedSockets& passed) {
     }
     bool again = false;
     const int code = ServeOnce(&taken, *std::move(sockets), &again);
-    if (again) continue;
+    if (again && code == 0) continue;
     if (code == 0) spdlog::info("Stopped");
     return code;
   }

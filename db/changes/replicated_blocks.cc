@@ -31,24 +31,28 @@ absl::Status ForEachBlock(std::string_view bytes,
 }
 
 absl::Status ForEachReplicated(std::string_view blocks,
-                               absl::FunctionRef<void(const ChangeOperation& operation)> visit) {
+                               absl::FunctionRef<void(const Change& commit)> visit) {
   return ForEachBlock(blocks, [&](const ChangeBlock& block) {
     for (size_t at = 0; at < block.commits.size();) {
       ChangeCommit commit;
       if (!ReadCommit(block, &at, &commit)) break;  // the block was checked when it was decoded
+      Change change{.version = commit.last, .instant_ms = commit.instant_ms};
       for (size_t next = 0; next < commit.operations.size();) {
         ChangeRecord record;
         if (!ReadChangeRecord(commit, &next, &record)) break;
         if (record.kind == kStoresOwn) continue;
-        ChangeOperation operation{.kind = record.kind,
-                                  .space = block.dictionary[record.space].first,
-                                  .name = block.dictionary[record.space].second,
-                                  .key = std::string(record.key),
-                                  .value = std::string(record.value),
-                                  .expiry_ms = record.expiry_ms,
-                                  .version = record.version};
-        visit(operation);
+        const NamedSpace& space = block.dictionary[record.space];
+        ChangeOperation& operation = change.operations.emplace_back();
+        operation.kind = record.kind;
+        operation.space = space.first;
+        operation.name = space.second;
+        operation.key = record.key;
+        operation.value = record.value;
+        if (!ConcernsNamespace(record.kind)) operation.metadata = record.metadata;
+        operation.expiry_ms = record.expiry_ms;
+        operation.version = record.version;
       }
+      if (!change.operations.empty()) visit(change);
     }
     return absl::OkStatus();
   });

@@ -95,8 +95,6 @@ absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& optio
 
   absl::MutexLock lock(&versions_->mutex());
   VARVE_RETURN_IF_ERROR(PrepareLogLocked(commit));
-  if (log_.follows()) [[unlikely]]
-    return FollowsPrimary();
   if (exclusive_ != options.exclusive_write && (marks_wait_ || !commit.MarksClock())) [[unlikely]] {
     if (!options.waits_for_exclusive_write)
       return absl::CancelledError("another writer writes exclusively");
@@ -107,6 +105,8 @@ absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& optio
     resolved_against = nullptr;
     WaitForExclusiveWriteLocked(options.exclusive_write);
   }
+  if (log_.follows()) [[unlikely]]
+    return FollowsPrimary();
   const SuperVersion* const present = versions_->PresentLocked().get();
   if (present != resolved_against) {
     VARVE_RETURN_IF_ERROR(commit.Resolve(present->namespaces, new_generation));
@@ -222,6 +222,7 @@ absl::Status CommitPipeline::AppendIngestLocked(std::string_view record, Sequenc
                                                 SequenceNumber last) {
   VARVE_ASSERT(first == versions_->LastSequenceLocked() + 1 && last >= first);
   if (closed_) return absl::UnavailableError("the store is closed");
+  if (log_.follows()) return FollowsPrimary();
   VARVE_RETURN_IF_ERROR(RefusalLocked());
   const std::string_view encoded = record.substr(kBatchHeaderSize);
   const bool is_recorded = environment_.changes != nullptr && environment_.changes->on();

@@ -198,8 +198,11 @@ void Engine::StartThreads() {
   flusher_.Start();
   compactor_.Start();
   if (version_set_.changes().on()) version_set_.changes().StartThread();
-  sweeper_.Start(
-      [this](WriteBatch* batch) { return Submit({.waits_for_exclusive_write = false}, batch); });
+  sweeper_.Start([this](WriteBatch* batch) -> absl::StatusOr<CommitResult> {
+    // The primary removes what has expired.
+    if (log_.follows()) return absl::CancelledError("the store follows a primary");
+    return Submit({.waits_for_exclusive_write = false}, batch);
+  });
 }
 
 }  // namespace varve

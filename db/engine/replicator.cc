@@ -66,7 +66,8 @@ class Replay {
         return absl::DataLossError(fmt::format("{} make no sense", kFromPrimary));
       if (record.kind == Kind::kIngest)
         return NotRepeated(commit.last, "added a file of sorted keys (INGEST)");
-      // Operations of the batch before the first one that was sent are no great loss of atomicity.
+      // Marks in front of the first operation that was sent may stand in a batch of their own:
+      // nobody reads them.
       if (std::exchange(is_first, false))
         VARVE_RETURN_IF_ERROR(MarkUpTo(record.version - 1, commit.instant_ms));
       while (position_ + batch_.size() + 1 < record.version) batch_.MarkClock(commit.instant_ms);
@@ -199,7 +200,11 @@ absl::StatusOr<std::unique_ptr<ReplicaFeed>> Replicator::NewReplicaFeed(
 }
 
 void Replicator::SetFollowing(bool follows) const {
-  parts_.log->SetFollows(follows);
+  {
+    // No write is under way that found it otherwise.
+    absl::MutexLock lock(&parts_.versions->mutex());
+    parts_.log->SetFollows(follows);
+  }
   parts_.sweeper->PauseUntil(follows ? SteadyTime::max() : SteadyTime::min());
 }
 

@@ -1,4 +1,4 @@
-// The operations of what a primary sends its followers, for whoever has to know which keys change:
+// The commits of what a primary sends its followers, for whoever has to know which keys change:
 // caches of clients, listeners.
 //
 // Thread-safety: a stateless function.
@@ -12,9 +12,9 @@
 
 namespace varve {
 
-// Calls `visit` with each operation that readers of the change feed would see of `blocks`, which
-// ReplicaFeed::Next() returned. DataLoss: they are damaged.
-[[nodiscard]] absl::Status ForEachReplicated(
-    std::string_view blocks, absl::FunctionRef<void(const ChangeOperation& operation)> visit);
+// Calls `visit` with each commit of `blocks`, which ReplicaFeed::Next() returned, as far as readers
+// of the change feed see it. DataLoss: the blocks are damaged.
+[[nodiscard]] absl::Status ForEachReplicated(std::string_view blocks,
+                                             absl::FunctionRef<void(const Change& commit)> visit);
 
 }  // namespace varve

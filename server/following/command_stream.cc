@@ -4,6 +4,7 @@
 #include <iterator>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "fmt/format.h"
 #include "server/access/acl_rules.h"
@@ -137,6 +138,10 @@ void CommandStream::AddCommand(const StreamCommand& command, Arguments arguments
       return AddRequest(first, count);
     case StreamAction::kReplace:
       return AddReplacement(arguments, first);
+    case StreamAction::kSetMany:
+      return AddSetMany(arguments);
+    case StreamAction::kDelete:
+      return AddDeletion({key, {}});
     case StreamAction::kRestore:
       type = RestoredType(arguments);
       if (type == "string") return AddRequest(first, count);
@@ -170,9 +175,9 @@ void CommandStream::AddRequest(size_t first, size_t count) {
   batch_.requests.push_back({command, static_cast<uint32_t>(first), static_cast<uint32_t>(count)});
 }
 
-void CommandStream::AddOwn(std::initializer_list<std::string_view> words) {
+void CommandStream::AddOwn(absl::Span<const std::string_view> words) {
   const size_t first = batch_.arguments.size();
-  batch_.arguments.insert(batch_.arguments.end(), words);
+  batch_.arguments.insert(batch_.arguments.end(), words.begin(), words.end());
   AddRequest(first, words.size());
 }
 
@@ -191,6 +196,21 @@ void CommandStream::AddReplacement(Arguments arguments, size_t first) {
   if (!in_transaction_) AddOwn({"MULTI"});
   AddDeletion(*target);
   AddRequest(first, count);
+  if (!in_transaction_) AddOwn({"EXEC"});
+}
+
+void CommandStream::AddSetMany(Arguments arguments) {
+  const SetMany parts = PartsOfSetMany(arguments);
+  if (parts.pairs.empty()) return skipped_.Add("command MSETEX", {});
+  // The views move when the batch grows.
+  const std::vector<std::string_view> pairs(parts.pairs.begin(), parts.pairs.end());
+  const std::vector<std::string_view> options(parts.options.begin(), parts.options.end());
+  if (!in_transaction_) AddOwn({"MULTI"});
+  for (size_t i = 0; i < pairs.size(); i += 2) {
+    std::vector<std::string_view> words = {"SET", pairs[i], pairs[i + 1]};
+    words.insert(words.end(), options.begin(), options.end());
+    AddOwn(words);
+  }
   if (!in_transaction_) AddOwn({"EXEC"});
 }
 
@@ -240,8 +260,8 @@ absl::Status CommandStream::NoteRefusal(const RequestBatch::Request& request,
   const std::string kind = fmt::format("refused {}", UpperCase(request.command->name));
   const std::string_view key = arguments.size() > 1 ? arguments[1] : std::string_view();
   if (logged_.insert(fmt::format("{}: {}", kind, error)).second) {
-    spdlog::warn("A command of the primary {} was refused here: {} {}: {}", client_.address,
-                 arguments[0], key.substr(0, SkippedKeys::kLongestShown), error);
+    spdlog::warn("The primary {} sent a command that is refused here: {}: {}", client_.address,
+                 kind, error);
   }
   skipped_.Add(kind, key);
   return absl::OkStatus();

@@ -11,12 +11,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "server/clients/client_state.h"
 #include "server/clients/pending_replies.h"
 #include "server/execution/batch_executor.h"
@@ -62,10 +62,11 @@ class CommandStream {
   void AddCommand(const StreamCommand& command, Arguments arguments, size_t first);
   void AddRequest(size_t first, size_t count);
   // Adds a request of the stream's own.
-  void AddOwn(std::initializer_list<std::string_view> words);
+  void AddOwn(absl::Span<const std::string_view> words);
   // Adds a request that deletes the key.
   void AddDeletion(const StreamTarget& target);
   void AddReplacement(Arguments arguments, size_t first);
+  void AddSetMany(Arguments arguments);
   bool Select(Arguments arguments, size_t first);
   absl::Status ExecuteBatch();
   absl::Status CheckReplies();

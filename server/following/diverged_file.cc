@@ -7,7 +7,8 @@
 
 #include "fmt/format.h"
 #include "util/base/status.h"
-#include "varve/changes.h"
+#include "varve/namespace.h"
+#include "varve/replicated_changes.h"
 
 namespace varve {
 namespace {
@@ -77,48 +78,60 @@ bool BelongsIn(const ChangeOperation& operation) {
          operation.kind != Kind::kSwap && operation.kind != Kind::kClone;
 }
 
+// Makes the text of commits.
+class CommitWriter {
+ public:
+  explicit CommitWriter(DivergedFile* counts) : counts_(*counts) {}
+
+  void Add(const Change& commit) {
+    AppendRequest({"ECHO", fmt::format("version {} at {} ms", commit.version, commit.instant_ms)},
+                  &text_);
+    for (const ChangeOperation& operation : commit.operations) {
+      if (BelongsIn(operation) && space_ != operation.space) {
+        space_ = operation.space;
+        operation.space < kFirstNamedNamespace
+            ? AppendRequest({"SELECT", operation.name}, &text_)
+            : AppendRequest({"NAMESPACE", "USE", operation.name}, &text_);
+      }
+      AppendOperation(operation, &text_);
+      ++counts_.operations;
+    }
+    ++counts_.commits;
+  }
+  const std::string& text() const { return text_; }
+  void Clear() { text_.clear(); }
+
+ private:
+  DivergedFile& counts_;
+  std::string text_;
+  std::optional<NamespaceId> space_;  // where the requests that follow belong
+};
+
 }  // namespace
 
 absl::StatusOr<DivergedFile> WriteDivergedFile(FileSystem* file_system,
-                                               const std::string& directory, const Store& store,
+                                               const std::string& directory, ReplicatedStore* store,
                                                uint64_t history_id, SequenceNumber fork) {
-  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<ChangeIterator> changes,
-                         store.NewChangeIterator(fork, {.space = std::nullopt}));
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<ReplicaFeed> feed, store->NewReplicaFeed(fork));
   DivergedFile diverged{
       .path = fmt::format("{}/diverged-{:016x}-{}.resp", directory, history_id, fork)};
   const std::string temporary = diverged.path + ".tmp";
   {
     VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
                            file_system->OpenForWrite(temporary, /*create=*/true));
-    std::string text;
+    CommitWriter writer(&diverged);
     uint64_t written = 0;
-    std::optional<NamespaceId> space;
-    const auto write = [&]() -> absl::Status {
-      VARVE_RETURN_IF_ERROR(file->Write(written, text));
-      written += text.size();
-      text.clear();
-      return absl::OkStatus();
-    };
     for (;;) {
-      VARVE_ASSIGN_OR_RETURN(const bool found, changes->Next());
-      if (!found) break;
-      const Change& commit = changes->change();
-      AppendRequest({"ECHO", fmt::format("version {} at {} ms", commit.version, commit.instant_ms)},
-                    &text);
-      for (const ChangeOperation& operation : commit.operations) {
-        if (BelongsIn(operation) && space != operation.space) {
-          space = operation.space;
-          operation.space < kFirstNamedNamespace
-              ? AppendRequest({"SELECT", operation.name}, &text)
-              : AppendRequest({"NAMESPACE", "USE", operation.name}, &text);
-        }
-        AppendOperation(operation, &text);
-        ++diverged.operations;
-      }
-      ++diverged.commits;
-      if (text.size() >= kPieceSize) VARVE_RETURN_IF_ERROR(write());
+      VARVE_ASSIGN_OR_RETURN(const std::string blocks, feed->Next(kPieceSize));
+      if (blocks.empty()) break;
+      VARVE_RETURN_IF_ERROR(
+          ForEachReplicated(blocks, [&](const Change& commit) { writer.Add(commit); }));
+      VARVE_RETURN_IF_ERROR(file->Write(written, writer.text()));
+      written += writer.text().size();
+      writer.Clear();
     }
-    VARVE_RETURN_IF_ERROR(write());
+    if (feed->position() < store->Identity().newest)
+      return absl::InternalError("the last commits are not on disk");
     VARVE_RETURN_IF_ERROR(file->Sync());
   }
   if (diverged.commits == 0) {

@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "util/os/file_system.h"
-#include "varve/store.h"
+#include "varve/replication.h"
 #include "varve/types.h"
 
 namespace varve {
@@ -26,12 +26,12 @@ struct DivergedFile {
   uint64_t operations = 0;
 };
 
-// Writes the commits behind `fork`, as far as the store retains them, into a file in `directory`,
-// and puts it on disk. Trimmed: the store doesn't retain them.
-// Requires: nobody writes to the store meanwhile.
+// Writes all commits behind `fork` into a file in `directory`, and puts it on disk. Trimmed: the
+// store doesn't retain them. DataLoss: they are damaged.
+// Requires: nobody writes to the store meanwhile, and all of it is on disk.
 [[nodiscard]] absl::StatusOr<DivergedFile> WriteDivergedFile(FileSystem* file_system,
                                                              const std::string& directory,
-                                                             const Store& store,
+                                                             ReplicatedStore* store,
                                                              uint64_t history_id,
                                                              SequenceNumber fork);
 

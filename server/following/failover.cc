@@ -28,11 +28,13 @@ bool IsAt(const Follower& follower, const PrimaryAddress& address) {
   return follower.port == address.port && EqualsIgnoreCase(follower.address, address.host);
 }
 
-// Sends the request that promotes a follower. `*refused`: it answered, and does not do it.
-absl::Status SendPromotion(const ClientOptions& connection, bool* refused) {
+// Sends the request that promotes a follower. `*sent`: it may have reached it; `*refused`: it
+// answered, and does not do it.
+absl::Status SendPromotion(const ClientOptions& connection, bool* sent, bool* refused) {
   *refused = false;
   VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(connection));
   const std::string_view request[] = {"REPLICAOF", "NO", "ONE"};
+  *sent = true;
   VARVE_RETURN_IF_ERROR(client->Send(request));
   VARVE_ASSIGN_OR_RETURN(const Reply reply, client->Receive());
   if (!reply.is_error()) return absl::OkStatus();
@@ -147,20 +149,28 @@ absl::Status Failover::Promote(const PrimaryAddress& target, SteadyTime deadline
   connection.name = "varve-failover";
   connection.connect_timeout = connection.timeout = kPatience;
   connection.reconnect_for = std::chrono::milliseconds(0);
-  for (;;) {
+  // Once the request may have reached it, only its answer tells which of the two is the primary:
+  // neither the time nor ABORT ends the question.
+  for (bool sent = false;;) {
     bool refused = false;
-    const absl::Status promoted = SendPromotion(connection, &refused);
-    if (promoted.ok()) return promoted;
-    if (refused) return promoted;
+    const absl::Status promoted = SendPromotion(connection, &sent, &refused);
+    if (promoted.ok() || refused) return promoted;
     spdlog::warn("Failover: {} can't be promoted yet: {}", PrimaryText(target),
                  promoted.ToString());
-    if (const absl::Status ended = Pause(kBetweenTries, deadline); !ended.ok()) {
+    const absl::Status ended = Pause(kBetweenTries, sent ? kEndOfTime : deadline);
+    if (!ended.ok() && (!sent || stopped())) {
       return absl::UnavailableError(
-          fmt::format("{}; if a request reached it, {} is a primary now, too: make one of the two "
-                      "follow the other",
-                      promoted.ToString(), PrimaryText(target)));
+          sent ? fmt::format(
+                     "{}; {} may be a primary now, too: make one of the two follow the other",
+                     promoted.ToString(), PrimaryText(target))
+               : promoted.ToString());
     }
   }
+}
+
+bool Failover::stopped() {
+  absl::MutexLock lock(&mutex_);
+  return stop_;
 }
 
 void Failover::FollowPromoted(const PrimaryAddress& target) {

@@ -7,8 +7,8 @@
 //   kInProgress --the follower is a primary, this server follows it--> kNone
 //   both --the time is over, ABORT, the follower refuses--> kNone: this server stays the primary
 //
-// The phase is in ReplicationState::failover. A follower that was promoted can't be taken back: then
-// the server goes on until it follows.
+// The phase is in ReplicationState::failover. A follower that was promoted can't be taken back: the
+// server goes on then until it follows.
 //
 // Thread-safety: all functions may be called on any thread. A thread of its own does the work.
 #pragma once
@@ -54,6 +54,7 @@ class Failover {
   std::optional<PrimaryAddress> FindCaughtUp(const PrimaryAddress& target) const;
   absl::Status Promote(const PrimaryAddress& target, SteadyTime deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  bool stopped() ABSL_LOCKS_EXCLUDED(mutex_);
   // Follows the server that was promoted.
   void FollowPromoted(const PrimaryAddress& target) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits for the given time; returns why the failover is to end, if it is.

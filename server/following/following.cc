@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "server/following/incoming_store.h"
 #include "spdlog/spdlog.h"
 #include "util/base/status.h"
 #include "varve/checkpoint.h"
@@ -18,7 +19,8 @@ uint64_t NewHistoryId() {
   return id;
 }
 
-constexpr std::chrono::seconds kPatience{10};
+// A primary answers a follower a few times a second.
+constexpr std::chrono::seconds kPatience{3};
 
 // A server shows its primary the certificate that it shows its clients, and trusts the same
 // authorities.
@@ -58,10 +60,11 @@ Following::~Following() { Stop(); }
 
 // --- The file ------------------------------------------------------------------------------------
 
-absl::Status Following::Write(const ReplicationRecord& record) {
+absl::Status Following::Write(ReplicationRecord record) {
+  record.id = server_.replication.id();
   if (record == record_) return absl::OkStatus();
   VARVE_RETURN_IF_ERROR(WriteReplicationFile(PosixFileSystem(), directory_, record));
-  record_ = record;
+  record_ = std::move(record);
   return absl::OkStatus();
 }
 
@@ -81,6 +84,8 @@ absl::Status Following::Load() {
     absl::MutexLock record_lock(&record_mutex_);
     VARVE_ASSIGN_OR_RETURN(record_, ReadReplicationFile(PosixFileSystem(), directory_));
     VARVE_RETURN_IF_ERROR(MatchHistory());
+    // A follower that is started again is the same one to its primary.
+    if (!record_.id.empty()) server_.replication.SetId(record_.id);
     server_.replication.counts.diverged.store(record_.diverged);
     primary =
         record_.primary.value_or(ParsePrimaryAddress(server_.configuration.replication().primary));
@@ -145,7 +150,7 @@ ClientOptions Following::ConnectionTo(const PrimaryAddress& primary) const {
   connection.user = options.user;
   connection.password = options.password;
   connection.name = "varve-follower";
-  connection.timeout = kPatience;
+  connection.connect_timeout = connection.timeout = kPatience;
   connection.reconnect_for = std::chrono::milliseconds(0);
   if (options.tls) connection.tls = TlsToPrimary(server_.options.tls);
   return connection;
@@ -175,34 +180,39 @@ void Following::EndLinks() {
 
 absl::Status Following::StartLink() {
   const PrimaryAddress primary = server_.replication.primary();
+  const ReplicationOptions options = server_.configuration.replication();
   link_ = std::make_unique<VarveLink>(VarveLinkParts{
       .server = &server_,
       .file_system = PosixFileSystem(),
       .directory = directory_,
       .connection = ConnectionTo(primary),
-      .port = port_,
+      .port = options.announced_port != 0 ? options.announced_port : port_,
+      .announced_host = options.announced_host,
       .adopt = [this](const Lineage& lineage) { return Adopt(lineage); },
       .record_of_copy =
           [this, primary](const Lineage& lineage) {
-            return ReplicationRecord{.primary = primary,
+            return ReplicationRecord{.id = server_.replication.id(),
+                                     .primary = primary,
                                      .retains = true,
                                      .diverged = server_.replication.counts.diverged.load(),
                                      .lineage = lineage};
           },
-      .is_redis =
-          [this] {
-            if (const absl::Status started = StartRedisLink(); !started.ok())
-              spdlog::error("{}", std::string(started.message()));
-          }});
+      .is_redis = [this] { NoteRedis(StartRedisLink()); }});
   return link_->Start();
 }
 
 absl::Status Following::StartRedisLink() {
   const PrimaryAddress primary = server_.replication.primary();
   const ClientOptions connection = ConnectionTo(primary);
+  if (server_.live.sync_replicas.load() > 0) {
+    return absl::FailedPreconditionError(
+        "the primary is a Redis, which takes sync-replicas 0: what clients wrote before and nobody "
+        "has acknowledged would count as written. Set it, and say REPLICAOF again");
+  }
+  // What comes from a Redis is no other server's history.
+  VARVE_RETURN_IF_ERROR(Fork(primary));
   // Redis knows nothing of versions: what it sends is written as clients' writes are.
   store_->SetFollowing(false);
-  server_.ApplySyncReplicas(/*begins=*/false);
   absl::MutexLock lock(&redis_mutex_);
   redis_ = std::make_unique<RedisLink>(&server_,
                                        RedisPrimary{.host = primary.host,
@@ -214,6 +224,13 @@ absl::Status Following::StartRedisLink() {
                                        [this] { ShowRedis(); });
   server_.replication.UpdateLink([](LinkReport& report) { report.is_redis = true; });
   return redis_->Start();
+}
+
+void Following::NoteRedis(const absl::Status& started) {
+  if (started.ok()) return;
+  const std::string error(started.message());
+  spdlog::error("{}", error);
+  server_.replication.UpdateLink([&](LinkReport& report) { report.error = error; });
 }
 
 void Following::CompleteReport(LinkReport* report) {
@@ -230,8 +247,18 @@ absl::Status Following::Follow(const PrimaryAddress& primary) {
   if (store_ == nullptr || directory_.empty())
     return absl::UnimplementedError("this server's store can't follow another one");
   absl::MutexLock lock(&mutex_);
+  if (server_.replication.failover.load() == FailoverPhase::kWaitsForSync)
+    return absl::FailedPreconditionError("REPLICAOF not allowed while failing over.");
   EndLinks();
-  if (!primary.named()) return Promote();
+  // A copy that came to its end at this moment is not wanted any more.
+  IncomingStore(PosixFileSystem(), directory_).Abandon();
+  absl::Status changed = primary.named() ? BeginToFollow(primary) : Promote();
+  // After an error the server is what it was.
+  if (!changed.ok() && running_ && server_.replication.follows()) StartLink().IgnoreError();
+  return changed;
+}
+
+absl::Status Following::BeginToFollow(const PrimaryAddress& primary) {
   {
     absl::MutexLock record_lock(&record_mutex_);
     ReplicationRecord record = record_;
@@ -246,22 +273,23 @@ absl::Status Following::Follow(const PrimaryAddress& primary) {
   return running_ ? StartLink() : absl::OkStatus();
 }
 
+absl::Status Following::Fork(const PrimaryAddress& primary) {
+  VARVE_RETURN_IF_ERROR(server_.store->Sync());
+  absl::MutexLock lock(&record_mutex_);
+  ReplicationRecord record = record_;
+  record.primary = primary;
+  const StoreIdentity identity = store_->Identity();
+  record.lineage.current = identity.history_id;
+  record.lineage.newest = identity.newest;
+  record.lineage = Promoted(record.lineage, NewHistoryId());
+  record.lineage.newest = kNoSequence;
+  VARVE_RETURN_IF_ERROR(Write(record));
+  return MatchHistory();
+}
+
 absl::Status Following::Promote() {
   const bool is_new = server_.replication.follows();
-  const bool of_redis = server_.replication.link().is_redis;
-  if (is_new) VARVE_RETURN_IF_ERROR(server_.store->Sync());
-  {
-    absl::MutexLock record_lock(&record_mutex_);
-    ReplicationRecord record = record_;
-    record.primary = PrimaryAddress();
-    const StoreIdentity identity = store_->Identity();
-    record.lineage.current = identity.history_id;
-    record.lineage.newest = identity.newest;
-    if (is_new && !of_redis) record.lineage = Promoted(record.lineage, NewHistoryId());
-    record.lineage.newest = kNoSequence;
-    VARVE_RETURN_IF_ERROR(Write(record));
-    VARVE_RETURN_IF_ERROR(MatchHistory());
-  }
+  if (is_new) VARVE_RETURN_IF_ERROR(Fork(PrimaryAddress()));
   // In this order: the first write that the store takes waits for followers already.
   server_.replication.SetPrimary({});
   server_.configuration.NotePrimary("");

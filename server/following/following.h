@@ -61,12 +61,18 @@ class Following {
   // Notes what the link to a Redis does.
   void ShowRedis() ABSL_LOCKS_EXCLUDED(redis_mutex_);
   void EndLinks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status BeginToFollow(const PrimaryAddress& primary) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_)
+      ABSL_LOCKS_EXCLUDED(record_mutex_);
+  // Begins another history behind the newest version, with this primary or, without a host, none.
+  absl::Status Fork(const PrimaryAddress& primary) ABSL_LOCKS_EXCLUDED(record_mutex_);
+  // Shows why there is no link to a Redis.
+  void NoteRedis(const absl::Status& started);
   absl::Status Promote() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) ABSL_LOCKS_EXCLUDED(record_mutex_);
   // Gives the store the lineage of the primary.
   absl::Status Adopt(const Lineage& lineage) ABSL_LOCKS_EXCLUDED(record_mutex_);
   // Has the store be that of the record's last history.
   absl::Status MatchHistory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(record_mutex_);
-  absl::Status Write(const ReplicationRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(record_mutex_);
+  absl::Status Write(ReplicationRecord record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(record_mutex_);
 
   ServerState& server_;
   ReplicatedStore* const store_;  // null: it can't be replicated

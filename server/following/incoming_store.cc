@@ -33,13 +33,19 @@ absl::Status MakeMark(FileSystem& files, const std::string& directory, std::stri
   return files.SyncDirectory(directory);
 }
 
-// Removes all files of the directory but `last`, and then that one and the directory.
+// Removes the directory and its files: first the mark without which they are nothing, and last
+// `last`.
 absl::Status RemoveAll(FileSystem& files, const std::string& directory, std::string_view last) {
   const absl::StatusOr<std::vector<std::string>> names = files.List(directory);
   if (absl::IsNotFound(names.status())) return absl::OkStatus();
   VARVE_RETURN_IF_ERROR(names.status());
-  for (const std::string& name : *names)
-    if (name != last) VARVE_RETURN_IF_ERROR(files.Remove(In(directory, name)));
+  if (std::find(names->begin(), names->end(), kComplete) != names->end()) {
+    VARVE_RETURN_IF_ERROR(files.Remove(In(directory, kComplete)));
+    VARVE_RETURN_IF_ERROR(files.SyncDirectory(directory));
+  }
+  for (const std::string& name : *names) {
+    if (name != last && name != kComplete) VARVE_RETURN_IF_ERROR(files.Remove(In(directory, name)));
+  }
   VARVE_RETURN_IF_ERROR(files.SyncDirectory(directory));
   if (std::find(names->begin(), names->end(), last) != names->end())
     VARVE_RETURN_IF_ERROR(files.Remove(In(directory, last)));
@@ -121,12 +127,13 @@ void IncomingStore::Abandon() {
 absl::StatusOr<bool> InstallIncomingStore(FileSystem* file_system, const std::string& store) {
   FileSystem& files = *file_system;
   const std::string incoming = In(store, kDirectory);
+  if (absl::IsNotFound(files.List(incoming).status())) return false;
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<FileLock> lock, files.Lock(store + "/LOCK"));
   VARVE_ASSIGN_OR_RETURN(const bool is_complete, Exists(files, In(incoming, kComplete)));
   if (!is_complete) {
     VARVE_RETURN_IF_ERROR(RemoveAll(files, incoming, kRemoved));
     return false;
   }
-  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<FileLock> lock, files.Lock(store + "/LOCK"));
   VARVE_ASSIGN_OR_RETURN(const bool is_removed, Exists(files, In(incoming, kRemoved)));
   if (!is_removed) VARVE_RETURN_IF_ERROR(RemoveOldStore(files, store, incoming));
   VARVE_RETURN_IF_ERROR(MoveIn(files, store, incoming));

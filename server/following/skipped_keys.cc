@@ -1,27 +1,39 @@
 #include "server/following/skipped_keys.h"
 
-#include <functional>
+#include <algorithm>
 
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 
 namespace varve {
+namespace {
+
+// Returns the beginning of a name as one line of a log or of INFO can hold it.
+std::string Shown(std::string_view name) {
+  std::string shown(name.substr(0, SkippedKeys::kLongestShown));
+  std::replace_if(
+      shown.begin(), shown.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == '\x7F'; }, '?');
+  return shown;
+}
+
+}  // namespace
 
 void SkippedKeys::Add(std::string_view type, std::string_view key) {
+  const std::string shown_type = Shown(type);
   absl::MutexLock lock(&mutex_);
-  const auto counted = counts_.try_emplace(std::string(type), 0).first;
-  ++counted->second;
-  size_t& logged = logged_.try_emplace(std::string(type), 0).first->second;
-  if (names_.size() >= kNames && logged >= kLoggedPerType) return;
-  const std::string_view shown = key.substr(0, kLongestShown);
-  std::string name = key.empty() ? std::string(type) : fmt::format("{} {}", type, shown);
+  ++counts_[shown_type];
+  size_t& logged = logged_[shown_type];
+  if (logged >= kNamesPerType && names_.size() >= kNames) return;
+  std::string name = key.empty() ? shown_type : fmt::format("{} {}", shown_type, Shown(key));
   if (known_.contains(name)) return;
-  if (logged < kLoggedPerType) {
+  if (logged < kNamesPerType && names_.size() < kMostNames) {
     ++logged;
     spdlog::warn("Not taken from Redis: {}{}", name,
-                 logged == kLoggedPerType ? " (further ones of this type are only counted)" : "");
+                 logged == kNamesPerType ? " (further ones of this type are only counted)" : "");
+  } else if (names_.size() >= kNames) {
+    return;
   }
-  if (names_.size() >= kNames) return;
   names_.push_back(name);
   known_.insert(std::move(name));
 }
@@ -36,7 +48,7 @@ void SkippedKeys::Clear() {
 
 std::map<std::string, uint64_t> SkippedKeys::counts() const {
   absl::MutexLock lock(&mutex_);
-  return {counts_.begin(), counts_.end()};
+  return counts_;
 }
 
 std::vector<std::string> SkippedKeys::names() const {

@@ -20,7 +20,8 @@ namespace varve {
 class SkippedKeys {
  public:
   static constexpr size_t kNames = 100;         // that are kept
-  static constexpr size_t kLoggedPerType = 5;   // names
+  static constexpr size_t kNamesPerType = 5;    // that are kept beyond that, and logged
+  static constexpr size_t kMostNames = 1000;    // of all types, however many there are
   static constexpr size_t kLongestShown = 128;  // bytes of a name
 
   // Notes a value or a command of the type; `key` is empty where it has none.
@@ -34,10 +35,10 @@ class SkippedKeys {
 
  private:
   mutable absl::Mutex mutex_;
-  std::map<std::string, uint64_t, std::less<>> counts_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, size_t, std::less<>> logged_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, uint64_t> counts_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, size_t> logged_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> names_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string, std::less<>> known_ ABSL_GUARDED_BY(mutex_);  // those in names_
+  std::set<std::string> known_ ABSL_GUARDED_BY(mutex_);  // those in names_
 };
 
 }  // namespace varve

@@ -5,6 +5,7 @@
 
 #include "util/base/letter_case.h"
 #include "util/redis_format/rdb_reader.h"
+#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {
@@ -44,6 +45,8 @@ constexpr Row kCommands[] = {
     {"decr", kRun},
     {"decrby", kRun},
     {"del", kRun},
+    {"delex", kRun},
+    {"delifeq", {StreamAction::kDelete, {}}},
     {"eval", Skipped(kScript)},
     {"evalsha", Skipped(kScript)},
     {"exec", {StreamAction::kExec, {}}},
@@ -74,6 +77,7 @@ constexpr Row kCommands[] = {
     {"ltrim", Skipped(kList)},
     {"move", kRun},
     {"mset", kRun},
+    {"msetex", {StreamAction::kSetMany, {}}},
     {"msetnx", kRun},
     {"multi", {StreamAction::kMulti, {}}},
     {"persist", kRun},
@@ -198,6 +202,20 @@ std::optional<StreamTarget> TargetOf(Arguments arguments) {
 std::string_view RestoredType(Arguments arguments) {
   if (arguments.size() < 4 || arguments[3].empty()) return {};
   return RdbTypeName(static_cast<uint8_t>(arguments[3][0]));
+}
+
+SetMany PartsOfSetMany(Arguments arguments) {
+  int64_t keys = 0;
+  if (arguments.size() < 4 || !ParseRespInteger(arguments[1], &keys) || keys < 1) return {};
+  const Arguments rest = arguments.subspan(2);
+  if (static_cast<uint64_t>(keys) > rest.size() / 2) return {};
+  Arguments options = rest.subspan(2 * static_cast<size_t>(keys));
+  // That all keys, or none, were there has been found true.
+  while (!options.empty() &&
+         (EqualsIgnoreCase(options[0], "nx") || EqualsIgnoreCase(options[0], "xx"))) {
+    options.remove_prefix(1);
+  }
+  return {rest.first(2 * static_cast<size_t>(keys)), options};
 }
 
 }  // namespace varve

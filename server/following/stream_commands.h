@@ -17,6 +17,8 @@ enum class StreamAction : uint8_t {
   kExecute,     // as it is
   kEverywhere,  // as it is, whatever database is in use: FLUSHALL
   kReplace,     // the destination goes first, as the source may be no string: RENAME, COPY
+  kSetMany,     // MSETEX: several SETs with the same options
+  kDelete,      // it was executed, so the key goes: DELIFEQ
   kRestore,     // RESTORE, whose value may be of any type
   kOverwrite,   // the result is no string: what the destination held goes
   kForget,      // it changes a string in a way that is not known here, so the string goes
@@ -42,10 +44,18 @@ struct StreamTarget {
   std::string_view key;
   std::string_view database;  // its number, where it is not the one in use
 };
-// Requires: the command's action is kReplace, kOverwrite, kForget or kRestore.
+// Requires: the command's action is kReplace, kOverwrite, kForget, kDelete or kRestore.
 std::optional<StreamTarget> TargetOf(Arguments arguments);
 
 // Returns the type of the value that a RESTORE brings: "string", "hash"; empty: it is not known.
 std::string_view RestoredType(Arguments arguments);
+
+// The parts of an MSETEX: keys with values, in turn, and the options of each SET. No keys: it is
+// none that is known.
+struct SetMany {
+  Arguments pairs;
+  Arguments options;
+};
+SetMany PartsOfSetMany(Arguments arguments);
 
 }  // namespace varve

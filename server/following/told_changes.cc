@@ -53,11 +53,13 @@ void TellOfReplicated(ServerState& server, std::string_view blocks) {
   if (!clients.tracking.Any() && !tells) return;
   WrittenKeys written;
   // The store has taken the blocks, so they are whole.
-  (void)ForEachReplicated(blocks, [&](const ChangeOperation& operation) {
-    Note(operation, &written);
-    if (tells) Notify(operation, &clients.events);
-    // What is behind the swapped namespace is another one, too, whose number is not told here.
-    if (operation.kind == Kind::kSwap) clients.tracking.InvalidateAll();
+  (void)ForEachReplicated(blocks, [&](const Change& commit) {
+    for (const ChangeOperation& operation : commit.operations) {
+      Note(operation, &written);
+      if (tells) Notify(operation, &clients.events);
+      // What is behind the swapped namespace is another one, too, whose number is not told here.
+      if (operation.kind == Kind::kSwap) clients.tracking.InvalidateAll();
+    }
   });
   if (clients.tracking.Any()) clients.tracking.Invalidate(&written, /*writer=*/0);
 }

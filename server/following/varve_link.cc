@@ -28,6 +28,8 @@ constexpr std::chrono::milliseconds kLongestPause{2000};
 constexpr std::string_view kBlock = "250", kNoBlock = "0";  // ms
 constexpr std::string_view kPulled = "1048576";
 constexpr absl::Duration kBetweenAcks = absl::Seconds(1);
+// The primary makes the files of a copy before it answers.
+constexpr std::chrono::seconds kPatienceWithCopies{60};
 
 // The status of a link whose primary is no Varve.
 absl::Status IsRedis() { return absl::UnimplementedError("the primary is a Redis"); }
@@ -75,6 +77,7 @@ void VarveLink::Stop() {
   }
   if (puller_.joinable()) puller_.join();
   if (acknowledger_.joinable()) acknowledger_.join();
+  if (server_.replication.link_is_up()) Note(LinkPhase::kConnect);
   if (listener_ != 0) server_.store->RemoveDurabilityListener(std::exchange(listener_, 0));
 }
 
@@ -178,8 +181,9 @@ absl::StatusOr<VarveLink::Next> VarveLink::Prepare(const PrimaryHello& hello) {
 }
 
 absl::Status VarveLink::SaveDiverged(SequenceNumber fork) {
+  VARVE_RETURN_IF_ERROR(server_.store->Sync());
   const absl::StatusOr<DivergedFile> saved = WriteDivergedFile(
-      parts_.file_system, parts_.directory, *server_.store, server_.lineage().current, fork);
+      parts_.file_system, parts_.directory, &store_, server_.lineage().current, fork);
   if (!saved.ok()) {
     return absl::FailedPreconditionError(fmt::format(
         "this store went on behind version {}, where the primary's history forks, and these "
@@ -243,10 +247,12 @@ absl::Status VarveLink::PullChanges(const PrimaryHello& hello) {
       spdlog::info("Following the primary from version {}", position);
     }
     if (!pulled.blocks.empty()) {
-      VARVE_RETURN_IF_ERROR(store_.ApplyReplicated(pulled.blocks));
+      const absl::Status applied = store_.ApplyReplicated(pulled.blocks);
+      // After an error, too: a part of it may have been committed.
+      TellOfReplicated(server_, pulled.blocks);
+      VARVE_RETURN_IF_ERROR(applied);
       VARVE_RETURN_IF_ERROR(server_.store->Push());
       VARVE_RETURN_IF_ERROR(server_.store->PushUnsynced());
-      TellOfReplicated(server_, pulled.blocks);
     }
     position = pulled.position;
     server_.replication.UpdateLink([&](LinkReport& report) {
@@ -280,12 +286,12 @@ void VarveLink::Acknowledge() {
 }
 
 absl::Status VarveLink::AcknowledgeOver(Client* client) {
-  const StoreIdentity identity = store_.Identity();
   uint64_t seen = 0;
   {
     absl::MutexLock lock(&mutex_);
     seen = progress_;
   }
+  const StoreIdentity identity = store_.Identity();
   VARVE_ASSIGN_OR_RETURN(
       const Reply reply,
       client->Call({{"REPLICA", "ACK", server_.replication.id(), fmt::to_string(identity.newest),
@@ -314,6 +320,9 @@ absl::Status VarveLink::TakeCopy(const PrimaryHello& hello) {
   }
   Note(LinkPhase::kSync);
   spdlog::info("Taking a copy of the primary's store");
+  ClientOptions patient = parts_.connection;
+  patient.timeout = kPatienceWithCopies;
+  VARVE_ASSIGN_OR_RETURN(client_, Client::Connect(patient));
   IncomingStore incoming(parts_.file_system, parts_.directory);
   VARVE_ASSIGN_OR_RETURN(const StoreCopied copied,
                          CopyStore(client_.get(),
@@ -330,12 +339,17 @@ absl::Status VarveLink::TakeCopy(const PrimaryHello& hello) {
                                           });
                                         }},
                                    &incoming));
-  Lineage lineage = hello.lineage;
-  if (copied.copy.history_id != lineage.current) {
+  if (copied.copy.history_id != hello.lineage.current) {
     incoming.Abandon();
     return absl::AbortedError("the primary's history forked: it was promoted");
   }
-  VARVE_RETURN_IF_ERROR(incoming.Seal(parts_.record_of_copy(lineage)));
+  absl::Status sealed = incoming.Seal(parts_.record_of_copy(hello.lineage));
+  // Whoever ends the link meanwhile wants the store as it is.
+  if (sealed.ok() && stop_.load()) sealed = absl::CancelledError("the link was ended");
+  if (!sealed.ok()) {
+    incoming.Abandon();
+    return sealed;
+  }
   spdlog::info(
       "The copy of the primary's store, as of version {}, is complete: {} bytes were sent, {} were "
       "here. The server begins anew with it",

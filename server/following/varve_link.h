@@ -41,7 +41,8 @@ struct VarveLinkParts {
   FileSystem* file_system = nullptr;
   std::string directory;  // of this server's store
   ClientOptions connection;
-  uint16_t port = 0;  // on which this server serves
+  uint16_t port = 0;           // on which others reach this server
+  std::string announced_host;  // by which they do; empty: the address that it connects from
   // Gives this store the lineage of the primary, which has everything that this one has. On disk on
   // return.
   std::function<absl::Status(const Lineage& lineage)> adopt;

@@ -59,19 +59,21 @@ std::string_view Objection(const ReplicationState& replication, const Options& o
   if (replication.failover.load() != FailoverPhase::kNone)
     return "ERR FAILOVER already in progress.";
   if (replication.follows()) return "ERR FAILOVER is not valid when server is a replica.";
-  const std::vector<Follower> followers = replication.followers.List();
+  std::vector<Follower> followers = replication.followers.List();
   if (followers.empty()) return "ERR FAILOVER requires connected replicas.";
   if (options.force && (!options.timeout || !options.host)) {
     return "ERR FAILOVER with force option requires both a timeout and target HOST and IP.";
   }
   if (!options.host) return "";
-  const auto target =
-      std::find_if(followers.begin(), followers.end(), [&](const Follower& follower) {
-        return follower.port == options.port && EqualsIgnoreCase(follower.address, *options.host);
-      });
-  if (target == followers.end() || options.port <= 0 || options.port > kLastPort)
+  // A follower that began anew may be there twice for a while.
+  std::erase_if(followers, [&](const Follower& follower) {
+    return follower.port != options.port || !EqualsIgnoreCase(follower.address, *options.host);
+  });
+  if (followers.empty() || options.port <= 0 || options.port > kLastPort)
     return "ERR FAILOVER target HOST and PORT is not a replica.";
-  return target->online ? "" : "ERR FAILOVER target replica is not online.";
+  const bool is_online = std::any_of(followers.begin(), followers.end(),
+                                     [](const Follower& follower) { return follower.online; });
+  return is_online ? "" : "ERR FAILOVER target replica is not online.";
 }
 
 void Abort(CommandContext& context) {

@@ -1,7 +1,7 @@
 // REPLICA: what a follower asks of its primary. The commands are for servers, and may change with
 // the protocol's number.
 //
-//   REPLICA HELLO protocol format id port         [protocol, format, id, store, history, newest,
+//   REPLICA HELLO protocol format id port [host]  [protocol, format, id, store, history, newest,
 //                                                  first retained, [upstream ids],
 //                                                  [[history, end], ...]]
 //   REPLICA PULL id since most-bytes block-ms     [newest, history, position, blocks]
@@ -35,7 +35,8 @@ namespace varve {
 namespace {
 
 constexpr size_t kMostPulled = size_t{8} << 20;
-constexpr int64_t kLongestPull = 60'000;  // ms
+constexpr int64_t kLongestPull = 5'000;  // ms; who is silent for long counts as gone
+constexpr size_t kMostFollowers = 1000;
 constexpr std::chrono::seconds kSilence{10};
 constexpr uint64_t kReadTogether = uint64_t{1} << 20;
 
@@ -58,8 +59,20 @@ void WriteUpstream(CommandContext& context) {
 
 int64_t AsInteger(uint64_t number) { return static_cast<int64_t>(number); }
 
-// Returns the host of an address with a port.
-std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
+// Returns the host of an address with a port, as others connect to it.
+std::string HostOf(const std::string& address) {
+  std::string_view host = std::string_view(address).substr(0, address.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  constexpr std::string_view kMapped = "::ffff:";  // an address of IPv4
+  if (host.starts_with(kMapped) && host.find('.') != std::string_view::npos)
+    host.remove_prefix(kMapped.size());
+  return std::string(host);
+}
+
+// Returns whether it may be the id of a server.
+bool IsId(std::string_view id) {
+  return id.size() == kReplicaIdSize && id.find_first_not_of("0123456789abcdef") == id.npos;
+}
 
 // --- HELLO ---------------------------------------------------------------------------------------
 
@@ -77,6 +90,9 @@ void Hello(CommandContext& context, Arguments arguments) {
   }
   ServerState& server = context.server;
   const std::string id(arguments[4]);
+  if (!IsId(id)) return context.reply.Error("ERR the id of a server is 40 hex digits");
+  if (server.replication.followers.size() >= kMostFollowers)
+    return context.reply.Error("ERR this server has too many followers");
   const std::vector<std::string> upstream = server.replication.link().upstream;
   if (id == server.replication.id() ||
       std::find(upstream.begin(), upstream.end(), id) != upstream.end()) {
@@ -88,11 +104,13 @@ void Hello(CommandContext& context, Arguments arguments) {
   if (store == nullptr) return context.reply.Error("ERR this store can't be replicated");
   const StoreIdentity identity = store->Identity();
   const Lineage lineage = server.lineage();
-  server.replication.followers.Join({.id = id,
-                                     .address = HostOf(context.client.address),
-                                     .port = static_cast<uint16_t>(port),
-                                     .connected = std::chrono::steady_clock::now(),
-                                     .told = std::chrono::steady_clock::now()});
+  const std::string host(arguments.size() > 6 ? arguments[6] : std::string_view());
+  server.replication.followers.Join(
+      {.id = id,
+       .address = host.empty() ? HostOf(context.client.address) : host,
+       .port = static_cast<uint16_t>(port),
+       .connected = std::chrono::steady_clock::now(),
+       .told = std::chrono::steady_clock::now()});
   context.reply.Array(9);
   context.reply.Integer(kReplicaProtocol);
   context.reply.Integer(kManifestFormatVersion);
@@ -187,12 +205,15 @@ void Acknowledge(CommandContext& context, Arguments arguments) {
   if (!ParseNumber(arguments[3], &applied) || !ParseNumber(arguments[4], &durable))
     return ReplyNoNumber(context);
   ServerState& server = context.server;
-  if (!server.replication.followers.Note(std::string(arguments[2]), applied, durable,
-                                         std::chrono::steady_clock::now()))
+  // Nobody has what this server has not.
+  const StoreIdentity identity = ReplicationOf(server.store)->Identity();
+  if (!server.replication.followers.Note(
+          std::string(arguments[2]), std::min(applied, identity.newest),
+          std::min(durable, identity.durable), std::chrono::steady_clock::now()))
     return context.reply.Error(
         "NOTJOINED this server doesn't know the follower: say REPLICA HELLO");
   context.reply.Array(2);
-  context.reply.Integer(AsInteger(ReplicationOf(server.store)->Identity().durable));
+  context.reply.Integer(AsInteger(identity.durable));
   WriteUpstream(context);
 }
 

@@ -3,8 +3,7 @@
 // about them, look here.
 //
 // A follower makes itself known when it connects, tells how far it has come whenever that changes,
-// and at least once a second. It is online as long as its link is; what it told last stays known
-// for a while after that.
+// and at least once a second. One that was silent for a while has gone.
 //
 // Thread-safety: all functions may be called on any thread.
 #pragma once
@@ -64,7 +63,7 @@ class FollowerTable {
   // Has those leave who were silent since before `before`.
   void LeaveSilent(Time before) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns those that are online, ascending by id.
+  // Returns all of them, ascending by id.
   std::vector<Follower> List() const ABSL_LOCKS_EXCLUDED(mutex_);
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Return how many followers have everything up to `version`, in memory or on disk.

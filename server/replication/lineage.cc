@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace varve {
+namespace {
+
+constexpr size_t kMostPast = 1000;
+
+}  // namespace
 
 std::vector<HistoryEnd> Lineage::Ends() const {
   std::vector<HistoryEnd> ends = past;
@@ -25,6 +30,7 @@ std::optional<SequenceNumber> CommonVersion(const Lineage& one, const Lineage& o
 
 Lineage Promoted(Lineage lineage, uint64_t next) {
   lineage.past = lineage.Ends();
+  if (lineage.past.size() > kMostPast) lineage.past.erase(lineage.past.begin());
   lineage.current = next;
   return lineage;
 }

@@ -47,6 +47,10 @@ bool ParseLine(std::string_view line, ReplicationRecord* record) {
     return split;
   }();
   if (words.size() < 2) return false;
+  if (words[0] == "id") {
+    record->id = words[1];
+    return words.size() == 2;
+  }
   if (words[0] == "primary") return ParsePrimary(words, record);
   if (words[0] == "retains") {
     record->retains = words[1] == "1";
@@ -61,6 +65,7 @@ bool ParseLine(std::string_view line, ReplicationRecord* record) {
 
 std::string Encode(const ReplicationRecord& record) {
   std::string text = fmt::format("{}\n", kFirstLine);
+  if (!record.id.empty()) text += fmt::format("id {}\n", record.id);
   if (record.primary) {
     text += record.primary->named()
                 ? fmt::format("primary {} {}\n", record.primary->host, record.primary->port)

@@ -2,6 +2,7 @@
 // across restarts: whom it follows, whether it has had followers, and the lineage of its store.
 //
 //   varve-replication 1
+//   id <40 hex digits>            by which other servers know this one
 //   primary <host> <port>         or: primary none; without the line, nobody has said yet
 //   retains <0|1>                 changes are retained for followers
 //   diverged <n>                  operations that went into diverged files
@@ -30,14 +31,16 @@ namespace varve {
 inline constexpr std::string_view kReplicationFile = "REPLICATION";
 
 struct ReplicationRecord {
+  std::string id;                         // empty: none was given yet
   std::optional<PrimaryAddress> primary;  // nothing: REPLICAOF was never given
   bool retains = false;
   uint64_t diverged = 0;
   Lineage lineage;  // without `newest`
 
   friend bool operator==(const ReplicationRecord& a, const ReplicationRecord& b) {
-    return a.primary == b.primary && a.retains == b.retains && a.diverged == b.diverged &&
-           a.lineage.past == b.lineage.past && a.lineage.current == b.lineage.current;
+    return a.id == b.id && a.primary == b.primary && a.retains == b.retains &&
+           a.diverged == b.diverged && a.lineage.past == b.lineage.past &&
+           a.lineage.current == b.lineage.current;
   }
 };
 

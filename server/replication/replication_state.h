@@ -89,8 +89,10 @@ class ReplicationState {
   ReplicationState(const ReplicationState&) = delete;
   ReplicationState& operator=(const ReplicationState&) = delete;
 
-  // Returns the id by which other servers know this process: 40 random hex digits.
+  // Returns the id by which other servers know this one: 40 hex digits, random unless it was given.
   const std::string& id() const { return id_; }
+  // Requires: no other thread uses the object yet.
+  void SetId(std::string id) { id_ = std::move(id); }
 
   // Returns whether this server follows another one.
   bool follows() const { return follows_.load(std::memory_order_acquire); }
@@ -127,7 +129,7 @@ class ReplicationState {
   std::atomic<FailoverPhase> failover{FailoverPhase::kNone};
 
  private:
-  const std::string id_;
+  std::string id_;
   std::function<void(LinkReport*)> complete_;
   std::atomic<bool> follows_{false};
   std::atomic<bool> link_is_up_{false};

@@ -14,6 +14,7 @@
 #include "unit-tests/testing/simulated_file_system.h"
 #include "unit-tests/testing/test_store.h"
 #include "util/base/status.h"
+#include "varve/transaction.h"
 
 namespace varve {
 namespace {
@@ -91,6 +92,42 @@ TEST_F(EngineExpiryTest, WhatHasExpiredIsHiddenToTheMillisecondEverywhere) {
   clock_.Advance(kDay);
   EXPECT_EQ(store.Get("b"), "again") << "the entry of its earlier life is stale";
   EXPECT_EQ(Count(store), 3u);
+}
+
+TEST_F(EngineExpiryTest, AReaderThatAsksForItFindsWhatNobodyHasRemoved) {
+  TestStore store(Options());
+  store->PauseExpiry(std::chrono::hours(1));
+  ASSERT_TRUE(Put(store, "a", "old", kStart + 10).ok());
+  ASSERT_TRUE(Put(store, "b", "removed", kStart + 10).ok());
+  clock_.Advance(1000);
+  ASSERT_TRUE(store->Delete("b").ok());
+  ReadOptions options;
+  options.expired_too = true;
+  for (const bool in_segment : {false, true}) {
+    if (in_segment) ASSERT_TRUE(store->Flush().ok());
+    EXPECT_EQ(store.Get("a"), "(missing)");
+    std::string value;
+    const absl::StatusOr<ReadResult> read = store->Get(options, "a", &value);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_TRUE(read->found);
+    EXPECT_FALSE(read->expired);
+    EXPECT_EQ(read->expiry_ms, kStart + 10);
+    EXPECT_EQ(value, "old");
+    MultiGetResult results[2];
+    const std::string_view keys[] = {"a", "b"};
+    ASSERT_TRUE(store->MultiGet(options, keys, results).ok());
+    EXPECT_EQ(results[0].value, "old");
+    EXPECT_FALSE(results[1].result.found);
+  }
+  Transaction transaction(&*store, {});
+  WriteBatch batch;
+  batch.Put("own", "v", kDefaultNamespace, kStart + 20);
+  ASSERT_TRUE(transaction.contents()->Submit({}, &batch).ok());
+  std::string value;
+  for (const char* key : {"a", "own"}) {
+    EXPECT_TRUE(transaction.Get(options, key, &value)->found) << key;
+    EXPECT_FALSE(transaction.Get({}, key, &value)->found) << key;
+  }
 }
 
 TEST_F(EngineExpiryTest, ASnapshotShowsItsInstant) {

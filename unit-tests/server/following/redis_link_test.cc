@@ -537,32 +537,35 @@ TEST_F(RedisLinkTest, ACopyThatIsCutOrDamagedChangesNothing) {
   redis.Finish();
 }
 
+// Commands on keys whose time is over here, and, behind them, commands of Redis 8.4 and of Valkey.
+constexpr const char* kLateCommands[] = {
+    "SELECT 0",
+    "PEXPIREAT a 4000000000000",
+    "INCR b",
+    "PERSIST b",
+    "DEL c",
+    "PEXPIREAT c 4000000000000",
+    "MULTI",
+    "APPEND d 7",
+    "PEXPIREAT d 1",
+    "PERSIST d",
+    "EXEC",
+    "SET e 8 PXAT 1",
+    "RENAME e f",
+    "PERSIST f",
+    "MSETEX 2 h 1 i 2 NX PXAT 4000000000000",
+    "SET j 1",
+    "DELIFEQ j 1",
+    "SET end 1",
+};
+
 TEST_F(RedisLinkTest, AKeyWhoseTimeIsOverIsGoneWhenTheRedisSaysSo) {
-  using testing::Resp;
   const std::string late("\xFC\1\0\0\0\0\0\0\0", 9);  // a millisecond after the epoch
   const auto key = [](const std::string& name) {
     return std::string("\0\1", 2) + name + std::string("\1\x37", 2);  // the value is 7
   };
-  const std::string more = "4000000000000";
   std::string stream;
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"SELECT", "0"},
-                                             {"PEXPIREAT", "a", more},
-                                             {"INCR", "b"},
-                                             {"PERSIST", "b"},
-                                             {"DEL", "c"},
-                                             {"PEXPIREAT", "c", more},
-                                             {"MULTI"},
-                                             {"APPEND", "d", "7"},
-                                             {"PEXPIREAT", "d", "1"},
-                                             {"PERSIST", "d"},
-                                             {"EXEC"},
-                                             {"SET", "e", "8", "PXAT", "1"},
-                                             {"RENAME", "e", "f"},
-                                             {"PERSIST", "f"},
-                                             {"SET", "end", "1"}}) {
-    stream += Resp(words);
-  }
+  for (const char* command : kLateCommands) stream += testing::Resp(Split(command));
   ScriptedRedis redis({FullSync(Rdb(late + key("a") + late + key("b") + late + key("c") + late +
                                     key("d") + late + key("g"))) +
                        stream});
@@ -575,6 +578,9 @@ TEST_F(RedisLinkTest, AKeyWhoseTimeIsOverIsGoneWhenTheRedisSaysSo) {
   EXPECT_TRUE(Ask(varve_.get(), {"GET", "c"}).is_null());
   EXPECT_EQ(Get("d"), "77");
   EXPECT_EQ(Get("f"), "8");
+  EXPECT_EQ(Get("i"), "2");
+  EXPECT_EQ(Ask(varve_.get(), {"PEXPIRETIME", "h"}).integer, 4'000'000'000'000);
+  EXPECT_TRUE(Ask(varve_.get(), {"GET", "j"}).is_null());
   // Nobody sees a key whose time is over, though it is there until the Redis removes it.
   EXPECT_TRUE(Ask(varve_.get(), {"GET", "g"}).is_null());
   link_->Stop();

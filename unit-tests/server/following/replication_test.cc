@@ -277,8 +277,8 @@ TEST_F(FollowingTest, OneThatIsTooFarBehindTakesACopyByItself) {
 TEST_F(FollowingTest, AnEarlierFormatIsRefusedWithTheOrderOfAnUpgrade) {
   Node primary(directory_, "primary");
   const auto hello = [&](uint32_t protocol, uint32_t format) {
-    return primary.Do(
-        {"REPLICA", "HELLO", std::to_string(protocol), std::to_string(format), "id", "0"});
+    return primary.Do({"REPLICA", "HELLO", std::to_string(protocol), std::to_string(format),
+                       std::string(kReplicaIdSize, 'a'), "0"});
   };
   const std::string refused = hello(kReplicaProtocol, kManifestFormatVersion - 1);
   EXPECT_TRUE(refused.starts_with("REPLICAVERSION")) << refused;
