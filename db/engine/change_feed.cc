@@ -36,7 +36,7 @@ absl::Status ChangeFeed::CheckOn() const {
 
 absl::StatusOr<ChangePositions> ChangeFeed::GetChangePositions() const {
   VARVE_RETURN_IF_ERROR(CheckOn());
-  return ChangePositions{.history_id = version_set_.history_id(),
+  return ChangePositions{.history_id = version_set_.ids().history,
                          .first = recorder().first(),
                          .last = DeliverableVersion(versions_, log_)};
 }

@@ -167,10 +167,10 @@ class Replay {
 }  // namespace
 
 StoreIdentity Replicator::Identity() const {
-  const Manifest manifest = parts_.version_set->CurrentManifest();
+  const VersionSet::Ids ids = parts_.version_set->ids();
   const ChangeRecorder& changes = parts_.version_set->changes();
-  return {.store_id = manifest.store_id,
-          .history_id = parts_.version_set->history_id(),
+  return {.store_id = ids.store,
+          .history_id = ids.history,
           .newest = parts_.versions->visible(),
           .durable = (*parts_.log)->durable_sequence(),
           .first_retained = changes.on() ? changes.first() : kMaxSequence};

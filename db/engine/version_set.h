@@ -118,7 +118,11 @@ class VersionSet {
   // The log has been replayed up to `last`: nothing more comes from it.
   void NoteReplayed(SequenceNumber last) ABSL_LOCKS_EXCLUDED(install_mutex_);
   // Requires: OpenSegments() returned OK.
-  uint64_t history_id() const { return history_id_.load(std::memory_order_relaxed); }
+  struct Ids {
+    uint64_t store = 0;
+    uint64_t history = 0;
+  };
+  Ids ids() const { return {store_id_, history_id_.load(std::memory_order_relaxed)}; }
   // Returns a copy.
   Manifest CurrentManifest() const ABSL_LOCKS_EXCLUDED(install_mutex_);
 
@@ -214,6 +218,7 @@ class VersionSet {
   std::atomic<uint64_t> next_file_number_{1};
   std::atomic<NamespaceGeneration> next_generation_{1};
   std::atomic<uint64_t> log_bytes_at_flush_{0};
+  uint64_t store_id_ = 0;                // does not change once the store is open
   std::atomic<uint64_t> history_id_{0};  // that the next manifest has
   TimeMap times_;
   Horizons horizons_;

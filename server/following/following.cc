@@ -103,8 +103,8 @@ absl::Status Following::Load() {
 
 Lineage Following::GetLineage() const {
   if (store_ == nullptr) return {};
-  const StoreIdentity identity = store_->Identity();
   absl::MutexLock lock(&record_mutex_);
+  const StoreIdentity identity = store_->Identity();
   Lineage lineage = record_.lineage;
   lineage.current = identity.history_id;
   lineage.newest = identity.newest;
