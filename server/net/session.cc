@@ -131,6 +131,14 @@ std::optional<std::chrono::steady_clock::time_point> SnapshotSince(const ClientS
   return executor.streaming_since();
 }
 
+// The first reply waits for followers, and the server ends as a follower itself, often to begin anew
+// with a copy: nobody tells it any more that the write is in the history of its primary.
+bool WaitsInVain(const PendingReplies& replies, const ServerState& server) {
+  if (replies.empty() || !server.replication.follows()) return false;
+  const SequenceNumber awaited = replies.NextDurableAfter(server.store->durable_sequence());
+  return awaited != kNoSequence && server.for_followers.gate.HoldsBack(awaited);
+}
+
 }  // namespace
 
 // --- The state -----------------------------------------------------------------------------------
@@ -475,6 +483,7 @@ void Session::EndRound(bool draining) {
   const bool finished =
       state_ == State::kFinishing || ((state_ == State::kReading || is_new) && at_end);
   if ((finished && output_.empty()) || Abandoned()) return Close();
+  if (draining && WaitsInVain(output_, *server_)) return Close();
   // Goes on when the client has taken its replies, or what it has to be given of a message is here.
   if (HoldsBack() || state_ == State::kFinishing) {
     const Mailbox& mailbox = client_.link.mailbox;

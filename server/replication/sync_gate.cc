@@ -24,4 +24,9 @@ bool SyncGate::Update() {
   return true;
 }
 
+bool SyncGate::HoldsBack(SequenceNumber version) const {
+  absl::MutexLock lock(&mutex_);
+  return version > bound_;
+}
+
 }  // namespace varve

@@ -31,11 +31,13 @@ class SyncGate {
   void SetReplicas(size_t count, bool begins) ABSL_LOCKS_EXCLUDED(mutex_);
   // Raises the bound to what the followers have. Returns whether that let anything go on.
   bool Update() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns whether a reply to the write of this version waits for followers.
+  bool HoldsBack(SequenceNumber version) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   ReplicatedStore* const store_;
   const FollowerTable& followers_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   size_t count_ ABSL_GUARDED_BY(mutex_) = 0;
   SequenceNumber bound_ ABSL_GUARDED_BY(mutex_) = kMaxSequence;
 };

@@ -31,6 +31,7 @@ using testing::Eventually;
 
 constexpr size_t kServers = 3;
 constexpr size_t kAskedTogether = 500;
+constexpr size_t kCompared = 200;  // keys
 
 // How far a server has come: whose history it has, as a place among those that the script began,
 // and up to which version.
@@ -72,7 +73,7 @@ class Failovers {
         flags_(Flags()),
         servers_(options.server, options.directory, kServers, flags_),
         seen_(options.keys) {
-    const CallerKind kind = options.sync_replicas ? CallerKind::kShared : CallerKind::kOwnKeys;
+    const CallerKind kind = options.own_keys ? CallerKind::kOwnKeys : CallerKind::kShared;
     for (size_t i = 0; i < teams_.size(); ++i) {
       teams_[i] =
           std::make_unique<Team>(i * options.callers, options.callers, options.seed, &seen_, kind);
@@ -190,8 +191,7 @@ class Failovers {
     Sleep(40);
     VARVE_RETURN_IF_ERROR(servers_.Start(old));
     VARVE_RETURN_IF_ERROR(Return(old));
-    if (options_.sync_replicas) return absl::OkStatus();
-    return CheckDiverged(*teams_[1 - active_]);
+    return CheckKeysOf(*teams_[1 - active_]);
   }
 
   // Clients go on calling the old primary, which is as able to write as ever.
@@ -212,14 +212,14 @@ class Failovers {
     VARVE_RETURN_IF_ERROR(stragglers.Join());
     servers_.Clients(old).Restore();
     stragglers.Died(promoted);
-    if (!options_.sync_replicas) return CheckDiverged(stragglers);
+    if (!options_.sync_replicas) return CheckKeysOf(stragglers);
     for (const Caller& caller : stragglers.callers()) {
       for (const Operation& operation : caller.operations()) {
         if (operation.call > cut && operation.is_acknowledged_write())
           return absl::InternalError("a primary that was cut off acknowledged " + operation.words);
       }
     }
-    return absl::OkStatus();
+    return CheckKeysOf(stragglers);
   }
 
   // --- The script --------------------------------------------------------------------------------
@@ -267,12 +267,14 @@ class Failovers {
     return absl::OkStatus();
   }
 
-  // --- Without sync-replicas ---------------------------------------------------------------------
+  // --- What may be lost --------------------------------------------------------------------------
 
-  // Looks for what the team was acknowledged since it began to call last.
-  // Requires: the team's server has followed the primary since.
-  absl::Status CheckDiverged(const Team& team) {
-    return CheckKeys(KeysOf(team, since_.at(&team)), Diverged());
+  // Looks for what the team was acknowledged since it began to call last. Requires: without
+  // sync-replicas, the team's server has followed the primary since.
+  absl::Status CheckKeysOf(const Team& team) {
+    if (!options_.own_keys) return absl::OkStatus();
+    const std::vector<std::string> keys = KeysOf(team, since_.at(&team));
+    return CheckKeys(keys, options_.sync_replicas ? std::set<std::string>() : Diverged());
   }
 
   // Returns the keys that were acknowledged at `since` or later.
@@ -333,18 +335,21 @@ class Failovers {
     for (size_t i = 0; i < kServers; ++i)
       if (i != primary_) VARVE_RETURN_IF_ERROR(servers_.AwaitAll(i, primary_));
     std::vector<std::string> keys;
-    for (size_t i = 0; i < options_.keys; ++i) keys.push_back(fmt::format("k{}", i));
-    if (!options_.sync_replicas) {
-      const std::set<std::string> diverged = Diverged();
-      keys.clear();
+    if (options_.own_keys) {
       for (const std::unique_ptr<Team>& each : teams_) {
         const std::vector<std::string> written = KeysOf(*each, 0);
         keys.insert(keys.end(), written.begin(), written.end());
       }
+      const std::set<std::string> diverged = Diverged();
       figures_.diverged = static_cast<uint64_t>(
           std::count_if(keys.begin(), keys.end(),
                         [&](const std::string& key) { return diverged.contains(key); }));
+      if (options_.sync_replicas && figures_.diverged != 0)
+        return absl::InternalError("what was acknowledged is in a diverged file");
       VARVE_RETURN_IF_ERROR(CheckKeys(keys, diverged));
+      keys.resize(std::min(keys.size(), kCompared));
+    } else {
+      for (size_t i = 0; i < options_.keys; ++i) keys.push_back(fmt::format("k{}", i));
     }
     return Compare(keys);
   }
@@ -377,6 +382,10 @@ class Failovers {
     for (const std::unique_ptr<Team>& each : teams_) {
       for (const Caller& caller : each->callers()) {
         figures_.operations += caller.operations().size();
+        figures_.reads += static_cast<uint64_t>(std::count_if(
+            caller.operations().begin(), caller.operations().end(), [](const Operation& operation) {
+              return operation.feed.kind == FeedCall::Kind::kGet && !operation.result.empty();
+            }));
         figures_.acknowledged += caller.acknowledged();
         caller.Write(&figures_.lines);
       }

@@ -29,6 +29,10 @@ struct FailoverOptions {
   uint64_t failovers = 10;
   std::chrono::seconds at_most{0};  // ends earlier when this is over; 0: doesn't
   bool sync_replicas = true;
+  // Each write has a key of its own, and all that were acknowledged are looked for; else callers
+  // share a few keys, and the history shows whether anything was lost. Requires: true, or
+  // sync_replicas.
+  bool own_keys = false;
   size_t callers = 4;
   size_t keys = 6;
 };
@@ -38,6 +42,7 @@ struct FailoverFigures {
   uint64_t kills = 0;      // of primaries and followers
   uint64_t cuts = 0;       // links that were cut or stalled
   uint64_t operations = 0;
+  uint64_t reads = 0;
   uint64_t acknowledged = 0;                    // writes
   uint64_t diverged = 0;                        // acknowledged writes that only a diverged file has
   std::vector<std::chrono::milliseconds> gaps;  // from the last acknowledgment by an old primary to

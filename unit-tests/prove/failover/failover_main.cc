@@ -1,6 +1,7 @@
-// failover_main SERVER_MAIN DIRECTORY SEED [COUNT [sync|async|follower]]: prints the history of clients
-// over so many failovers, with sync-replicas or without, or of clients of a primary and its follower
-// over so many kills; for linearizability/check.go. What was done goes to standard error.
+// failover_main SERVER_MAIN DIRECTORY SEED [COUNT [sync|keys|async|follower]]: prints the history of clients
+// over so many failovers, with sync-replicas (sync, on shared keys; keys, each write on its own) or
+// without (async), or of clients of a primary and its follower over so many kills; for
+// linearizability/check.go. What was done goes to standard error.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -48,7 +49,8 @@ int FailOver(const FailoverOptions& options) {
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    fmt::print(stderr, "failover_main SERVER_MAIN DIRECTORY SEED [COUNT [sync|async|follower]]\n");
+    fmt::print(stderr,
+               "failover_main SERVER_MAIN DIRECTORY SEED [COUNT [sync|keys|async|follower]]\n");
     return 2;
   }
   const std::string server = argv[1], directory = argv[2];
@@ -63,5 +65,6 @@ int main(int argc, char** argv) {
                                  .directory = directory,
                                  .seed = seed,
                                  .failovers = count,
-                                 .sync_replicas = mode != "async"});
+                                 .sync_replicas = mode != "async",
+                                 .own_keys = mode != "sync"});
 }

@@ -62,11 +62,17 @@ class ReaderWriter {
     }
   }
 
-  // Whatever was under way took effect before `death`, or never.
-  void Died(int64_t death) {
-    if (!pending_.empty())
-      lines_.push_back(fmt::format("{} {} {} {} ?", id_, called_, death, pending_));
+  // The primary died: what was under way took effect, or never. Readers of the follower see that
+  // once the follower has everything.
+  void Died() {
+    if (!pending_.empty()) lost_.push_back(fmt::format("{} {{}} {} ?", called_, pending_));
     pending_.clear();
+  }
+  // The follower has everything that the primary had when it died.
+  void Settle(int64_t now) {
+    for (const std::string& line : lost_)
+      lines_.push_back(fmt::format("{} {}", id_, fmt::format(fmt::runtime(line), now)));
+    lost_.clear();
   }
 
   const std::vector<std::string>& lines() const { return lines_; }
@@ -120,7 +126,8 @@ class ReaderWriter {
   Shared& shared_;
   uint64_t last_number_ = 0;
   int64_t called_ = 0;
-  std::string pending_;  // the write whose reply is missing
+  std::string pending_;            // the write whose reply is missing
+  std::vector<std::string> lost_;  // lines of such writes, with {} for the time
   std::vector<std::string> lines_;
   std::string error_;
 };
@@ -200,11 +207,16 @@ class FollowerRun {
     VARVE_RETURN_IF_ERROR(CheckCopies(figures_.rounds == 0 ? 1 : 0));
     ++figures_.kills;
     servers_.Kill(kPrimary);
-    const int64_t death = HistoryNow();
     VARVE_RETURN_IF_ERROR(StopCallers());
-    for (ReaderWriter& caller : callers_) caller.Died(death);
+    for (ReaderWriter& caller : callers_) caller.Died();
     VARVE_RETURN_IF_ERROR(servers_.Start(kPrimary));
-    return CompareAt();
+    return Draw(2) == 0 ? CompareAt() : CatchUp();
+  }
+
+  absl::Status CatchUp() {
+    VARVE_RETURN_IF_ERROR(servers_.AwaitAll(kFollower, kPrimary));
+    for (ReaderWriter& caller : callers_) caller.Settle(HistoryNow());
+    return absl::OkStatus();
   }
 
   // Waits until a write is acknowledged and the follower is read from.
@@ -267,7 +279,7 @@ class FollowerRun {
   }
 
   absl::Status End() {
-    VARVE_RETURN_IF_ERROR(servers_.AwaitAll(kFollower, kPrimary));
+    VARVE_RETURN_IF_ERROR(CatchUp());
     for (size_t i = 0; i < options_.keys; ++i) {
       for (const std::string command : {"GET", "VERSION"}) {
         const Words request = {command, fmt::format("k{}", i)};

@@ -1,8 +1,10 @@
 // Servers that follow each other, as processes: copies, restarts, promotions, what goes wrong.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,23 +59,13 @@ class Node {
   uint16_t port() const { return port_; }
   const std::string& directory() const { return directory_; }
 
-  // Returns the reply as text; "(lost)" where there is no server.
+  // Returns the reply as text; "(lost)" where there is no server. A connection that the server has
+  // closed is made again, and the request sent again.
   std::string Do(const Words& words) {
-    if (client_ == nullptr || (*client_)->pipeline().closed()) {
-      ClientOptions options;
-      options.port = port_;
-      options.password = password;
-      options.tls = tls;
-      options.timeout = std::chrono::seconds(60);
-      options.reconnect_for = std::chrono::milliseconds(0);
-      absl::StatusOr<std::unique_ptr<Client>> made = Client::Connect(options);
-      if (!made.ok()) return "(lost)";
-      client_ = std::make_unique<std::unique_ptr<Client>>(*std::move(made));
-    }
-    const std::vector<std::string_view> views(words.begin(), words.end());
-    if (!(*client_)->Send(views).ok()) return "(lost)";
-    const absl::StatusOr<Reply> reply = (*client_)->Receive();
-    return reply.ok() ? TextOf(*reply) : "(lost)";
+    constexpr int kTries = 3;
+    std::string reply = "(lost)";
+    for (int i = 0; i < kTries && reply == "(lost)"; ++i) reply = TryToDo(words);
+    return reply;
   }
   // Waits until the reply is this one.
   bool Becomes(const Words& words, const std::string& reply) {
@@ -107,6 +99,27 @@ class Node {
   ClientTlsOptions tls;
 
  private:
+  std::string TryToDo(const Words& words) {
+    if (client_ == nullptr) {
+      ClientOptions options;
+      options.port = port_;
+      options.password = password;
+      options.tls = tls;
+      options.timeout = std::chrono::seconds(60);
+      options.reconnect_for = std::chrono::milliseconds(0);
+      absl::StatusOr<std::unique_ptr<Client>> made = Client::Connect(options);
+      if (!made.ok()) return "(lost)";
+      client_ = *std::move(made);
+    }
+    const std::vector<std::string_view> views(words.begin(), words.end());
+    absl::Status sent = client_->Send(views);
+    if (sent.ok()) {
+      absl::StatusOr<Reply> reply = client_->Receive();
+      if (reply.ok()) return TextOf(*reply);
+    }
+    client_ = nullptr;
+    return "(lost)";
+  }
   static std::string TextOf(const Reply& reply) {
     switch (reply.type) {
       case Reply::Type::kInteger:
@@ -127,7 +140,7 @@ class Node {
   const uint16_t port_;
   Words arguments_;
   std::unique_ptr<ServerProcess> process_;
-  std::unique_ptr<std::unique_ptr<Client>> client_;
+  std::unique_ptr<Client> client_;
 };
 
 std::vector<std::string> DivergedFiles(const Node& node) {
@@ -191,7 +204,7 @@ TEST_F(FollowingTest, APromotionForksAndWhatTheOldPrimaryHadMoreIsInAFile) {
   EXPECT_TRUE(primary.Becomes({"GET", "new"}, "1"));
   EXPECT_EQ(primary.Do({"GET", "old"}), "(nil)");
   EXPECT_EQ(primary.Do({"GET", "both"}), "1");
-  EXPECT_EQ(primary.Info("stats", "diverged_operations"), "2");
+  EXPECT_TRUE(primary.InfoBecomes("stats", "diverged_operations", "2"));
   const std::vector<std::string> files = DivergedFiles(primary);
   ASSERT_EQ(files.size(), 1u);
   const std::string diverged = ReadFile(files[0]);
@@ -244,7 +257,11 @@ TEST_F(FollowingTest, AStoreWithDataOfItsOwnIsNotThrownAway) {
 }
 
 TEST_F(FollowingTest, AWrongPasswordIsSaidAndARightOneTakenLater) {
-  Node primary(directory_, "primary", {"--requirepass=secret"}), follower(directory_, "follower");
+  const std::string file = directory_.File("password");
+  std::ofstream(file) << "secret";
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  Node primary(directory_, "primary", {"--requirepass-file=" + file});
+  Node follower(directory_, "follower");
   primary.password = "secret";
   primary.Do({"SET", "a", "1"});
   follower.Do({"CONFIG", "SET", "primary-auth", "wrong"});
@@ -335,11 +352,10 @@ TEST_F(FollowingTest, RepliesWaitForFollowersWhereThatIsAsked) {
   options.reconnect_for = std::chrono::milliseconds(0);
   auto waiting = Client::Connect(options);
   ASSERT_TRUE(waiting.ok());
-  EXPECT_TRUE(absl::IsDeadlineExceeded((*waiting)->Put("b", "2")));
+  EXPECT_FALSE((*waiting)->Put("b", "2").ok()) << "its time is over";
   auto reader = Client::Connect(options);
   ASSERT_TRUE(reader.ok());
-  EXPECT_TRUE(absl::IsDeadlineExceeded((*reader)->Get("b").status()))
-      << "nobody sees what a failover could lose";
+  EXPECT_FALSE((*reader)->Get("b").ok()) << "nobody sees what a failover could lose";
   follower.server().process().Kill(SIGCONT);
   EXPECT_TRUE(primary.Becomes({"GET", "b"}, "2"));
   EXPECT_EQ(follower.Do({"GET", "b"}), "2");
