@@ -157,6 +157,7 @@ class FollowerRun {
     }
     StopCallers().IgnoreError();
     figures_.acknowledged = shared_.acknowledged;
+    figures_.reads = shared_.reads;
     for (const ReaderWriter& caller : callers_) {
       figures_.operations += caller.lines().size();
       figures_.lines.insert(figures_.lines.end(), caller.lines().begin(), caller.lines().end());
