@@ -15,6 +15,7 @@
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
+#include "varve/replication.h"
 
 namespace varve {
 namespace {
@@ -35,11 +36,6 @@ Durability DurabilityAmong(const NamespaceTable& namespaces, const Commit& commi
     strongest = strongest ? std::min(*strongest, wanted) : wanted;
   }
   return strongest.value_or(of_store);
-}
-
-absl::Status FollowsPrimary() {
-  return absl::FailedPreconditionError(
-      "this store follows a primary, which alone writes to it; write to the primary");
 }
 
 }  // namespace
