@@ -91,6 +91,8 @@ target_link_libraries(prove_main PRIVATE varve_prove absl::flags absl::flags_par
 varve_starts(prove_main server_main client_main)
 add_executable(history_main prove/history_main.cc)
 target_link_libraries(history_main PRIVATE varve_prove)
+add_executable(failover_main prove/failover/failover_main.cc)
+target_link_libraries(failover_main PRIVATE varve_prove)
 
 # Declares an entry that is no test program: a command that ends with 77 where what it takes can't be had, which is no failure.
 function(varve_test_command name)
@@ -117,6 +119,13 @@ if(NOT VARVE_SANITIZER)
   varve_test_command(linearizability LABELS long COST 40
                      COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/prove/linearizability/run.sh $<TARGET_FILE:history_main>
                              $<TARGET_FILE:server_main> ${CMAKE_BINARY_DIR}/linearizability)
+  # The same of clients that follow the primary over failovers, and of readers of a follower.
+  foreach(mode sync follower)
+    varve_test_command(linearizability_${mode} LABELS long COST 60
+                       COMMAND ${CMAKE_COMMAND} -E env "HISTORY_ARGUMENTS=30 ${mode}"
+                               ${CMAKE_CURRENT_SOURCE_DIR}/prove/linearizability/run.sh $<TARGET_FILE:failover_main>
+                               $<TARGET_FILE:server_main> ${CMAKE_BINARY_DIR}/linearizability_${mode})
+  endforeach()
 
   # Client libraries of others, and Redis' tools, with default settings (unit-tests/clients). They are installed into the build
   # directory from their registries; where that can't be, the test is skipped and says why.

@@ -15,6 +15,7 @@
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
+#include "varve/replication.h"
 
 namespace varve {
 namespace {
@@ -41,11 +42,6 @@ Durability DurabilityAmong(const NamespaceTable& namespaces, const Commit& commi
 absl::Status Counted(absl::Status status, ShardedCounter* conflicts) {
   if (!status.ok()) conflicts->Add(1);
   return status;
-}
-
-absl::Status FollowsPrimary() {
-  return absl::FailedPreconditionError(
-      "this store follows a primary, which alone writes to it; write to the primary");
 }
 
 }  // namespace

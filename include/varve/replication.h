@@ -88,6 +88,10 @@ class ReplicatedStore {
   [[nodiscard]] virtual absl::Status SetHistoryId(uint64_t history_id) = 0;
 };
 
+// FailedPrecondition: the store follows a primary and takes nobody else's writes.
+absl::Status FollowsPrimary();
+bool IsFollowsPrimary(const absl::Status& status);
+
 // Returns whether a file of this name, in a store's directory, belongs to the store.
 bool IsStoreFile(std::string_view name);
 

@@ -6,6 +6,7 @@
 #include "server/execution/request_checks.h"
 #include "varve/history_status.h"
 #include "varve/namespace_status.h"
+#include "varve/replication.h"
 
 namespace varve {
 absl::StatusOr<ReadResult> CommandContext::GetIn(NamespaceId of, std::string_view key,
@@ -67,6 +68,8 @@ std::string CommandContext::ErrorText(const absl::Status& status) {
   if (IsNoSuchNamespace(status)) {
     return "ERR the namespace in use was dropped: SELECT a database, or NAMESPACE USE another one";
   }
+  // The server has become a follower since it looked.
+  if (IsFollowsPrimary(status)) return std::string(kReadOnlyReplica);
   if (IsStoreFull(status)) return std::string(kOutOfMemory);
   if (const std::optional<SequenceNumber> first = FirstOfTrimmed(status))
     return fmt::format("TRIMMED first={}", *first);

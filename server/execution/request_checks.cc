@@ -122,7 +122,7 @@ bool RefusedByMaxMemory(CommandContext& context, const Command& command, Argumen
 }
 
 std::string_view WriteRefusal(const ServerState& server) {
-  if (server.replication.follows()) return "READONLY You can't write against a read only replica.";
+  if (server.replication.follows()) return kReadOnlyReplica;
   const size_t wanted = server.live.min_followers.load(std::memory_order_relaxed);
   const std::chrono::seconds lag = server.live.max_follower_lag.load(std::memory_order_relaxed);
   if (wanted == 0 || lag.count() == 0) return "";

@@ -16,6 +16,9 @@ namespace varve {
 [[nodiscard]] bool RefusedByModes(CommandContext& context, const Command& command,
                                   Arguments arguments);
 
+// The reply to a write where the server follows another one, in Redis' words.
+inline constexpr std::string_view kReadOnlyReplica =
+    "READONLY You can't write against a read only replica.";
 // The reply to a command that would make the data more than `maxmemory`, in Redis' words.
 inline constexpr std::string_view kOutOfMemory =
     "OOM command not allowed when used memory > 'maxmemory'.";

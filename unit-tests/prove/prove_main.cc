@@ -1,6 +1,6 @@
-// make prove: kills a fresh server, cuts its power, loses its disk, fails its calls and flips its
-// bits for about a minute, and says in one table what was acknowledged and what of it was lost.
-// Exits with 1 when anything was.
+// make prove: kills a fresh server, cuts its power, loses its disk, promotes its followers, fails
+// its calls and flips its bits for about a minute, and says in one table what was acknowledged and
+// what of it was lost. Exits with 1 when anything was.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -14,6 +14,8 @@
 #include "fmt/format.h"
 #include "unit-tests/prove/bit_flips.h"
 #include "unit-tests/prove/failing_calls.h"
+#include "unit-tests/prove/failover/failover.h"
+#include "unit-tests/prove/failover/follower.h"
 #include "unit-tests/prove/kill_cycles.h"
 #include "unit-tests/prove/lost_machines.h"
 #include "unit-tests/prove/power_cuts.h"
@@ -24,6 +26,7 @@ ABSL_FLAG(int, seconds, 60, "how long, about; 0: as long as the counts take");
 ABSL_FLAG(uint64_t, kills, 1'000'000, "cycles of kill -9, at most");
 ABSL_FLAG(uint64_t, cuts, 1'000'000, "power cuts, at most");
 ABSL_FLAG(uint64_t, losses, 1'000'000, "machines that are lost with their disks, at most");
+ABSL_FLAG(uint64_t, failovers, 1'000'000, "promotions of a follower, at most");
 ABSL_FLAG(uint64_t, calls, 1'000'000, "how many of each kind of call to fail, at most");
 ABSL_FLAG(uint64_t, flips, 1'000'000, "bits to flip, at most");
 ABSL_FLAG(uint64_t, seed, 0, "0: another one each time");
@@ -33,7 +36,8 @@ namespace varve::prove {
 namespace {
 
 // Of the time that there is, in percent.
-constexpr int kKillShare = 30, kCutShare = 25, kLossShare = 20, kCallShare = 15, kFlipShare = 10;
+constexpr int kKillShare = 20, kCutShare = 20, kLossShare = 15, kFailoverShare = 20,
+              kCallShare = 15, kFlipShare = 10;
 
 CycleOptions Options(const std::string& directory, uint64_t cycles, int percent, uint64_t seed) {
   CycleOptions options{.server = absl::GetFlag(FLAGS_server),
@@ -43,6 +47,31 @@ CycleOptions Options(const std::string& directory, uint64_t cycles, int percent,
   const int seconds = absl::GetFlag(FLAGS_seconds);
   if (seconds > 0) options.at_most = std::chrono::seconds(std::max(1, seconds * percent / 100));
   return options;
+}
+
+// One half of the time goes to failovers with sync-replicas, a quarter to those without and a
+// quarter to a follower without failovers.
+void FailOver(uint64_t failovers, uint64_t seed, Report* report) {
+  const auto run = [&](bool sync_replicas, int percent) {
+    testing::TempDir directory;
+    const CycleOptions options = Options(directory.path(), failovers, percent, seed);
+    return RunFailovers({.server = options.server,
+                         .directory = options.directory,
+                         .seed = options.seed,
+                         .failovers = options.cycles,
+                         .at_most = options.at_most,
+                         .sync_replicas = sync_replicas,
+                         .own_keys = true});
+  };
+  const FailoverFigures with_sync = run(true, kFailoverShare / 2);
+  report->AddFailovers(with_sync, run(false, kFailoverShare / 4));
+  testing::TempDir directory;
+  const CycleOptions options = Options(directory.path(), failovers, kFailoverShare / 4, seed);
+  report->AddFollower(RunFollower({.server = options.server,
+                                   .directory = options.directory,
+                                   .seed = options.seed,
+                                   .rounds = options.cycles,
+                                   .at_most = options.at_most}));
 }
 
 int Main() {
@@ -62,6 +91,8 @@ int Main() {
     report.AddLosses(
         RunLostMachines(Options(directory.path(), losses, kLossShare, seed), VARVE_CLIENT_MAIN));
   }
+  if (const uint64_t failovers = absl::GetFlag(FLAGS_failovers); failovers > 0)
+    FailOver(failovers, seed, &report);
   if (const uint64_t calls = absl::GetFlag(FLAGS_calls); calls > 0) {
     testing::TempDir directory;
     report.AddCalls(RunFailingCalls(Options(directory.path(), calls, kCallShare, seed)));

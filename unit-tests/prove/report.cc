@@ -59,6 +59,33 @@ void Report::AddLosses(const LossFigures& figures) {
                      Grouped(figures.backups.released), Grouped(figures.backups.taken)));
 }
 
+void Report::AddFailovers(const FailoverFigures& with_sync, const FailoverFigures& without) {
+  const auto figures_of = [](const FailoverFigures& each) {
+    return Figures{.cycles = each.failovers,
+                   .acknowledged = each.acknowledged,
+                   .shown = each.reads,
+                   .complaints = each.complaints};
+  };
+  const std::vector<std::chrono::milliseconds>& gaps = with_sync.gaps;
+  AddRow("failover, --sync-replicas=1", figures_of(with_sync),
+         gaps.empty()
+             ? ""
+             : fmt::format("no write was acknowledged for {} ms in the middle, {} ms at most",
+                           gaps[gaps.size() / 2].count(), gaps.back().count()));
+  AddRow("failover, --sync-replicas=0", figures_of(without),
+         fmt::format("{} of them are in diverged files alone", Grouped(without.diverged)));
+}
+
+void Report::AddFollower(const FollowerFigures& figures) {
+  AddRow("kill -9 of primary and follower",
+         {.cycles = figures.kills,
+          .acknowledged = figures.acknowledged,
+          .shown = figures.reads,
+          .complaints = figures.complaints},
+         fmt::format("{} cuts; {} keys compared at a version", Grouped(figures.cuts),
+                     Grouped(figures.compared)));
+}
+
 void Report::AddCalls(const absl::StatusOr<FailureFigures>& figures) {
   if (!figures.ok()) return AddMissing("failing fdatasync, fsync and pwrite", figures.status());
   AddRow(figures->power_was_cut ? "failing fdatasync/fsync/pwrite, cut"

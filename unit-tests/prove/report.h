@@ -11,6 +11,8 @@
 #include "absl/status/statusor.h"
 #include "unit-tests/prove/bit_flips.h"
 #include "unit-tests/prove/failing_calls.h"
+#include "unit-tests/prove/failover/failover.h"
+#include "unit-tests/prove/failover/follower.h"
 #include "unit-tests/prove/fleet.h"
 #include "unit-tests/prove/lost_machines.h"
 #include "unit-tests/prove/power_cuts.h"
@@ -23,6 +25,8 @@ class Report {
   void AddCuts(const absl::StatusOr<PowerFigures>& figures);
   void AddFlips(const absl::StatusOr<FlipFigures>& figures);
   void AddLosses(const LossFigures& figures);
+  void AddFailovers(const FailoverFigures& with_sync, const FailoverFigures& without);
+  void AddFollower(const FollowerFigures& figures);
   void AddCalls(const absl::StatusOr<FailureFigures>& figures);
 
   // Nothing was lost, torn or otherwise wrong.

@@ -224,7 +224,8 @@ class Failovers {
 
   // --- The script --------------------------------------------------------------------------------
 
-  // Nothing: it begins anew at present.
+  // Nothing: it begins anew at present, or is about to, with a copy that the old primary still sent:
+  // that may have more than what it has now.
   std::optional<Standing> StandingOf(size_t server) {
     const std::string text = servers_.Ask(server, {"INFO", "replication"});
     const auto field = [&](const std::string& name) {
@@ -233,7 +234,7 @@ class Failovers {
       const size_t from = at + name.size() + 2;
       return text.substr(from, text.find('\r', from) - from);
     };
-    if (field("role").empty()) return std::nullopt;
+    if (field("role").empty() || field("master_sync_in_progress") == "1") return std::nullopt;
     const auto found = std::find(histories_.begin(), histories_.end(), field("master_replid"));
     return Standing{.history = found == histories_.end() ? -1 : found - histories_.begin(),
                     .version = NumberOf(field("slave_repl_offset"))};

@@ -31,6 +31,7 @@ struct FollowerFigures {
   uint64_t cuts = 0;          // of the link; stalls, too
   uint64_t operations = 0;    // of clients
   uint64_t acknowledged = 0;  // writes
+  uint64_t reads = 0;         // from the follower
   uint64_t compared = 0;      // keys at a version on both
   std::vector<std::string> complaints;
   std::vector<std::string> lines;  // the history

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # run.sh HISTORY_MAIN SERVER_MAIN DIRECTORY [FIRST_SEED LAST_SEED]: records histories of concurrent clients across kills of the server, one
 # a seed, and has Porcupine judge them; and sees to it that the judge refuses histories that are wrong. Exits with 77 (skipped)
-# where Go is missing or its proxy can't be reached; everything else that fails is a failure.
+# where Go is missing or its proxy can't be reached; everything else that fails is a failure. HISTORY_ARGUMENTS are further arguments of
+# HISTORY_MAIN, which failover_main takes, too.
 set -euo pipefail
 history_main=$1 server=$2 directory=$3 first=${4:-1} last=${5:-3}
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -27,7 +28,8 @@ for wrong in "$scripts"/histories/wrong_*.history; do refuses "$wrong"; done
 
 for seed in $(seq "$first" "$last"); do
   rm -rf data && mkdir data
-  "$history_main" "$server" data "$seed" >"$seed.history"
+  # shellcheck disable=SC2086
+  "$history_main" "$server" data "$seed" ${HISTORY_ARGUMENTS:-} >"$seed.history"
   ./check "$seed.history"
   refuses -spoil "$seed" "$seed.history"
 done
