@@ -103,7 +103,7 @@ class ChangeRecorder {
   ChangeRecorder& operator=(const ChangeRecorder&) = delete;
 
   bool on() const { return on_.load(std::memory_order_acquire); }
-  // What is retained though no feed holds it back.
+  // Returns how much is retained though no feed holds it back.
   RetainedSpace& space() { return space_; }
   // A thread that makes, moves or drops a feed holds this lock, also across I/O.
   absl::Mutex& feeds_mutex() ABSL_LOCK_RETURNED(feeds_mutex_) { return feeds_mutex_; }

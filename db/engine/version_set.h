@@ -158,7 +158,8 @@ class VersionSet {
   // each install does; for a store to which nothing is written.
   [[nodiscard]] absl::Status TrimHistory() ABSL_LOCKS_EXCLUDED(install_mutex_);
   // Installs the present tree once more, for what else the manifest says: what is retained behind
-  // an ingest, or nothing of an install that failed. `history_id`: the store's history has this id from now on.
+  // an ingest, or nothing of an install that failed. `history_id`: the store's history has this id
+  // from now on.
   [[nodiscard]] absl::Status InstallAgain(std::optional<uint64_t> history_id = std::nullopt)
       ABSL_LOCKS_EXCLUDED(install_mutex_);
   // Retains changes from now on, for a feed, or not any more. On disk on return.

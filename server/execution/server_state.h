@@ -66,7 +66,7 @@ struct LastSave {
 // The directory, within the store's, of the copy that a follower takes.
 inline constexpr std::string_view kCopyDirectory = "replica-copy";
 
-// What the server does for its followers.
+// The services that the server has for its followers.
 struct ReplicaServices {
   // Requires: both outlive it.
   ReplicaServices(Store* store, const FollowerTable& followers)

@@ -224,8 +224,8 @@ class Failovers {
 
   // --- The script --------------------------------------------------------------------------------
 
-  // Nothing: it begins anew at present, or is about to, with a copy that the old primary still sent:
-  // that may have more than what it has now.
+  // Nothing: it begins anew at present, or is about to, with a copy that the old primary still
+  // sent, which may have more than what it has now.
   std::optional<Standing> StandingOf(size_t server) {
     const std::string text = servers_.Ask(server, {"INFO", "replication"});
     const auto field = [&](const std::string& name) {

@@ -9,8 +9,8 @@
 //
 // With `sync-replicas 1` nothing that was acknowledged is lost, a primary that is cut off
 // acknowledges nothing, and what all clients saw is linearizable (linearizability/check.go takes
-// the lines). Without, every write that was acknowledged is in the new primary or in the diverged file
-// of the old one, and none is in both.
+// the lines). Without, every write that was acknowledged is in the new primary or in the diverged
+// file of the old one, and none is in both.
 //
 // Thread-safety: one thread calls the function.
 #pragma once
