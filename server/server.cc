@@ -101,16 +101,20 @@ Server::Server(Store* store, ServerConfig config, ServerProgram program,
 }
 
 void Server::WireReplication() {
-  state_.follow = [this](const PrimaryAddress& primary) { return following_.Follow(primary); };
-  state_.fail_over = [this](const FailoverRequest& request) { return failover_.Begin(request); };
-  state_.retain_for_followers = [this] { return following_.RetainForFollowers(); };
-  state_.lineage = [this] { return following_.GetLineage(); };
-  state_.release_replies = [this] {
+  state_.calls.follow = [this](const PrimaryAddress& primary) {
+    return following_.Follow(primary);
+  };
+  state_.calls.fail_over = [this](const FailoverRequest& request) {
+    return failover_.Begin(request);
+  };
+  state_.calls.retain_for_followers = [this] { return following_.RetainForFollowers(); };
+  state_.calls.lineage = [this] { return following_.GetLineage(); };
+  state_.calls.release_replies = [this] {
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->OnDurabilityChanged();
     state_.clients.changes.Wake();
   };
   state_.replication.followers.OnChange([this] {
-    if (state_.sync_gate.Update()) return state_.release_replies();
+    if (state_.for_followers.gate.Update()) return state_.calls.release_replies();
     state_.clients.changes.Wake();
   });
 }
@@ -125,7 +129,7 @@ absl::Status Server::Listen(PassedSockets* passed) {
     VARVE_RETURN_IF_ERROR(state_.tls->Use(options.tls));
   if (absl::Status status = listener_.Open(options, passed); !status.ok()) return status;
   state_.backups.RemoveLeftovers();
-  state_.replica_copies.RemoveLeftovers();
+  state_.for_followers.copies.RemoveLeftovers();
   state_.configuration.NotePort(port());
   state_.configuration.NoteTlsPort(tls_port());
 

@@ -150,7 +150,7 @@ std::vector<Option> CommandOptions(Parsed* parsed) {
       {"--replace-prefix", OptionKind::kText, &line.replace_prefix, kImport},
       {"--progress", OptionKind::kFlag, &line.progress, kLong},
       {"--incremental", OptionKind::kFlag, &line.copies.incremental, kBackup},
-      {"--rate", OptionKind::kSize, &line.copies.bytes_per_second, kBackup, 1},
+      {"--rate", OptionKind::kSize, &line.copies.bytes_per_second, kKeeping, 1},
       {"--keep", OptionKind::kText, &line.copies.keep, kKeeping},
       {"--backup", OptionKind::kText, &line.copies.backup, kRestore},
       {"--at-version", OptionKind::kNumber, &line.copies.at_version, kRestore, 1},

@@ -273,7 +273,8 @@ absl::Status ArchiveOf(const CommandLine& line) {
   ArchivePlaceTarget target(place.get(),
                             {.base_every_ms = static_cast<uint64_t>(options.base_every_ms),
                              .keep_ms = keep_ms,
-                             .incremental = !sender},
+                             .incremental = !sender,
+                             .bytes_per_second = static_cast<uint64_t>(options.bytes_per_second)},
                             stopped);
   VARVE_RETURN_IF_ERROR(target.Prune());
   Archiver archiver(line.connection,

@@ -20,9 +20,9 @@ absl::StatusOr<BackupDescription> ArchivePlaceTarget::FetchBase(
   const auto stops = [&] { return stopped_() || stopped(); };
   BackupWriter writer(place_.bases());
   PlaceTarget target(&writer, options_.incremental);
-  VARVE_RETURN_IF_ERROR(CopyBackup(client, {}, &target, [&](uint64_t, uint64_t) {
-                          return !stopped_() && !stopped();
-                        }).status());
+  VARVE_RETURN_IF_ERROR(CopyBackup(client, {.bytes_per_second = options_.bytes_per_second}, &target,
+                                   [&](uint64_t, uint64_t) { return !stopped_() && !stopped(); })
+                            .status());
   VARVE_RETURN_IF_ERROR(place_.SendBase(writer.description(), stops));
   return writer.description();
 }

@@ -16,9 +16,10 @@
 namespace varve {
 
 struct ArchiveTargetOptions {
-  uint64_t base_every_ms = 0;  // 0: bases are taken where one is needed
-  uint64_t keep_ms = 0;        // 0: nothing is removed
-  bool incremental = true;     // bases share files
+  uint64_t base_every_ms = 0;     // 0: bases are taken where one is needed
+  uint64_t keep_ms = 0;           // 0: nothing is removed
+  bool incremental = true;        // bases share files
+  uint64_t bytes_per_second = 0;  // of a base; 0: as fast as it goes
 };
 
 class ArchivePlaceTarget final : public ArchiveTarget {

@@ -52,6 +52,8 @@ class SpawnSettings {
     posix_spawn_file_actions_init(&files_);
     posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, path.c_str(), O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&files_, STDERR_FILENO, STDOUT_FILENO);
+    // The connection to the server is not the command's.
+    posix_spawn_file_actions_addclosefrom_np(&files_, STDERR_FILENO + 1);
     posix_spawnattr_init(&attributes_);
     posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setpgroup(&attributes_, 0);

@@ -72,16 +72,6 @@ absl::StatusOr<std::shared_ptr<ChangeFile>> WriteAhead(const ChangeRecorderParts
 
 }  // namespace
 
-ChangeRetention ChangeRecorder::limits() const {
-  ChangeRetention limits = parts_.limits;
-  const uint64_t for_followers = follower_bytes_.load(std::memory_order_relaxed);
-  if (for_followers == 0) return limits;
-  // No limit by size is none by time alone either.
-  if (limits.bytes != 0 || limits.time_ms == 0)
-    limits.bytes = std::max(limits.bytes, for_followers);
-  return limits;
-}
-
 // --- Opening -------------------------------------------------------------------------------------
 
 void ChangeRecorder::Start(const RetainedChanges& on_disk, const NamespaceTable& namespaces,
@@ -116,7 +106,7 @@ void ChangeRecorder::StartHeld(const RetainedChanges& on_disk, const NamespaceTa
   } else if (!on_disk.files.empty()) {
     const Entry& newest = head_.entries.back();
     // What lies behind the bytes that hold is of a crash.
-    if (newest.place.size < FullSize(limits()) &&
+    if (newest.place.size < FullSize(space_.limits()) &&
         newest.file->OpenForWriting(newest.place.size).ok()) {
       work_.file = newest.file;
       work_.offset = newest.place.size;
@@ -267,8 +257,8 @@ void ChangeRecorder::LeaveFile() {
 }
 
 bool ChangeRecorder::NeedsFile(const ChangeBlock& block) const {
-  if (work_.file == nullptr || work_.offset >= FullSize(limits())) return true;
-  const uint64_t age = limits().time_ms / kFilesOfLimit;
+  if (work_.file == nullptr || work_.offset >= FullSize(space_.limits())) return true;
+  const uint64_t age = space_.limits().time_ms / kFilesOfLimit;
   return age != 0 && block.last_ms > work_.began_ms + age;
 }
 
@@ -460,7 +450,7 @@ bool ChangeRecorder::FeedExceedsBoundsLocked(const FeedPlace& feed, uint64_t now
 size_t ChangeRecorder::CountToTrimLocked(std::vector<std::string>* lost) const {
   const uint64_t now_ms = parts_.now_ms();
   const ChangeRetention& limits = parts_.limits;
-  const uint64_t for_followers = follower_bytes_.load(std::memory_order_relaxed);
+  const uint64_t for_followers = space_.follower_bytes();
   SequenceNumber held = kMaxSequence;  // feeds need what is behind it
   const std::shared_ptr<const FeedTable::Feeds> feeds = feeds_.All();
   for (const FeedPlace& feed : *feeds) {

@@ -53,6 +53,7 @@
 #include "db/changes/change_thread.h"
 #include "db/changes/change_translator.h"
 #include "db/changes/feed_table.h"
+#include "db/changes/retained_space.h"
 #include "db/format/manifest_contents.h"
 #include "db/history/time_map.h"
 #include "db/namespaces/namespace_table.h"
@@ -102,10 +103,8 @@ class ChangeRecorder {
   ChangeRecorder& operator=(const ChangeRecorder&) = delete;
 
   bool on() const { return on_.load(std::memory_order_acquire); }
-  // Returns what is retained though no feed holds it back.
-  ChangeRetention limits() const;
-  // Retains so many bytes for followers, whatever else the limits say; 0: nothing for them.
-  void SetFollowerBytes(uint64_t bytes) { follower_bytes_.store(bytes, std::memory_order_relaxed); }
+  // What is retained though no feed holds it back.
+  RetainedSpace& space() { return space_; }
   // A thread that makes, moves or drops a feed holds this lock, also across I/O.
   absl::Mutex& feeds_mutex() ABSL_LOCK_RETURNED(feeds_mutex_) { return feeds_mutex_; }
   FeedTable& feeds() { return feeds_; }
@@ -249,7 +248,7 @@ class ChangeRecorder {
   FeedTable feeds_;
   ChangeQueue queue_;
   std::atomic<bool> on_{false};
-  std::atomic<uint64_t> follower_bytes_{0};
+  RetainedSpace space_{parts_.limits};
   std::atomic<uint64_t> given_up_{0};
   std::atomic<uint64_t> lost_feeds_{0};
   mutable absl::Mutex work_mutex_;

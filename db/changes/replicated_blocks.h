@@ -15,7 +15,7 @@ namespace varve {
 [[nodiscard]] absl::Status ForEachBlock(
     std::string_view bytes, absl::FunctionRef<absl::Status(const ChangeBlock& block)> visit);
 
-// What errors call the source of the blocks.
+// The source of the blocks, as errors call it.
 inline constexpr char kFromPrimary[] = "the changes that the primary sent";
 
 }  // namespace varve

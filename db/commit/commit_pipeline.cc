@@ -38,6 +38,12 @@ Durability DurabilityAmong(const NamespaceTable& namespaces, const Commit& commi
   return strongest.value_or(of_store);
 }
 
+// Counts a condition that was not met.
+absl::Status Counted(absl::Status status, ShardedCounter* conflicts) {
+  if (!status.ok()) conflicts->Add(1);
+  return status;
+}
+
 }  // namespace
 
 uint64_t MostLogGrowth(const EngineOptions& options) {
@@ -87,7 +93,7 @@ absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& optio
   const SuperVersion* resolved_against = pin->get();
   RangeCheck ranges(commit);
   if (!ranges.empty())
-    VARVE_RETURN_IF_ERROR(CountConflict(CheckRangesUnlocked(*versions_, &ranges)));
+    VARVE_RETURN_IF_ERROR(Counted(CheckRangesUnlocked(*versions_, &ranges), &conflicts_));
 
   absl::MutexLock lock(&versions_->mutex());
   VARVE_RETURN_IF_ERROR(PrepareLogLocked(commit));
@@ -274,10 +280,10 @@ absl::Status CommitPipeline::CheckWritableLocked(const Commit& commit) const {
 
 absl::Status CommitPipeline::CheckChangesLocked(const Commit& commit, RangeCheck* ranges) const {
   if (!commit.conditions().empty())
-    VARVE_RETURN_IF_ERROR(CountConflict(CheckConditionsLocked(*versions_, commit)));
+    VARVE_RETURN_IF_ERROR(Counted(CheckConditionsLocked(*versions_, commit), &conflicts_));
   if (ranges->empty()) [[likely]]
     return absl::OkStatus();
-  return CountConflict(CheckRangesLocked(*versions_, commit, ranges));
+  return Counted(CheckRangesLocked(*versions_, commit, ranges), &conflicts_);
 }
 
 absl::Status CommitPipeline::RefusalLocked() const {
@@ -290,11 +296,6 @@ absl::Status CommitPipeline::RefusalLocked() const {
   return absl::ResourceExhaustedError(
       fmt::format("flushing fails; it is tried again, and writes resume when it succeeds: {}",
                   WordsOf(flush_status_)));
-}
-
-absl::Status CommitPipeline::CountConflict(absl::Status status) const {
-  if (!status.ok()) conflicts_.Add(1);
-  return status;
 }
 
 // --- Room ----------------------------------------------------------------------------------------

@@ -208,7 +208,6 @@ class CommitPipeline {
   void TryRotateLocked() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
   void UpdatePressureLocked() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
   void NoteLogFailureLocked() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
-  absl::Status CountConflict(absl::Status status) const;
 
   const CommitEnvironment environment_;
   SuperVersions* const versions_;

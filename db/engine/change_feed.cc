@@ -36,7 +36,7 @@ absl::Status ChangeFeed::CheckOn() const {
 
 absl::StatusOr<ChangePositions> ChangeFeed::GetChangePositions() const {
   VARVE_RETURN_IF_ERROR(CheckOn());
-  return ChangePositions{.history_id = version_set_.history_id(),
+  return ChangePositions{.history_id = version_set_.ids().history,
                          .first = recorder().first(),
                          .last = DeliverableVersion(versions_, log_)};
 }
@@ -110,7 +110,8 @@ absl::Status ChangeFeed::DropFeed(std::string_view name) {
   WriteBatch batch;
   batch.ChangeFeed(name, EncodeFeedDrop());
   VARVE_RETURN_IF_ERROR(commit_(&batch));
-  if (recorder().limits().on() || !recorder().feeds().All()->empty()) return absl::OkStatus();
+  if (recorder().space().limits().on() || !recorder().feeds().All()->empty())
+    return absl::OkStatus();
   return version_set_.SetRetaining(false);
 }
 

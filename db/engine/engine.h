@@ -135,8 +135,7 @@ class Engine {
   // The parts that answer the other functions of Store.
   Reader& reader() { return reader_; }
   CommitPipeline& pipeline() { return pipeline_; }
-  Log& log() const { return *log_.get(); }
-  SequenceNumber DurableSequence() const { return log_.durable_sequence(); }
+  const LogView& log() const { return log_; }
   const StoreClock& clock() const { return clock_; }
   ChangeFeed changes();
   // Has listeners of the change feed told if there is more to deliver.
@@ -178,7 +177,6 @@ class Engine {
   void OnLogProgress();
   void AddTreeFigures(const SuperVersion& state, const ValueSpace& values, Figures* figures) const;
   void AddWorkFigures(Figures* figures) const;
-  std::vector<NamespaceEstimate> EstimateNamespaces(const SuperVersion& state) const;
 
   const std::string directory_;
   const EngineOptions options_;

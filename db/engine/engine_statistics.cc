@@ -8,6 +8,40 @@
 #include "fmt/format.h"
 
 namespace varve {
+namespace {
+
+// `buffered`: what write buffers have.
+std::vector<NamespaceEstimate> EstimateNamespaces(const SuperVersion& state,
+                                                  const GenerationKeyCounts& buffered) {
+  GenerationKeyCounts live = buffered;
+  for (const Run* run : state.version->runs()) {
+    for (const std::shared_ptr<Segment>& segment : run->segments) live.Add(segment->info().live);
+  }
+  std::vector<NamespaceEstimate> estimates;
+  for (const ManifestNamespace& entry : state.namespaces.entries()) {
+    const RangeEstimate stored =
+        EstimateRange(*state.version, FirstTreeKey(entry.generation), EndTreeKey(entry.generation));
+    const KeyCounts added = buffered.Of(entry.generation);
+    const auto sum = [](double below, int64_t above) {
+      return static_cast<uint64_t>(std::max(0.0, below + static_cast<double>(above)));
+    };
+    const uint64_t keys = sum(stored.entries, added.keys);
+    const KeyCounts counts = live.Of(entry.generation);
+    const double share =
+        counts.keys <= 0 ? 0
+                         : static_cast<double>(counts.expiring) / static_cast<double>(counts.keys);
+    estimates.push_back({.id = entry.id,
+                         .name = state.namespaces.ShownNameOf(entry.id),
+                         .keys = keys,
+                         .bytes = sum(stored.bytes, added.bytes),
+                         .expiring = static_cast<uint64_t>(
+                             std::lround(static_cast<double>(keys) * std::clamp(share, 0.0, 1.0))),
+                         .mean_expiry_ms = MeanExpiry(counts)});
+  }
+  return estimates;
+}
+
+}  // namespace
 
 Engine::Figures Engine::Statistics() const {
   Figures figures{{"sequence", versions_.visible()},
@@ -77,7 +111,8 @@ StoreObservation Engine::Observe() const {
       }
       seen.segments_by_level.push_back(segments);
     }
-    seen.namespaces = EstimateNamespaces(*state);
+    seen.namespaces =
+        EstimateNamespaces(*state, estimators_.counts.Estimate(*state, versions_.visible()));
   }
   AddWorkFigures(&seen.figures);
   const SteadyTime now = SteadyNow();
@@ -91,36 +126,6 @@ StoreObservation Engine::Observe() const {
   seen.disk_is_full =
       log_->lacks_space() || pipeline_.flush_lacks_space() || compactor_.lacks_space();
   return seen;
-}
-
-std::vector<NamespaceEstimate> Engine::EstimateNamespaces(const SuperVersion& state) const {
-  const GenerationKeyCounts buffered = estimators_.counts.Estimate(state, versions_.visible());
-  GenerationKeyCounts live = buffered;
-  for (const Run* run : state.version->runs()) {
-    for (const std::shared_ptr<Segment>& segment : run->segments) live.Add(segment->info().live);
-  }
-  std::vector<NamespaceEstimate> estimates;
-  for (const ManifestNamespace& entry : state.namespaces.entries()) {
-    const RangeEstimate stored =
-        EstimateRange(*state.version, FirstTreeKey(entry.generation), EndTreeKey(entry.generation));
-    const KeyCounts added = buffered.Of(entry.generation);
-    const auto sum = [](double below, int64_t above) {
-      return static_cast<uint64_t>(std::max(0.0, below + static_cast<double>(above)));
-    };
-    const uint64_t keys = sum(stored.entries, added.keys);
-    const KeyCounts counts = live.Of(entry.generation);
-    const double share =
-        counts.keys <= 0 ? 0
-                         : static_cast<double>(counts.expiring) / static_cast<double>(counts.keys);
-    estimates.push_back({.id = entry.id,
-                         .name = state.namespaces.ShownNameOf(entry.id),
-                         .keys = keys,
-                         .bytes = sum(stored.bytes, added.bytes),
-                         .expiring = static_cast<uint64_t>(
-                             std::lround(static_cast<double>(keys) * std::clamp(share, 0.0, 1.0))),
-                         .mean_expiry_ms = MeanExpiry(counts)});
-  }
-  return estimates;
 }
 
 RangeSize Engine::EstimateSize(NamespaceId space, std::string_view lower,

@@ -179,20 +179,20 @@ class MemoryGuardedEngine final : public GuardedHistory,
     return engine_->reader().UsualExpiry(space);
   }
 
-  SequenceNumber durable_sequence() const override { return engine_->DurableSequence(); }
-  absl::Status log_status() const override { return engine_->log().status(); }
+  SequenceNumber durable_sequence() const override { return engine_->log().durable_sequence(); }
+  absl::Status log_status() const override { return engine_->log()->status(); }
   void SetSync(Durability sync) override { engine_->pipeline().SetSync(sync); }
-  absl::Status Push() override { return Noted(engine_->log().Push()); }
-  absl::Status PushUnsynced() override { return Noted(engine_->log().PushUnsynced()); }
+  absl::Status Push() override { return Noted(engine_->log()->Push()); }
+  absl::Status PushUnsynced() override { return Noted(engine_->log()->PushUnsynced()); }
   absl::Status WaitUntilDurable(SequenceNumber sequence) override {
-    return engine_->log().WaitUntilDurable(sequence);
+    return engine_->log()->WaitUntilDurable(sequence);
   }
-  bool TrySync() override { return engine_->log().TrySync(); }
-  absl::Status Sync() override { return engine_->log().Sync(); }
+  bool TrySync() override { return engine_->log()->TrySync(); }
+  absl::Status Sync() override { return engine_->log()->Sync(); }
   uint64_t AddDurabilityListener(std::function<void()> listener) override {
-    return engine_->log().AddListener(std::move(listener));
+    return engine_->log()->AddListener(std::move(listener));
   }
-  void RemoveDurabilityListener(uint64_t token) override { engine_->log().RemoveListener(token); }
+  void RemoveDurabilityListener(uint64_t token) override { engine_->log()->RemoveListener(token); }
 
   absl::Status Flush() override;
   absl::Status Compact(std::string_view lower, std::string_view upper, NamespaceId space) override;

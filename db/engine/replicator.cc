@@ -167,10 +167,10 @@ class Replay {
 }  // namespace
 
 StoreIdentity Replicator::Identity() const {
-  const Manifest manifest = parts_.version_set->CurrentManifest();
+  const VersionSet::Ids ids = parts_.version_set->ids();
   const ChangeRecorder& changes = parts_.version_set->changes();
-  return {.store_id = manifest.store_id,
-          .history_id = parts_.version_set->history_id(),
+  return {.store_id = ids.store,
+          .history_id = ids.history,
           .newest = parts_.versions->visible(),
           .durable = (*parts_.log)->durable_sequence(),
           .first_retained = changes.on() ? changes.first() : kMaxSequence};
@@ -180,9 +180,9 @@ absl::Status Replicator::RetainForFollowers(uint64_t bytes) const {
   ChangeRecorder& changes = parts_.version_set->changes();
   if (!parts_.version_set->times().started()) return NoPlaceForHistory();
   absl::MutexLock lock(&changes.feeds_mutex());
-  changes.SetFollowerBytes(bytes);
+  changes.space().SetFollowerBytes(bytes);
   if (bytes != 0) return changes.on() ? absl::OkStatus() : parts_.version_set->SetRetaining(true);
-  if (!changes.on() || changes.limits().on() || !changes.feeds().All()->empty())
+  if (!changes.on() || changes.space().limits().on() || !changes.feeds().All()->empty())
     return absl::OkStatus();
   return parts_.version_set->SetRetaining(false);
 }
@@ -214,7 +214,8 @@ absl::Status Replicator::ApplyReplicated(std::string_view blocks) const {
 }
 
 absl::Status Replicator::SetHistoryId(uint64_t history_id) const {
-  return parts_.version_set->SetHistoryId(history_id);
+  if (!parts_.version_set->times().started()) return NoPlaceForHistory();
+  return parts_.version_set->InstallAgain(history_id);
 }
 
 }  // namespace varve

@@ -15,7 +15,6 @@
 #include "util/base/exception_status.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
-#include "varve/history_status.h"
 
 namespace varve {
 namespace {
@@ -156,23 +155,14 @@ absl::Status VersionSet::TrimHistory() {
   return InstallAgain();
 }
 
-absl::Status VersionSet::InstallAgain() {
-  return LogAndApply(
+absl::Status VersionSet::InstallAgain(std::optional<uint64_t> history_id) {
+  const uint64_t before = history_id_.load();
+  if (history_id) history_id_.store(*history_id);
+  const absl::Status installed = LogAndApply(
       {}, [](const Version& present) { return present.levels(); },
       [](const Version&, SegmentKeyCounts*) {});
-}
-
-absl::Status VersionSet::SetHistoryId(uint64_t history_id) {
-  absl::MutexLock lock(&install_mutex_);
-  if (!manifest_.has_history) return NoPlaceForHistory();
-  Manifest next = manifest_;
-  next.history_id = history_id;
-  next.clean_end = false;
-  CopyNumbersTo(&next);
-  VARVE_RETURN_IF_ERROR(WriteManifest(parts_.file_system, parts_.directory, next));
-  manifest_ = std::move(next);
-  history_id_.store(history_id);
-  return absl::OkStatus();
+  if (history_id && !installed.ok()) history_id_.store(before);
+  return installed;
 }
 
 absl::Status VersionSet::SetRetaining(bool retains) {
@@ -219,6 +209,7 @@ Manifest VersionSet::NextManifest(const TreeChange& change, const Version& versi
   Manifest next = manifest_;
   next.levels = ManifestLevels(version.levels());
   next.clean_end = false;
+  if (next.has_history) next.history_id = history_id_.load();
   const KeyCounter::Point point = parts_.counter->NewPoint();
   KeyCounter::Follow counts =
       KeyCounter::FollowFrom(point, version, point.state->namespaces.forks(), follow);

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -117,9 +118,11 @@ class VersionSet {
   // The log has been replayed up to `last`: nothing more comes from it.
   void NoteReplayed(SequenceNumber last) ABSL_LOCKS_EXCLUDED(install_mutex_);
   // Requires: OpenSegments() returned OK.
-  uint64_t history_id() const { return history_id_.load(std::memory_order_relaxed); }
-  // Gives the history this id. On disk on return.
-  [[nodiscard]] absl::Status SetHistoryId(uint64_t history_id) ABSL_LOCKS_EXCLUDED(install_mutex_);
+  struct Ids {
+    uint64_t store = 0;
+    uint64_t history = 0;
+  };
+  Ids ids() const { return {store_id_, history_id_.load(std::memory_order_relaxed)}; }
   // Returns a copy.
   Manifest CurrentManifest() const ABSL_LOCKS_EXCLUDED(install_mutex_);
 
@@ -155,8 +158,9 @@ class VersionSet {
   // each install does; for a store to which nothing is written.
   [[nodiscard]] absl::Status TrimHistory() ABSL_LOCKS_EXCLUDED(install_mutex_);
   // Installs the present tree once more, for what else the manifest says: what is retained behind
-  // an ingest, or nothing of an install that failed.
-  [[nodiscard]] absl::Status InstallAgain() ABSL_LOCKS_EXCLUDED(install_mutex_);
+  // an ingest, or nothing of an install that failed. `history_id`: the store's history has this id from now on.
+  [[nodiscard]] absl::Status InstallAgain(std::optional<uint64_t> history_id = std::nullopt)
+      ABSL_LOCKS_EXCLUDED(install_mutex_);
   // Retains changes from now on, for a feed, or not any more. On disk on return.
   // Requires: ChangeRecorder::feeds_mutex() is held.
   [[nodiscard]] absl::Status SetRetaining(bool retains) ABSL_LOCKS_EXCLUDED(install_mutex_);
@@ -214,7 +218,8 @@ class VersionSet {
   std::atomic<uint64_t> next_file_number_{1};
   std::atomic<NamespaceGeneration> next_generation_{1};
   std::atomic<uint64_t> log_bytes_at_flush_{0};
-  std::atomic<uint64_t> history_id_{0};
+  uint64_t store_id_ = 0;                // does not change once the store is open
+  std::atomic<uint64_t> history_id_{0};  // that the next manifest has
   TimeMap times_;
   Horizons horizons_;
   ChangeRecorder changes_;

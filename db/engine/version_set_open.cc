@@ -190,6 +190,7 @@ absl::Status VersionSet::OpenSegments() {
   VARVE_ASSIGN_OR_RETURN(std::vector<Level> levels, OpenLevels());
   const auto version = std::make_shared<const Version>(std::move(levels));
   const NamespaceTable namespaces(manifest_);
+  store_id_ = manifest_.store_id;
   history_id_.store(manifest_.history_id);
   changes_.feeds().Load(manifest_.feeds);
   const bool is_wanted =

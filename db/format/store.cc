@@ -1,6 +1,5 @@
 // The asynchronous forms of a store that answers from this process: they do the work inside the
 // call.
-#include "varve/replication.h"
 #include "varve/store.h"
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "util/base/memory_guard.h"
 #include "varve/checkpoint.h"
 #include "varve/ingest.h"
+#include "varve/replication.h"
 
 namespace varve {
 

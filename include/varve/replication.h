@@ -56,6 +56,7 @@ class ReplicatedStore {
  public:
   virtual ~ReplicatedStore() = default;
 
+  // Answered locally, without a wait for the disk.
   virtual StoreIdentity Identity() const = 0;
 
   // --- A primary ---

@@ -39,9 +39,9 @@ void ServerState::SetSlowLog(const ServerOptions& wanted) {
 }
 
 void ServerState::ApplySyncReplicas(bool begins) {
-  sync_gate.SetReplicas(replication.follows() ? 0 : live.sync_replicas.load(), begins);
-  sync_gate.Update();
-  release_replies();
+  for_followers.gate.SetReplicas(replication.follows() ? 0 : live.sync_replicas.load(), begins);
+  for_followers.gate.Update();
+  calls.release_replies();
 }
 
 void ServerState::ResetStatistics() {

@@ -66,6 +66,41 @@ struct LastSave {
 // The directory, within the store's, of the copy that a follower takes.
 inline constexpr std::string_view kCopyDirectory = "replica-copy";
 
+// What the server does for its followers.
+struct ReplicaServices {
+  // Requires: both outlive it.
+  ReplicaServices(Store* store, const FollowerTable& followers)
+      : feeds(ReplicationOf(store)),
+        gate(ReplicationOf(store), &followers),
+        copies(store, std::string(kCopyDirectory)) {}
+
+  ReplicaFeeds feeds;
+  SyncGate gate;
+  BackupService copies;
+};
+
+// The functions of replication that the server brings, and commands call.
+struct ReplicationCalls {
+  // Has this server follow another one from now on, or, where no host is named, nobody. On disk on
+  // return; the link to the primary comes about later.
+  std::function<absl::Status(const PrimaryAddress& primary)> follow = [](const auto&) {
+    return absl::UnimplementedError("this server follows nobody");
+  };
+  // Begins a failover to a follower, or ends the one that was begun. It goes on by itself: what it
+  // does is in ReplicationState::failover.
+  std::function<absl::Status(const FailoverRequest& request)> fail_over = [](const auto&) {
+    return absl::UnimplementedError("this server has no failover");
+  };
+  // Has the store retain changes for followers, also after restarts. On disk on return.
+  std::function<absl::Status()> retain_for_followers = [] {
+    return absl::UnimplementedError("this server has no followers");
+  };
+  // Has connections look again whether their replies may leave.
+  std::function<void()> release_replies = [] {};
+  // Returns the lineage of the store.
+  std::function<Lineage()> lineage = [] { return Lineage(); };
+};
+
 struct ServerState final : public LiveSettings {
   // `settings` are those in force. The server knows `commands`.
   // Requires: `the_store` and `commands` outlive this.
@@ -119,27 +154,8 @@ struct ServerState final : public LiveSettings {
   IngestTable ingests{store};
   BackupService backups{store, options.backup_directory};
   ReplicationState replication;
-  ReplicaFeeds replica_feeds{ReplicationOf(store)};
-  SyncGate sync_gate{ReplicationOf(store), &replication.followers};
-  BackupService replica_copies{store, std::string(kCopyDirectory)};  // for followers
-  // Has this server follow another one from now on, or, where no host is named, nobody. On disk on
-  // return; the link to the primary comes about later.
-  std::function<absl::Status(const PrimaryAddress& primary)> follow = [](const auto&) {
-    return absl::UnimplementedError("this server follows nobody");
-  };
-  // Has the store retain changes for followers, also after restarts. On disk on return.
-  std::function<absl::Status()> retain_for_followers = [] {
-    return absl::UnimplementedError("this server has no followers");
-  };
-  // Has connections look again whether their replies may leave.
-  std::function<void()> release_replies = [] {};
-  // Returns the lineage of the store.
-  std::function<Lineage()> lineage = [] { return Lineage(); };
-  // Begins a failover to a follower, or ends the one that was begun. It goes on by itself: what it
-  // does is in `replication.failover`.
-  std::function<absl::Status(const FailoverRequest& request)> fail_over = [](const auto&) {
-    return absl::UnimplementedError("this server has no failover");
-  };
+  ReplicaServices for_followers{store, replication.followers};
+  ReplicationCalls calls;
   KeyCost read_cost{400};
   KeyCost write_cost{600};
 };

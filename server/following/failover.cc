@@ -175,7 +175,7 @@ bool Failover::stopped() {
 
 void Failover::FollowPromoted(const PrimaryAddress& target) {
   for (;;) {
-    const absl::Status follows = server_.follow(target);
+    const absl::Status follows = server_.calls.follow(target);
     if (follows.ok()) break;
     spdlog::error("Failover: {} is the primary now, and this server can't follow it yet: {}",
                   PrimaryText(target), follows.ToString());

@@ -103,8 +103,8 @@ absl::Status Following::Load() {
 
 Lineage Following::GetLineage() const {
   if (store_ == nullptr) return {};
-  const StoreIdentity identity = store_->Identity();
   absl::MutexLock lock(&record_mutex_);
+  const StoreIdentity identity = store_->Identity();
   Lineage lineage = record_.lineage;
   lineage.current = identity.history_id;
   lineage.newest = identity.newest;
@@ -149,7 +149,7 @@ ClientOptions Following::ConnectionTo(const PrimaryAddress& primary) const {
   connection.port = primary.port;
   connection.user = options.user;
   connection.password = options.password;
-  connection.name = "varve-follower";
+  connection.name = "varve-follow";
   connection.connect_timeout = connection.timeout = kPatience;
   connection.reconnect_for = std::chrono::milliseconds(0);
   if (options.tls) connection.tls = TlsToPrimary(server_.options.tls);
@@ -265,8 +265,8 @@ absl::Status Following::BeginToFollow(const PrimaryAddress& primary) {
     record.primary = primary;
     VARVE_RETURN_IF_ERROR(Write(record));
   }
-  // Replies that wait for followers go on waiting until the link knows that the new primary has what
-  // they wrote.
+  // Replies that wait for followers go on waiting until the link knows that the new primary has
+  // what they wrote.
   server_.replication.SetPrimary(primary);
   server_.configuration.NotePrimary(PrimaryText(primary));
   store_->SetFollowing(true);

@@ -1,5 +1,5 @@
-// Following makes a server the follower of another one, and a primary again, and keeps what it is in
-// the replication file, so that a restart goes on with it.
+// Following makes a server the follower of another one, and a primary again, and keeps what it is
+// in the replication file, so that a restart goes on with it.
 //
 // A promotion (no primary) forks the history of the store: the versions that follow are this
 // server's own, and followers of the old primary can tell up to where they have the same.

@@ -1,4 +1,4 @@
-// What a follower's clients hear of the changes that come from the primary: caches (CLIENT
+// The clients of a follower hear of the changes that come from its primary: caches (CLIENT
 // TRACKING) and those who listen to changes of keys are told as on the primary.
 //
 // Thread-safety: a stateless function.

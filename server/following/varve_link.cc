@@ -151,7 +151,7 @@ absl::StatusOr<bool> VarveLink::IsEmpty() const {
 }
 
 absl::StatusOr<VarveLink::Next> VarveLink::Prepare(const PrimaryHello& hello) {
-  Lineage own = server_.lineage();
+  Lineage own = server_.calls.lineage();
   const StoreIdentity identity = store_.Identity();
   const std::optional<SequenceNumber> common =
       identity.store_id == hello.store_id ? CommonVersion(own, hello.lineage) : std::nullopt;
@@ -183,7 +183,7 @@ absl::StatusOr<VarveLink::Next> VarveLink::Prepare(const PrimaryHello& hello) {
 absl::Status VarveLink::SaveDiverged(SequenceNumber fork) {
   VARVE_RETURN_IF_ERROR(server_.store->Sync());
   const absl::StatusOr<DivergedFile> saved = WriteDivergedFile(
-      parts_.file_system, parts_.directory, &store_, server_.lineage().current, fork);
+      parts_.file_system, parts_.directory, &store_, server_.calls.lineage().current, fork);
   if (!saved.ok()) {
     return absl::FailedPreconditionError(fmt::format(
         "this store went on behind version {}, where the primary's history forks, and these "

@@ -12,7 +12,7 @@ void HandlePurge(CommandContext& context, Arguments arguments) {
     return context.reply.Error(
         "ERR the files of a backup may hold the key: copy them, then BACKUP CLEANUP, then PURGE");
   }
-  if (context.server.replica_copies.holds_files()) {
+  if (context.server.for_followers.copies.holds_files()) {
     return context.reply.Error(
         "ERR a follower takes a copy of the store, whose files may hold the key: try again later");
   }

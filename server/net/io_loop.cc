@@ -372,13 +372,13 @@ void IoLoop::VisitSessions() {
     (void)pool_->TrySubmit(
         [server = server_] { server->backups.EndIdle(CoarseNow(), server->live.backup_ttl); });
   }
-  if (server_->replica_copies.holds_files()) {
+  if (server_->for_followers.copies.holds_files()) {
     (void)pool_->TrySubmit([server = server_] {
-      server->replica_copies.EndIdle(CoarseNow(), server->live.backup_ttl);
+      server->for_followers.copies.EndIdle(CoarseNow(), server->live.backup_ttl);
     });
   }
   server_->replication.followers.LeaveSilent(CoarseNow() - kSilentFollower);
-  server_->replica_feeds.CloseIdle(CoarseNow() - kSilentFollower);
+  server_->for_followers.feeds.CloseIdle(CoarseNow() - kSilentFollower);
   VARVE_ASSERT(round_.empty());
   for (auto& [session, owner] : sessions_) round_.push_back(session);
   for (Session* session : round_) session->Visit();  // may close, and so remove, the session

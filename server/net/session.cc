@@ -131,8 +131,8 @@ std::optional<std::chrono::steady_clock::time_point> SnapshotSince(const ClientS
   return executor.streaming_since();
 }
 
-// The first reply waits for followers, and the server ends as a follower itself, often to begin anew
-// with a copy: nobody tells it any more that the write is in the history of its primary.
+// The first reply waits for followers, and the server ends as a follower itself, often to begin
+// anew with a copy: nobody tells it any more that the write is in the history of its primary.
 bool WaitsInVain(const PendingReplies& replies, const ServerState& server) {
   if (replies.empty() || !server.replication.follows()) return false;
   const SequenceNumber awaited = replies.NextDurableAfter(server.store->durable_sequence());

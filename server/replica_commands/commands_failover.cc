@@ -79,7 +79,7 @@ std::string_view Objection(const ReplicationState& replication, const Options& o
 void Abort(CommandContext& context) {
   if (context.server.replication.failover.load() == FailoverPhase::kNone)
     return context.reply.Error("ERR No failover in progress.");
-  const absl::Status aborted = context.server.fail_over({.abort = true});
+  const absl::Status aborted = context.server.calls.fail_over({.abort = true});
   aborted.ok() ? context.reply.Ok() : context.Fail(aborted);
 }
 
@@ -95,7 +95,7 @@ void HandleFailover(CommandContext& context, Arguments arguments) {
   if (options.host) request.target = {*options.host, static_cast<uint16_t>(options.port)};
   request.force = options.force;
   request.timeout = std::chrono::milliseconds(options.timeout.value_or(0));
-  const absl::Status begun = context.server.fail_over(request);
+  const absl::Status begun = context.server.calls.fail_over(request);
   begun.ok() ? context.reply.Ok() : context.Fail(begun);
 }
 

@@ -103,7 +103,7 @@ void Hello(CommandContext& context, Arguments arguments) {
   ReplicatedStore* const store = ReplicationOf(server.store);
   if (store == nullptr) return context.reply.Error("ERR this store can't be replicated");
   const StoreIdentity identity = store->Identity();
-  const Lineage lineage = server.lineage();
+  const Lineage lineage = server.calls.lineage();
   const std::string host(arguments.size() > 6 ? arguments[6] : std::string_view());
   server.replication.followers.Join(
       {.id = id,
@@ -148,7 +148,7 @@ class PullStream final : public ReplyStream {
     ServerState& server = context.server;
     const uint64_t word = server.clients.changes.word();
     const absl::StatusOr<ReplicaFeeds::Piece> piece =
-        server.replica_feeds.Next(id_, since_, most_bytes_);
+        server.for_followers.feeds.Next(id_, since_, most_bytes_);
     if (!piece.ok()) {
       ++server.replication.counts.partial_err;
       context.Fail(piece.status());
@@ -191,7 +191,7 @@ void Pull(CommandContext& context, Arguments arguments) {
         "NOTJOINED this server doesn't know the follower: say REPLICA HELLO");
   }
   if (is_new) ++server.replication.counts.partial_ok;
-  if (const absl::Status retained = server.retain_for_followers(); !retained.ok())
+  if (const absl::Status retained = server.calls.retain_for_followers(); !retained.ok())
     return context.Fail(retained);
   context.Stream(std::make_unique<PullStream>(
       &server.clients.changes, id, since, std::min<size_t>(most_bytes, kMostPulled),
@@ -220,15 +220,15 @@ void Acknowledge(CommandContext& context, Arguments arguments) {
 // --- COPY ----------------------------------------------------------------------------------------
 
 absl::Status MakeCopy(ServerState& server, const std::string& id) {
-  VARVE_RETURN_IF_ERROR(server.retain_for_followers());
+  VARVE_RETURN_IF_ERROR(server.calls.retain_for_followers());
   if (!server.replication.followers.BeginCopy(id, std::chrono::steady_clock::now() - kSilence)) {
     return absl::FailedPreconditionError(
         "another follower takes a copy at present: try again once it has it");
   }
   // What is left of a copy before, also of this follower's own.
-  VARVE_RETURN_IF_ERROR(server.replica_copies.Cleanup());
-  VARVE_RETURN_IF_ERROR(server.replica_copies.Start());
-  return server.replica_copies.Seal();
+  VARVE_RETURN_IF_ERROR(server.for_followers.copies.Cleanup());
+  VARVE_RETURN_IF_ERROR(server.for_followers.copies.Start());
+  return server.for_followers.copies.Seal();
 }
 
 void Copy(CommandContext& context, Arguments arguments) {
@@ -239,7 +239,7 @@ void Copy(CommandContext& context, Arguments arguments) {
     return context.Fail(made);
   }
   ++server.replication.counts.full;
-  const Checkpoint checkpoint = server.replica_copies.Report(/*is_use=*/true).checkpoint;
+  const Checkpoint checkpoint = server.for_followers.copies.Report(/*is_use=*/true).checkpoint;
   context.reply.Array(4);
   context.reply.Integer(AsInteger(checkpoint.version));
   context.reply.Bulk(fmt::format("{:016x}", checkpoint.store_id));
@@ -268,7 +268,7 @@ void Fetch(CommandContext& context, Arguments arguments) {
   if (!context.server.replication.followers.Copies(id, std::chrono::steady_clock::now()))
     return ReplyNoCopy(context);
   const absl::StatusOr<std::string> bytes =
-      context.server.replica_copies.Fetch(arguments[3], offset, length);
+      context.server.for_followers.copies.Fetch(arguments[3], offset, length);
   bytes.ok() ? context.reply.Bulk(*bytes) : context.Fail(bytes.status());
 }
 
@@ -280,7 +280,7 @@ void ReplyChecksum(CommandContext& context, Arguments arguments) {
   FileChecksum checksum;
   for (uint64_t offset = 0;;) {
     const absl::StatusOr<std::string> bytes =
-        server.replica_copies.Fetch(arguments[3], offset, kReadTogether);
+        server.for_followers.copies.Fetch(arguments[3], offset, kReadTogether);
     if (!bytes.ok()) return context.Fail(bytes.status());
     if (bytes->empty()) break;
     checksum.Add(*bytes);
@@ -292,7 +292,7 @@ void ReplyChecksum(CommandContext& context, Arguments arguments) {
 void Release(CommandContext& context, Arguments arguments) {
   const std::string id(arguments[2]);
   if (context.server.replication.followers.Copies(id, std::chrono::steady_clock::now())) {
-    const absl::Status removed = context.server.replica_copies.Cleanup();
+    const absl::Status removed = context.server.for_followers.copies.Cleanup();
     context.server.replication.followers.EndCopy(id);
     if (!removed.ok()) return context.Fail(removed);
   }

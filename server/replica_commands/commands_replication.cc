@@ -36,7 +36,7 @@ std::optional<PrimaryAddress> ParsePrimary(CommandContext& context, std::string_
 }
 
 absl::Status Follow(ServerState& server, const PrimaryAddress& primary) {
-  const absl::Status follows = server.follow(primary);
+  const absl::Status follows = server.calls.follow(primary);
   if (follows.ok()) server.configuration.NotePrimary(PrimaryText(primary));
   return follows;
 }

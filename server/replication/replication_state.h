@@ -101,8 +101,8 @@ class ReplicationState {
   void SetPrimary(PrimaryAddress primary) ABSL_LOCKS_EXCLUDED(mutex_);
 
   LinkReport link() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Has link() complete its report by calling `complete`, without a lock. Requires: it is set before
-  // other threads use the object.
+  // Has link() complete its report by calling `complete`, without a lock.
+  // Requires: it is set before other threads use the object.
   void OnReport(std::function<void(LinkReport* report)> complete) {
     complete_ = std::move(complete);
   }

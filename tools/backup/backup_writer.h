@@ -25,8 +25,8 @@
 #include "absl/status/statusor.h"
 #include "tools/backup/backup_list.h"
 #include "tools/backup/backup_place.h"
-#include "util/base/file_checksum.h"
 #include "tools/verify.h"
+#include "util/base/file_checksum.h"
 #include "util/os/file_writer.h"
 #include "varve/types.h"
 

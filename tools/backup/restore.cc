@@ -10,8 +10,8 @@
 
 #include "db/history/time_file.h"
 #include "db/version/manifest.h"
-#include "util/base/file_checksum.h"
 #include "tools/backup/rewind.h"
+#include "util/base/file_checksum.h"
 #include "util/base/hash.h"
 #include "util/base/status.h"
 #include "util/os/clock.h"

@@ -1,9 +1,9 @@
-// A caller calls one operation after the other on a few keys that it shares with others, and records
-// when each was called, when it was done, and its result: lines for a checker of linearizability
-// (linearizability/check.go, which says how they read).
+// A caller calls one operation after the other on a few keys that it shares with others, and
+// records when each was called, when it was done, and its result: lines for a checker of
+// linearizability (linearizability/check.go, which says how they read).
 //
-// Thread-safety: one thread at a time uses a caller, but for OnlySets() and acknowledged(), which any
-// thread may call while Run() is under way.
+// Thread-safety: one thread at a time uses a caller, but for OnlySets() and acknowledged(), which
+// any thread may call while Run() is under way.
 #pragma once
 
 #include <atomic>

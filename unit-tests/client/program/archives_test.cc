@@ -437,9 +437,10 @@ TEST_F(ArchivesTest, AWrongPasswordEndsItWithAClearMessage) {
 TEST_F(ArchivesTest, BasesByTheClockLeaveNoGap) {
   std::mt19937 random(7);
   Put("a", "1");
-  archiver_.emplace(VARVE_CLIENT_MAIN,
-                    WithPort({"archive", Dest(), "--interval=50ms", "--base-every=1s"}),
-                    dir_.File("archiver.log"));
+  archiver_.emplace(
+      VARVE_CLIENT_MAIN,
+      WithPort({"archive", Dest(), "--interval=50ms", "--base-every=1s", "--rate=50MiB"}),
+      dir_.File("archiver.log"));
   const auto bases = [&] {
     size_t count = 0;
     for (size_t at = 0; (at = log().find("another base has version", at)) != std::string::npos;

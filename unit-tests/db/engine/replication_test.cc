@@ -126,9 +126,28 @@ class ReplicationTest : public ::testing::Test {
   std::unique_ptr<StorageEngine> primary_, follower_;
 };
 
+std::string SomeKey(std::mt19937* random) { return fmt::format("k{:03}", (*random)() % 200); }
+
+// Adds some random changes of keys.
+void ChangeKeys(WriteBatch* batch, std::mt19937* random, uint64_t now_ms) {
+  for (size_t i = (*random)() % 4 + 1; i > 0; --i) {
+    const std::string key = SomeKey(random);
+    const uint64_t kind = (*random)() % 10;
+    if (kind < 6) {
+      batch->Put(key, std::string((*random)() % 50 == 0 ? 3000 : (*random)() % 60, 'v'));
+    } else if (kind == 6) {
+      batch->Put(key, "x", {.expiry_ms = now_ms + (*random)() % 2000, .metadata = "m"});
+    } else if (kind == 7) {
+      batch->Put(key, "y", {.expiry_ms = kNoExpiry, .cause = WriteCause::kExpiryChange});
+    } else {
+      batch->Delete(key);
+    }
+  }
+}
+
 // One random change of the primary.
 void ChangeSomething(StorageEngine* store, std::mt19937* random, uint64_t now_ms) {
-  const auto key = [&] { return fmt::format("k{:03}", (*random)() % 200); };
+  const auto key = [&] { return SomeKey(random); };
   const auto list = store->Namespaces();
   ASSERT_TRUE(list.ok());
   const NamespaceDescription space = list->namespaces[(*random)() % list->namespaces.size()];
@@ -178,18 +197,7 @@ void ChangeSomething(StorageEngine* store, std::mt19937* random, uint64_t now_ms
       return;
     }
     default:
-      for (size_t i = (*random)() % 4 + 1; i > 0; --i) {
-        const uint64_t kind = (*random)() % 10;
-        if (kind < 6) {
-          batch.Put(key(), std::string((*random)() % 50 == 0 ? 3000 : (*random)() % 60, 'v'));
-        } else if (kind == 6) {
-          batch.Put(key(), "x", {.expiry_ms = now_ms + (*random)() % 2000, .metadata = "m"});
-        } else if (kind == 7) {
-          batch.Put(key(), "y", {.expiry_ms = kNoExpiry, .cause = WriteCause::kExpiryChange});
-        } else {
-          batch.Delete(key());
-        }
-      }
+      ChangeKeys(&batch, random, now_ms);
   }
   if (batch.empty()) return;
   const auto written = store->Write({}, &batch);

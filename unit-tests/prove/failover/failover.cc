@@ -33,8 +33,8 @@ constexpr size_t kServers = 3;
 constexpr size_t kAskedTogether = 500;
 constexpr size_t kCompared = 200;  // keys
 
-// How far a server has come: whose history it has, as a place among those that the script began, and
-// up to which version.
+// How far a server has come: whose history it has, as a place among those that the script began,
+// and up to which version.
 struct Standing {
   int64_t history = -1;
   uint64_t version = 0;
@@ -224,8 +224,8 @@ class Failovers {
 
   // --- The script --------------------------------------------------------------------------------
 
-  // Nothing: it begins anew at present, or is about to, with a copy that the old primary still sent:
-  // that may have more than what it has now.
+  // Nothing: it begins anew at present, or is about to, with a copy that the old primary still
+  // sent, and that may have more than what it has now.
   std::optional<Standing> StandingOf(size_t server) {
     const std::string text = servers_.Ask(server, {"INFO", "replication"});
     const auto field = [&](const std::string& name) {

@@ -1,16 +1,16 @@
 // Runs three servers, one of them the primary, cuts and stalls links, kills followers and primaries
 // at random under load, and promotes a follower again and again by a script:
 //
-//   1. It kills the primary, or cuts it off from the other servers while clients go on writing to it.
+//   1. It kills the primary, or cuts it off from the others while clients go on writing to it.
 //   2. It asks both other servers how far they have come, and says REPLICAOF NO ONE to the one that
 //      has the most of the newest history.
 //   3. It says REPLICAOF to the other follower, has clients go to the new primary, and has the old
 //      primary follow once it is back.
 //
 // With `sync-replicas 1` nothing that was acknowledged is lost, a primary that is cut off
-// acknowledges nothing, and what all clients saw is linearizable (linearizability/check.go takes the
-// lines). Without, every write that was acknowledged is in the new primary or in the diverged file
-// of the old one, and none is in both.
+// acknowledges nothing, and what all clients saw is linearizable (linearizability/check.go takes
+// the lines). Without, every write that was acknowledged is in the new primary or in the diverged
+// file of the old one, and none is in both.
 //
 // Thread-safety: one thread calls the function.
 #pragma once

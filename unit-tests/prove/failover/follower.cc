@@ -166,8 +166,8 @@ class FollowerRun {
   }
 
  private:
-  // The past is kept so that it can be compared. In mode no, a follower gets what the primary's disk
-  // gets at some time or other, and nobody could wait for it.
+  // The past is kept so that it can be compared. In mode no, a follower gets what the primary's
+  // disk gets at some time or other, and nobody could wait for it.
   std::vector<std::string> Flags() {
     std::vector<std::string> flags = SettingsOf(Draw(4) == 0 ? 1 : 0, &random_);
     flags.emplace_back("--keep=1h");

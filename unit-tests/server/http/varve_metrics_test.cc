@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <map>
 #include <set>
@@ -37,7 +38,8 @@ class VarveMetricsTest : public testing::CommandTest {
       }
       return false;
     }));
-    server_.server().state().replication.followers.Join({.id = "a", .address = "10.0.0.7"});
+    server_.server().state().replication.followers.Join(
+        {.id = "a", .address = "10.0.0.7", .told = std::chrono::steady_clock::now()});
     server_.server().state().replication.UpdateLink(
         [](LinkReport& link) { link.skipped["hash"] = 3; });
     MetricsText text(format);

@@ -138,11 +138,11 @@ TEST_F(WaitTest, WaitAnswersAsSoonAsEnoughFollowersHaveIt) {
 
 TEST_F(WaitTest, AWaitHoldsNoThread) {
   constexpr size_t kWaiting = 300;  // many times the threads of the pool
-  Join("a", 7001);
   std::vector<std::unique_ptr<Client>> waiting;
   for (size_t i = 0; i < kWaiting; ++i)
     waiting.push_back(Begin({"WAIT", "1", "0"}, {"SET", fmt::format("k{}", i), "v"}));
   EXPECT_EQ(Do({"SAVE"}), "OK") << "which a thread of the pool executes";
+  Join("a", 7001);
   Note("a", state().store->GetSnapshot()->sequence());
   for (const std::unique_ptr<Client>& each : waiting) EXPECT_EQ(End(*each), "1");
 }

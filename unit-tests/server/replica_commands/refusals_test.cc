@@ -75,7 +75,7 @@ TEST_F(ReplicationTest, ATransactionWithAWriteIsRefusedWhenItIsQueued) {
 TEST_F(ReplicationTest, ATransactionThatWasQueuedBeforeIsRefusedAsAWhole) {
   EXPECT_EQ(Do({"MULTI"}), "OK");
   EXPECT_EQ(Do({"SET", "k", "v"}), "QUEUED");
-  EXPECT_TRUE(state().follow({"other", 7000}).ok());
+  EXPECT_TRUE(state().calls.follow({"other", 7000}).ok());
   EXPECT_EQ(Do({"EXEC"}),
             std::string("!EXECABORT Transaction discarded because of: ") + (kReadOnly + 1));
   EXPECT_EQ(Do({"GET", "k"}), "nil");
@@ -117,10 +117,14 @@ TEST_F(ReplicationTest, WritesNeedGoodFollowersWhereThatIsAsked) {
   EXPECT_EQ(Do({"SET", "k", "v"}), "OK");
   EXPECT_EQ(Do({"INCR", "n"}), "1");
   // One was not heard of for longer than min-replicas-max-lag.
-  EXPECT_TRUE(
-      followers().Note("b", 1, 1, std::chrono::steady_clock::now() - std::chrono::seconds(11)));
+  const auto hear_of_late = [&] {
+    const auto told = std::chrono::steady_clock::now() - std::chrono::seconds(11);
+    EXPECT_TRUE(followers().Note("b", 1, 1, told));
+  };
+  hear_of_late();
   EXPECT_EQ(Do({"SET", "k", "w"}), kNoReplicas);
   EXPECT_EQ(Do({"CONFIG", "SET", "min-replicas-max-lag", "3600"}), "OK");
+  hear_of_late();
   EXPECT_EQ(Do({"SET", "k", "w"}), "OK");
   followers().Leave("b");
   EXPECT_EQ(Do({"SET", "k", "x"}), kNoReplicas);
@@ -151,7 +155,7 @@ TEST_F(ReplicationTest, SettingsHaveRedisNames) {
   EXPECT_EQ(Do({"CONFIG", "SET", "sync-replicas", "2"}), "OK");
   EXPECT_EQ(state().live.sync_replicas, 2u);
   EXPECT_EQ(Do({"CONFIG", "SET", "replica-priority", "7"}), "OK");
-  EXPECT_TRUE(state().follow({"other", 7000}).ok());
+  EXPECT_TRUE(state().calls.follow({"other", 7000}).ok());
   EXPECT_EQ(Info("replication", "slave_priority"), "7");
   EXPECT_NE(Do({"CONFIG", "SET", "replicaof", "other 7000"}).find("can't set immutable config"),
             std::string::npos);

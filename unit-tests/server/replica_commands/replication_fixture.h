@@ -24,7 +24,7 @@ class ReplicationTest : public ::testing::Test {
                            const EngineOptions& engine = TestServer::SmallEngine())
       : server_(options, engine) {
     // What a link would do, without one.
-    state().follow = [this](const PrimaryAddress& primary) {
+    state().calls.follow = [this](const PrimaryAddress& primary) {
       if (refuses_to_follow_) return absl::FailedPreconditionError("a test's refusal");
       state().replication.SetPrimary(primary);
       return absl::OkStatus();
