@@ -1,6 +1,6 @@
-// failover_main SERVER_MAIN DIRECTORY SEED [COUNT [sync|keys|async|follower]]: prints the history of
-// clients over so many failovers, with sync-replicas (sync, on shared keys; keys, each write on its own) or
-// without (async), or of clients of a primary and its follower over so many kills; for
+// failover_main SERVER_MAIN DIRECTORY SEED [COUNT [sync|keys|async|follower]]: prints the history
+// of clients over so many failovers, with sync-replicas (sync: on shared keys; keys: each write on
+// its own) or without (async), or of clients of a primary and its follower over so many kills; for
 // linearizability/check.go. What was done goes to standard error.
 #include <cstdio>
 #include <cstdlib>

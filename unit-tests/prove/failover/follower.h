@@ -1,6 +1,6 @@
 // Runs a primary and its follower, kills either of them and cuts and stalls the link between them
-// at random under load, and compares them all the time: whatever version the follower has come to, it
-// holds what the primary held AT that version. No restart has the follower take another copy.
+// at random under load, and compares them all the time: whatever version the follower has come to,
+// it holds what the primary held AT that version. No restart has the follower take another copy.
 //
 // Clients write to the primary and read from the follower, after READAFTER of the newest version
 // that any of them was acknowledged (CLIENT VERSION). What they see is linearizable.
