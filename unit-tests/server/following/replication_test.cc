@@ -345,30 +345,6 @@ TEST_F(FollowingTest, RepliesWaitForFollowersWhereThatIsAsked) {
   EXPECT_EQ(follower.Do({"GET", "b"}), "2");
 }
 
-// A regression: the old primary waited ten seconds for the reply before it began anew.
-TEST_F(FollowingTest, AnOldPrimaryBeginsAnewWithoutTheRepliesThatWaitForFollowers) {
-  Node primary(directory_, "primary", {"--sync-replicas=1"}), follower(directory_, "follower");
-  follower.Follow(primary);
-  EXPECT_TRUE(follower.Follows());
-  EXPECT_EQ(primary.Do({"SET", "both", "1"}), "OK");
-  EXPECT_EQ(follower.Do({"REPLICAOF", "NO", "ONE"}), "OK");
-  EXPECT_EQ(follower.Do({"SET", "new", "1"}), "OK");
-  ClientOptions options;
-  options.port = primary.port();
-  options.reconnect_for = std::chrono::milliseconds(0);
-  auto waiting = Client::Connect(options);
-  ASSERT_TRUE(waiting.ok()) << waiting.status();
-  const std::string before = primary.Info("all", "sequence");
-  ASSERT_TRUE((*waiting)->Send({"SET", "old", "1"}).ok());
-  (*waiting)->pipeline().Flush();
-  EXPECT_TRUE(Eventually([&] { return primary.Info("all", "sequence") != before; }));
-  primary.Follow(follower);
-  EXPECT_TRUE(primary.Becomes({"GET", "new"}, "1"));
-  EXPECT_FALSE((*waiting)->Receive().ok()) << "it was never acknowledged";
-  EXPECT_EQ(primary.server().log().find("did not take their replies"), std::string::npos)
-      << primary.server().log();
-}
-
 TEST_F(FollowingTest, AClientReadsItsOwnWritesOnAnyServer) {
   Node primary(directory_, "primary"), follower(directory_, "follower");
   follower.Follow(primary);
