@@ -185,7 +185,7 @@ absl::Status Following::StartLink() {
       .server = &server_,
       .file_system = PosixFileSystem(),
       .directory = directory_,
-      .connection = ConnectionTo(primary),
+      .connection = [this, primary] { return ConnectionTo(primary); },
       .port = options.announced_port != 0 ? options.announced_port : port_,
       .announced_host = options.announced_host,
       .adopt = [this](const Lineage& lineage) { return Adopt(lineage); },

@@ -205,7 +205,7 @@ absl::Status VarveLink::SaveDiverged(SequenceNumber fork) {
 
 absl::Status VarveLink::Follow() {
   Note(LinkPhase::kConnecting);
-  VARVE_ASSIGN_OR_RETURN(client_, Client::Connect(parts_.connection));
+  VARVE_ASSIGN_OR_RETURN(client_, Client::Connect(parts_.connection()));
   VARVE_ASSIGN_OR_RETURN(const PrimaryHello hello, SayHello());
   VARVE_ASSIGN_OR_RETURN(const Next next, Prepare(hello));
   if (next == Next::kCopy) return TakeCopy(hello);
@@ -215,7 +215,7 @@ absl::Status VarveLink::Follow() {
     return ended;
   spdlog::warn("This follower can't go on from where it is, and takes a copy: {}",
                std::string(ended.message()));
-  VARVE_ASSIGN_OR_RETURN(client_, Client::Connect(parts_.connection));
+  VARVE_ASSIGN_OR_RETURN(client_, Client::Connect(parts_.connection()));
   VARVE_ASSIGN_OR_RETURN(const PrimaryHello again, SayHello());
   return TakeCopy(again);
 }
@@ -274,7 +274,7 @@ void VarveLink::Acknowledge() {
     }
     absl::Status status;
     if (client == nullptr) {
-      absl::StatusOr<std::unique_ptr<Client>> connected = Client::Connect(parts_.connection);
+      absl::StatusOr<std::unique_ptr<Client>> connected = Client::Connect(parts_.connection());
       status = connected.status();
       if (connected.ok()) client = *std::move(connected);
     }
@@ -320,7 +320,7 @@ absl::Status VarveLink::TakeCopy(const PrimaryHello& hello) {
   }
   Note(LinkPhase::kSync);
   spdlog::info("Taking a copy of the primary's store");
-  ClientOptions patient = parts_.connection;
+  ClientOptions patient = parts_.connection();
   patient.timeout = kPatienceWithCopies;
   VARVE_ASSIGN_OR_RETURN(client_, Client::Connect(patient));
   IncomingStore incoming(parts_.file_system, parts_.directory);

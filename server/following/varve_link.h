@@ -40,7 +40,8 @@ struct VarveLinkParts {
   ServerState* server = nullptr;
   FileSystem* file_system = nullptr;
   std::string directory;  // of this server's store
-  ClientOptions connection;
+  // Returns how to connect to the primary, by the settings that are in force.
+  std::function<ClientOptions()> connection;
   uint16_t port = 0;           // on which others reach this server
   std::string announced_host;  // by which they do; empty: the address that it connects from
   // Gives this store the lineage of the primary, which has everything that this one has. On disk on
