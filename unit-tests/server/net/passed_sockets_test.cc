@@ -126,7 +126,7 @@ TEST(PassedSocketsTest, TheNameSaysWhatASocketBecomes) {
   options.unix_socket = dir.File("varve.sock");
   const absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(options);
   ASSERT_TRUE(client.ok()) << client.status();
-  EXPECT_EQ(Ask(**client, {"CONFIG", "GET", "*port"}),
+  EXPECT_EQ(Ask(**client, {"CONFIG", "GET", "http-port", "port", "tls-port"}),
             "(http-port " + std::to_string(http.port()) + " port " + std::to_string(data.port()) +
                 " tls-port " + std::to_string(tls.port()) + ")");
   EXPECT_THAT(Ask(**client, {"CLIENT", "INFO"}),
