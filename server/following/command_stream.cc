@@ -26,7 +26,7 @@ constexpr std::string_view kFirstDatabase = "0";
 constexpr std::string_view kStoreErrors[] = {"MISCONF",  "OOM",    "QUOTA",    "DATALOSS",
                                              "READONLY", "NOPERM", "EXECABORT"};
 
-// Who may do everything, and is in no table.
+// Returns a user who may do everything and is in no table.
 UserPointer PrimaryUser(const UserTable& users) {
   User user = NewDefaultUser(users.rule_context());
   user.name = "(primary)";

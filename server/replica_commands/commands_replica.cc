@@ -35,7 +35,7 @@ namespace varve {
 namespace {
 
 constexpr size_t kMostPulled = size_t{8} << 20;
-constexpr int64_t kLongestPull = 5'000;  // ms; who is silent for long counts as gone
+constexpr int64_t kLongestPull = 5'000;  // ms; a follower that is silent for long counts as gone
 constexpr size_t kMostFollowers = 1000;
 constexpr std::chrono::seconds kSilence{10};
 constexpr uint64_t kReadTogether = uint64_t{1} << 20;
@@ -205,7 +205,7 @@ void Acknowledge(CommandContext& context, Arguments arguments) {
   if (!ParseNumber(arguments[3], &applied) || !ParseNumber(arguments[4], &durable))
     return ReplyNoNumber(context);
   ServerState& server = context.server;
-  // Nobody has what this server has not.
+  // A follower has no more than this server has.
   const StoreIdentity identity = ReplicationOf(server.store)->Identity();
   if (!server.replication.followers.Note(
           std::string(arguments[2]), std::min(applied, identity.newest),
