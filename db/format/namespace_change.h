@@ -18,8 +18,11 @@
 //
 //   description: string name (varint32 size, bytes)
 //                bytes at most, keys at most, default expiry in ms (varint64 each)
-//                1 byte sync (0: the store's; else 1 + Durability)
+//                1 byte sync (0: the store's; else 1 + Durability), with 0x80 if a history and
+//                with 0x40 if an eviction rule follows
 //                value separation size (varint64)
+//                history: time in ms, bytes (varint64 each)
+//                eviction rule: 1 byte EvictionOrder, with 0x80 if only keys that expire go
 //
 // Thread-safety: stateless functions.
 #pragma once

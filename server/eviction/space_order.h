@@ -1,0 +1,92 @@
+// The order of one namespace or database: its entries in the access index, and the walk that finds
+// the keys which have none yet.
+//
+// Writes leave no trace in the order. A walk reads the keys that were written since the last walk,
+// by their versions, and gives each an entry; segments without newer versions are not looked at.
+// So a write costs nothing when it is made, whoever makes it (a client, a primary, an ingest or a
+// restore), and what the end of the process took from the order is found again.
+//
+// What is deleted or read leaves its entry behind, with a rank that is too low. The evictor mends
+// such an entry when its turn comes. Where most of what it meets is gone (FLUSHDB, SWAPDB), it has
+// the order begin anew: the next epoch, and a walk over all keys.
+//
+// Thread-safety: one thread at a time uses an object.
+// Invariants: no entry lies before front_.
+// Requires: the order is destroyed before the store and the index; a walk holds a snapshot.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/eviction/access_index.h"
+#include "server/eviction/key_rank.h"
+#include "varve/iterator.h"
+#include "varve/snapshot.h"
+#include "varve/store.h"
+
+namespace varve {
+
+class SpaceOrder {
+ public:
+  // Goes on with the order that the index has, or begins a new one if that obeys another rule.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<SpaceOrder>> Load(Store* store,
+                                                                        AccessIndex* index,
+                                                                        NamespaceId space,
+                                                                        EvictionRule rule);
+
+  NamespaceId space() const { return space_; }
+  const EvictionRule& rule() const { return record_.rule; }
+
+  // Begins anew: all entries go, and the next walk looks at every key.
+  [[nodiscard]] absl::Status Reset();
+
+  // Looks at the next keys of a walk, at most about `most`, and begins one if none is under way.
+  [[nodiscard]] absl::Status Walk(size_t most);
+  bool walking() const { return iterator_ != nullptr; }
+  // Every key that was last written before this instant has an entry.
+  uint64_t walked_ms() const { return walked_ms_; }
+  // Returns whether a walk is due: it goes on, or much was written since the last one.
+  bool NeedsWalk() const;
+  // Returns whether a key without an entry may come before one with the rank.
+  bool MayMissKeysBefore(uint64_t rank) const;
+
+  // Returns the first entries of the order; for kRandom, those from a random place on.
+  [[nodiscard]] absl::StatusOr<std::vector<OrderEntry>> Front(size_t most, uint64_t* random) const;
+  // Adds an entry to the batch; the order is right once the batch is committed.
+  void Insert(uint64_t rank, std::string_view key, WriteBatch* batch);
+  // Notes that no entry is left before the place.
+  void Pass(std::string_view index_key) { front_ = index_key; }
+  // Returns the rank of a key by its record and its last access.
+  uint64_t Rank(SequenceNumber version, uint64_t expiry_ms, uint64_t hash,
+                const KeyAccess& access);
+
+ private:
+  SpaceOrder(Store* store, AccessIndex* index, NamespaceId space)
+      : store_(*store), index_(*index), space_(space), times_(*store) {}
+
+  void BeginWalk();
+  absl::Status EndWalk();
+  absl::Status AddFound(std::vector<RankedKey>* found, const std::vector<std::string>& keys);
+
+  Store& store_;
+  AccessIndex& index_;
+  const NamespaceId space_;
+  VersionTimes times_;
+  SpaceRecord record_;
+  std::string front_;  // an index key; empty: the beginning
+  uint64_t walked_ms_ = 0;
+  uint64_t changes_at_walk_ = 0;  // Store::ChangeCount() when the last walk began
+
+  // The walk that is under way.
+  std::shared_ptr<const Snapshot> snapshot_;
+  std::unique_ptr<Iterator> iterator_;
+  uint64_t began_ms_ = 0;
+  uint64_t changes_at_begin_ = 0;
+};
+
+}  // namespace varve
