@@ -20,8 +20,7 @@ constexpr uint64_t kChangesTolerated = 1000;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SpaceOrder>> SpaceOrder::Load(Store* store, AccessIndex* index,
-                                                             NamespaceId space,
-                                                             EvictionRule rule) {
+                                                             NamespaceId space, EvictionRule rule) {
   std::unique_ptr<SpaceOrder> order(new SpaceOrder(store, index, space));
   VARVE_ASSIGN_OR_RETURN(order->record_, index->ReadSpace(space));
   const bool is_new = order->record_.rule != rule;

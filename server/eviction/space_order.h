@@ -48,6 +48,9 @@ class SpaceOrder {
   // Looks at the next keys of a walk, at most about `most`, and begins one if none is under way.
   [[nodiscard]] absl::Status Walk(size_t most);
   bool walking() const { return iterator_ != nullptr; }
+  // Returns whether the walk that is under way, or due, is the first one of its epoch, over all
+  // keys.
+  bool is_first_walk() const { return record_.walked == kNoSequence; }
   // Every key that was last written before this instant has an entry.
   uint64_t walked_ms() const { return walked_ms_; }
   // Returns whether a walk is due: it goes on, or much was written since the last one.
@@ -62,8 +65,7 @@ class SpaceOrder {
   // Notes that no entry is left before the place.
   void Pass(std::string_view index_key) { front_ = index_key; }
   // Returns the rank of a key by its record and its last access.
-  uint64_t Rank(SequenceNumber version, uint64_t expiry_ms, uint64_t hash,
-                const KeyAccess& access);
+  uint64_t Rank(SequenceNumber version, uint64_t expiry_ms, uint64_t hash, const KeyAccess& access);
 
  private:
   SpaceOrder(Store* store, AccessIndex* index, NamespaceId space)
