@@ -192,7 +192,9 @@ void WriteStats(ServerState& server, InfoText* info) {
   for (const auto& [name, value] : server.store->Statistics()) {
     if (name == "expired_keys") info->Line(name, value);
   }
-  info->Line("evicted_keys", 0);
+  info->Line("evicted_keys", server.evictor.evicted_keys());
+  info->Line("evicted_bytes", server.evictor.evicted_bytes());
+  info->Line("eviction_dropped_reads", server.evictor.dropped_reads());
   info->Line("keyspace_hits", server.statistics.KeyspaceHits());
   info->Line("keyspace_misses", server.statistics.KeyspaceMisses());
   info->Line("pubsub_channels", server.clients.pubsub.Count(PubSub::Kind::kChannel));

@@ -57,8 +57,8 @@ void Report(const absl::Status& status) {
 void Evictor::Start(std::string directory, uint64_t memory) {
   directory_ = std::move(directory);
   memory_ = memory;
-  const absl::StatusOr<NamespaceList> list = store_.Namespaces();
-  if (databases_.load() != 0 || (list.ok() && AnyEvicts(*list))) Wake();
+  if (databases_.load() != 0) Wake();
+  NoteNamespaces();
 }
 
 void Evictor::Stop() {
@@ -85,7 +85,8 @@ void Evictor::SetDatabases(EvictionRule rule, uint64_t limit) {
 
 void Evictor::NoteNamespaces() {
   const absl::StatusOr<NamespaceList> list = store_.Namespaces();
-  if (notes_reads_.load(std::memory_order_acquire) || (list.ok() && AnyEvicts(*list))) Wake();
+  if (list.ok()) has_named_rules_.store(AnyEvicts(*list));
+  if (notes_reads_.load(std::memory_order_acquire) || has_named_rules_.load()) Wake();
 }
 
 void Evictor::Wake() {
@@ -178,11 +179,12 @@ EvictionRule Evictor::RuleOf(const NamespaceDescription& space) const {
 
 absl::Status Evictor::Refresh() {
   VARVE_ASSIGN_OR_RETURN(const NamespaceList list, store_.Namespaces());
+  has_named_rules_.store(AnyEvicts(list));
   if (index_ == nullptr) {
     if (std::none_of(list.namespaces.begin(), list.namespaces.end(),
                      [this](const NamespaceDescription& space) { return RuleOf(space).on(); }))
       return absl::OkStatus();
-    VARVE_ASSIGN_OR_RETURN(index_, AccessIndex::Open(directory_, memory_));
+    VARVE_ASSIGN_OR_RETURN(index_, AccessIndex::Open(directory_, memory_ - TouchedKeys::kBytes));
     touched_.Start();
   }
   VARVE_RETURN_IF_ERROR(DropOrders(list));
@@ -259,7 +261,9 @@ std::optional<Evictor::Bound> Evictor::BoundOf(const absl::Status& refused) {
 }
 
 bool Evictor::MayMakeRoom(const absl::Status& refused) const {
-  return (IsStoreFull(refused) || IsNamespaceFull(refused)) && !replication_.follows();
+  if (replication_.follows()) return false;
+  return IsStoreFull(refused) ? databases_.load(std::memory_order_relaxed) != 0
+                              : IsNamespaceFull(refused) && has_named_rules_.load();
 }
 
 bool Evictor::MakeRoom(const absl::Status& refused, uint64_t bytes, const WriteOptions& options) {

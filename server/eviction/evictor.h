@@ -53,6 +53,9 @@
 
 namespace varve {
 
+// The directory, within the store's, of the access index.
+inline constexpr std::string_view kAccessDirectory = "access";
+
 class Evictor {
  public:
   static constexpr std::chrono::milliseconds kRound{800};
@@ -62,7 +65,8 @@ class Evictor {
       : store_(*store), clients_(*clients), replication_(*replication) {}
   ~Evictor() { Stop(); }
 
-  // Has the evictor keep its index in `directory`, within `memory` bytes.
+  // Has the evictor keep its index in `directory`, within `memory` bytes, which are more than
+  // TouchedKeys::kBytes.
   // Requires: no other thread uses it yet.
   void Start(std::string directory, uint64_t memory);
   // Ends the thread and closes the index. Nothing is evicted any more.
@@ -80,7 +84,7 @@ class Evictor {
       touched_.Add(space, key);
   }
 
-  // Returns whether MakeRoom() may help after such a refusal. Costs two loads.
+  // Returns whether MakeRoom() may help after such a refusal.
   bool MayMakeRoom(const absl::Status& refused) const;
   // Evicts what a write of `bytes` bytes needs that ended as `refused`. Returns whether the write
   // may succeed if it is tried again: something was evicted, by this thread or another one.
@@ -157,6 +161,7 @@ class Evictor {
   std::atomic<uint32_t> databases_{0};
   std::atomic<uint64_t> data_limit_{0};
   std::atomic<bool> notes_reads_{false};
+  std::atomic<bool> has_named_rules_{false};  // a namespace has a rule of its own
   TouchedKeys touched_;
   std::atomic<uint64_t> evicted_keys_{0};
   std::atomic<uint64_t> evicted_bytes_{0};

@@ -12,6 +12,7 @@
 #include "util/base/assert.h"
 #include "util/base/letter_case.h"
 #include "util/base/nearest_text.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
@@ -117,6 +118,12 @@ bool RefusedByMaxMemory(CommandContext& context, const Command& command, Argumen
   }
   // Where others write meanwhile, the store decides at the commit.
   if (check != DataCheck::kOver) return false;
+  absl::Status full = StoreIsFull(std::string(kOutOfMemory));
+  if (context.MakeRoom(&full, bytes)) return false;
+  if (absl::IsCancelled(full)) {
+    context.Fail(full);
+    return true;
+  }
   context.reply.Error(kOutOfMemory);
   return true;
 }

@@ -92,6 +92,8 @@ class RequestRun {
   bool MayExceedMaxMemory(const RequestBatch& batch) const;
   Outcome ExecuteGets();
   Outcome ExecuteSets();
+  // Leaves the SETs unanswered.
+  Outcome RefuseSets(Outcome outcome);
   absl::Status Read(absl::Span<MultiGetResult> results) const;
   void AnswerGets(const Part& part, const absl::Status& status, absl::Span<MultiGetResult> results);
   void AnswerSets(const Part& part, const absl::StatusOr<CommitResult>& committed);

@@ -23,6 +23,7 @@
 #include "server/config/configuration.h"
 #include "server/config/live_options.h"
 #include "server/config/live_settings.h"
+#include "server/eviction/evictor.h"
 #include "server/execution/execution_policy.h"
 #include "server/execution/scan_cursors.h"
 #include "server/ingests/ingest_table.h"
@@ -122,7 +123,7 @@ struct ServerState final : public LiveSettings {
   void SetTrackedKeys(size_t keys) override { clients.tracking.SetMaxKeys(keys); }
   void SetAccess(const ServerOptions& wanted) override;
   void SetSlowLog(const ServerOptions& wanted) override;
-  void SetDataLimit(uint64_t bytes) override { store->SetDataLimit(bytes); }
+  void SetDataLimit(const ServerOptions& wanted) override;
   void SetSync(Durability sync) override { store->SetSync(sync); }
   void SetSyncReplicas(size_t followers) override {
     live.sync_replicas = followers;
@@ -158,6 +159,7 @@ struct ServerState final : public LiveSettings {
   ReplicationCalls calls;
   KeyCost read_cost{400};
   KeyCost write_cost{600};
+  Evictor evictor{store, &clients, &replication};
 };
 
 }  // namespace varve
