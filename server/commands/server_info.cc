@@ -194,6 +194,7 @@ void WriteStats(ServerState& server, InfoText* info) {
   }
   info->Line("evicted_keys", server.evictor.evicted_keys());
   info->Line("evicted_bytes", server.evictor.evicted_bytes());
+  info->Line("eviction_noted_reads", server.evictor.noted_reads());
   info->Line("eviction_dropped_reads", server.evictor.dropped_reads());
   info->Line("keyspace_hits", server.statistics.KeyspaceHits());
   info->Line("keyspace_misses", server.statistics.KeyspaceMisses());

@@ -332,7 +332,10 @@ absl::Status Evictor::WriteTouchesOf(absl::Span<const Touch> touches, uint64_t n
     }
     touches.remove_prefix(hashes.size());
   }
-  return index_->Commit(&batch);
+  const size_t noted = batch.size();
+  VARVE_RETURN_IF_ERROR(index_->Commit(&batch));
+  noted_reads_.fetch_add(noted, std::memory_order_relaxed);
+  return absl::OkStatus();
 }
 
 absl::Status Evictor::LookForExcess() {

@@ -103,9 +103,14 @@ class Evictor {
 
   // Does what the thread does every kRound.
   void RunRound() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Goes on with walks that are due and with what is owed, for a moment. Returns whether more is to
+  // do.
+  absl::StatusOr<bool> WorkOn() ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t evicted_keys() const { return evicted_keys_.load(std::memory_order_relaxed); }
   uint64_t evicted_bytes() const { return evicted_bytes_.load(std::memory_order_relaxed); }
+  // Returns how many reads the index has taken, of which those of one key within a round count once.
+  uint64_t noted_reads() const { return noted_reads_.load(std::memory_order_relaxed); }
   uint64_t dropped_reads() const { return touched_.dropped(); }
   void ResetStatistics() {
     evicted_keys_ = 0;
@@ -147,9 +152,6 @@ class Evictor {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Notes what has to go because a bound was lowered.
   absl::Status LookForExcess() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Goes on with walks that are due and with what is owed, for a moment. Returns whether more is to
-  // do.
-  absl::StatusOr<bool> WorkOn() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Store& store_;
   Clients& clients_;
@@ -165,6 +167,7 @@ class Evictor {
   TouchedKeys touched_;
   std::atomic<uint64_t> evicted_keys_{0};
   std::atomic<uint64_t> evicted_bytes_{0};
+  std::atomic<uint64_t> noted_reads_{0};
   std::atomic<uint64_t> rounds_{0};  // evictions so far, each of many keys
 
   absl::Mutex mutex_ ABSL_ACQUIRED_BEFORE(wake_mutex_);
