@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig
   if (!audited.ok()) return audited;
   const ServerConfig in_force = server->state_.configuration.in_force();
   server->state_.evictor.Start(in_force.directory + "/" + std::string(kAccessDirectory),
-                               EvictionMemory(in_force.memory_limit));
+                               EvictionMemory(in_force.memory_limit), server->state_.disk);
   const size_t threads = static_cast<size_t>(server->state_.options.threads);
   if (server->pool_.threads() < threads) {
     return absl::ResourceExhaustedError(

@@ -66,8 +66,7 @@ EngineOptions OptionsWithin(uint64_t memory) {
 }
 
 // Removes the files of a damaged index; what is left over fails the next opening.
-void RemoveIndex(const std::string& directory) {
-  FileSystem* const files = PosixFileSystem();
+void RemoveIndex(FileSystem* files, const std::string& directory) {
   const absl::StatusOr<std::vector<std::string>> names = files->List(directory);
   if (!names.ok()) return;
   for (const std::string& name : *names) RemoveFile(files, directory + "/" + name);
@@ -76,13 +75,15 @@ void RemoveIndex(const std::string& directory) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AccessIndex>> AccessIndex::Open(const std::string& directory,
-                                                               uint64_t memory) {
-  const EngineOptions options = OptionsWithin(std::max(memory, kLeastMemory));
+                                                               uint64_t memory,
+                                                               FileSystem* file_system) {
+  EngineOptions options = OptionsWithin(std::max(memory, kLeastMemory));
+  options.file_system = file_system;
   absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(directory, options);
   if (absl::IsDataLoss(store.status())) {
     spdlog::warn("The access index is damaged and begins anew; no data is lost: {}",
                  store.status().ToString());
-    RemoveIndex(directory);
+    RemoveIndex(file_system, directory);
     store = StorageEngine::Open(directory, options);
   }
   if (!store.ok()) return store.status();

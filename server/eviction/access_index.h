@@ -66,7 +66,7 @@ class AccessIndex {
   // Opens the index in `directory`, or makes an empty one. One that is damaged is removed, and an
   // empty one made.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<AccessIndex>> Open(
-      const std::string& directory, uint64_t memory);
+      const std::string& directory, uint64_t memory, FileSystem* file_system);
 
   // Stores in `*accesses` what is known of each of the hashes.
   [[nodiscard]] absl::Status FindAccesses(NamespaceId space, absl::Span<const uint64_t> hashes,

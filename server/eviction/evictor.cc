@@ -54,9 +54,10 @@ void Report(const absl::Status& status) {
 
 }  // namespace
 
-void Evictor::Start(std::string directory, uint64_t memory) {
+void Evictor::Start(std::string directory, uint64_t memory, BoundedFileSystem* disk) {
   directory_ = std::move(directory);
   memory_ = memory;
+  disk_ = disk;
   if (databases_.load() != 0) Wake();
   NoteNamespaces();
 }
@@ -136,6 +137,7 @@ void Evictor::RunRound() {
   }
   if (status.ok()) status = WriteTouches();
   if (status.ok()) status = LookForExcess();
+  if (status.ok()) status = LookForExcessOnDisk();
   Report(status);
 }
 
@@ -161,8 +163,8 @@ bool Evictor::WasRead(NamespaceId space, uint64_t hash) const {
 
 void Evictor::TellEvicted(NamespaceId space, std::string_view key, uint64_t bytes,
                           SequenceNumber durable_after) {
-  evicted_keys_.fetch_add(1, std::memory_order_relaxed);
-  evicted_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  counts_.keys.fetch_add(1, std::memory_order_relaxed);
+  counts_.bytes.fetch_add(bytes, std::memory_order_relaxed);
   if (clients_.events.Tells(kEvictedEvent))
     (void)clients_.events.Send("evicted", space, key, durable_after);
   if (clients_.tracking.Any()) {
@@ -184,7 +186,9 @@ absl::Status Evictor::Refresh() {
     if (std::none_of(list.namespaces.begin(), list.namespaces.end(),
                      [this](const NamespaceDescription& space) { return RuleOf(space).on(); }))
       return absl::OkStatus();
-    VARVE_ASSIGN_OR_RETURN(index_, AccessIndex::Open(directory_, memory_ - TouchedKeys::kBytes));
+    FileSystem* const files = disk_ != nullptr ? disk_ : PosixFileSystem();
+    VARVE_ASSIGN_OR_RETURN(index_,
+                           AccessIndex::Open(directory_, memory_ - TouchedKeys::kBytes, files));
     touched_.Start();
   }
   VARVE_RETURN_IF_ERROR(DropOrders(list));
@@ -268,9 +272,9 @@ bool Evictor::MayMakeRoom(const absl::Status& refused) const {
 
 bool Evictor::MakeRoom(const absl::Status& refused, uint64_t bytes, const WriteOptions& options) {
   if (!MayMakeRoom(refused)) return false;
-  const uint64_t rounds = rounds_.load();
+  const uint64_t rounds = counts_.rounds.load();
   absl::MutexLock lock(&mutex_);
-  if (rounds_.load() != rounds) return true;
+  if (counts_.rounds.load() != rounds) return true;
   std::optional<Bound> bound = BoundOf(refused);
   if (!bound) {
     Report(Refresh());
@@ -286,7 +290,7 @@ bool Evictor::MakeRoom(const absl::Status& refused, uint64_t bytes, const WriteO
   Report(evicted.status());
   if (!evicted.ok()) return false;
   if (evicted->keys > 0) {
-    ++rounds_;
+    ++counts_.rounds;
     *bound->owed = std::min(bound->bytes / kPartOwed, kMostOwed);
     Wake();
   }
@@ -334,7 +338,7 @@ absl::Status Evictor::WriteTouchesOf(absl::Span<const Touch> touches, uint64_t n
   }
   const size_t noted = batch.size();
   VARVE_RETURN_IF_ERROR(index_->Commit(&batch));
-  noted_reads_.fetch_add(noted, std::memory_order_relaxed);
+  counts_.reads.fetch_add(noted, std::memory_order_relaxed);
   return absl::OkStatus();
 }
 
@@ -359,6 +363,29 @@ absl::Status Evictor::LookForExcess() {
   return absl::OkStatus();
 }
 
+absl::Status Evictor::LookForExcessOnDisk() {
+  if (disk_ == nullptr) return absl::OkStatus();
+  VARVE_RETURN_IF_ERROR(disk_->Measure());
+  absl::MutexLock lock(&mutex_);
+  const uint64_t used = disk_->used(), most = disk_->limit() - 2 * disk_->reserve();
+  if (used <= most) relieved_disk_ = 0;
+  const uint64_t relieved = std::max(most, relieved_disk_);
+  if (replication_.follows() || used < relieved + disk_->limit() / kPartOwed)
+    return absl::OkStatus();
+  // Of all that may be evicted, the part by which the directory is too large.
+  const double part = static_cast<double>(used - relieved) / static_cast<double>(used);
+  relieved_disk_ = used;
+  for (auto& [id, space] : spaces_) {
+    ReadOptions options;
+    options.space = id;
+    options.wait_until_durable = false;
+    VARVE_ASSIGN_OR_RETURN(const CountResult count, store_.Count(options, "", ""));
+    uint64_t& owed = HasOwnRule(space.options) ? space.owed_bytes : owed_by_databases_;
+    owed += static_cast<uint64_t>(part * static_cast<double>(count.bytes));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<bool> Evictor::WorkOn() {
   absl::MutexLock lock(&mutex_);
   if (index_ == nullptr || replication_.follows()) return false;
@@ -378,7 +405,7 @@ absl::StatusOr<bool> Evictor::WorkOn() {
       *bound.owed = 0;  // nothing may be evicted, or not now
       return absl::OkStatus();
     }
-    ++rounds_;
+    ++counts_.rounds;
     *bound.owed -= std::min(*bound.owed, evicted.bytes);
     more = more || *bound.owed > 0;
     return store_.Push();

@@ -47,6 +47,7 @@
 #include "server/eviction/space_order.h"
 #include "server/eviction/touched_keys.h"
 #include "server/replication/replication_state.h"
+#include "util/os/bounded_file_system.h"
 #include "util/os/steady_condition.h"
 #include "varve/namespace.h"
 #include "varve/store.h"
@@ -66,9 +67,9 @@ class Evictor {
   ~Evictor() { Stop(); }
 
   // Has the evictor keep its index in `directory`, within `memory` bytes, which are more than
-  // TouchedKeys::kBytes.
-  // Requires: no other thread uses it yet.
-  void Start(std::string directory, uint64_t memory);
+  // TouchedKeys::kBytes. `disk`: the bound of the data directory; null: there is none.
+  // Requires: no other thread uses it yet; the disk outlives it.
+  void Start(std::string directory, uint64_t memory, BoundedFileSystem* disk);
   // Ends the thread and closes the index. Nothing is evicted any more.
   // Requires: no thread of a client runs any more.
   void Stop() ABSL_LOCKS_EXCLUDED(wake_mutex_, mutex_);
@@ -107,15 +108,12 @@ class Evictor {
   // do.
   absl::StatusOr<bool> WorkOn() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  uint64_t evicted_keys() const { return evicted_keys_.load(std::memory_order_relaxed); }
-  uint64_t evicted_bytes() const { return evicted_bytes_.load(std::memory_order_relaxed); }
+  uint64_t evicted_keys() const { return counts_.keys.load(std::memory_order_relaxed); }
+  uint64_t evicted_bytes() const { return counts_.bytes.load(std::memory_order_relaxed); }
   // Returns how many reads the index has taken, of which those of one key within a round count once.
-  uint64_t noted_reads() const { return noted_reads_.load(std::memory_order_relaxed); }
+  uint64_t noted_reads() const { return counts_.reads.load(std::memory_order_relaxed); }
   uint64_t dropped_reads() const { return touched_.dropped(); }
-  void ResetStatistics() {
-    evicted_keys_ = 0;
-    evicted_bytes_ = 0;
-  }
+  void ResetStatistics() { counts_.keys = counts_.bytes = 0; }
 
  private:
   // A namespace with a rule, or a database.
@@ -131,6 +129,12 @@ class Evictor {
     uint64_t bytes = 0;  // 0: no limit
     uint64_t keys = 0;
     uint64_t* owed = nullptr;
+  };
+
+  struct Counts {
+    std::atomic<uint64_t> keys{0}, bytes{0};  // evicted
+    std::atomic<uint64_t> reads{0};           // that the index has taken
+    std::atomic<uint64_t> rounds{0};          // evictions, each of many keys
   };
 
   void Wake() ABSL_LOCKS_EXCLUDED(wake_mutex_);
@@ -152,12 +156,14 @@ class Evictor {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Notes what has to go because a bound was lowered.
   absl::Status LookForExcess() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status LookForExcessOnDisk() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Store& store_;
   Clients& clients_;
   const ReplicationState& replication_;
   std::string directory_;
   uint64_t memory_ = 0;
+  BoundedFileSystem* disk_ = nullptr;
 
   // The databases' EvictionRule, as one number, and the bound of all data.
   std::atomic<uint32_t> databases_{0};
@@ -165,10 +171,7 @@ class Evictor {
   std::atomic<bool> notes_reads_{false};
   std::atomic<bool> has_named_rules_{false};  // a namespace has a rule of its own
   TouchedKeys touched_;
-  std::atomic<uint64_t> evicted_keys_{0};
-  std::atomic<uint64_t> evicted_bytes_{0};
-  std::atomic<uint64_t> noted_reads_{0};
-  std::atomic<uint64_t> rounds_{0};  // evictions so far, each of many keys
+  Counts counts_;
 
   absl::Mutex mutex_ ABSL_ACQUIRED_BEFORE(wake_mutex_);
   std::unique_ptr<AccessIndex> index_ ABSL_GUARDED_BY(mutex_);
@@ -177,6 +180,9 @@ class Evictor {
   std::vector<Touch> taken_ ABSL_GUARDED_BY(mutex_);  // sorted; not in the index yet
   uint64_t random_ ABSL_GUARDED_BY(mutex_) = 0x9e3779b97f4a7c15;
   bool has_followed_ ABSL_GUARDED_BY(mutex_) = false;
+  // Up to where the use of the disk has been answered by evictions, which show there only once
+  // merges have removed the data.
+  uint64_t relieved_disk_ ABSL_GUARDED_BY(mutex_) = 0;
 
   absl::Mutex wake_mutex_;
   SteadyCondition wake_;

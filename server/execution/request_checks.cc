@@ -101,8 +101,14 @@ bool Concerns(const ClientTransaction& transaction, const Command& command, Argu
 
 }  // namespace
 
-bool RefusedByMaxMemory(CommandContext& context, const Command& command, Arguments arguments) {
+bool RefusedByBounds(CommandContext& context, const Command& command, Arguments arguments) {
   if (!AddsData(context.client.modes.transaction, command, arguments)) return false;
+  const ServerState& server = context.server;
+  if (server.disk != nullptr && server.disk->IsTight()) {
+    context.Fail(server.disk->Refusal());
+    return true;
+  }
+  if (server.live.max_memory.load(std::memory_order_relaxed) == 0) return false;
   Store& store = *context.server.store;
   size_t bytes = 0;
   for (const std::string_view argument : arguments) bytes += argument.size();

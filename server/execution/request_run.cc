@@ -55,7 +55,7 @@ size_t RequestRun::Take(BatchCursor* cursor, size_t limit) {
   if (kind_ == Kind::kGets) {
     if (size_ > 0 && cursor->client->space != space_) return 0;
     space_ = cursor->client->space;
-  } else if (server_->clients.events.Tells(kNewEvent) || MayExceedMaxMemory(batch)) {
+  } else if (server_->clients.events.Tells(kNewEvent) || MayExceedBounds(batch)) {
     return 0;  // each SET has to look whether its key is new, or whether there is room for it
   }
   const size_t end = std::min(batch.requests.size(), cursor->next + std::min(limit, room()));
@@ -81,7 +81,8 @@ bool RequestRun::IsRefused(const ClientState& client) const {
   return !(kind_ == Kind::kSets ? WriteRefusal(*server_) : StaleRefusal(*server_)).empty();
 }
 
-bool RequestRun::MayExceedMaxMemory(const RequestBatch& batch) const {
+bool RequestRun::MayExceedBounds(const RequestBatch& batch) const {
+  if (server_->disk != nullptr && server_->disk->IsTight()) return true;
   return server_->live.max_memory.load(std::memory_order_relaxed) != 0 &&
          server_->store->CheckData(writes_.bytes() + batch.input_bytes) != DataCheck::kWithin;
 }

@@ -33,6 +33,7 @@
 #include "server/replication/sync_gate.h"
 #include "server/statistics/server_statistics.h"
 #include "type/server_options.h"
+#include "util/os/bounded_file_system.h"
 #include "varve/store.h"
 
 namespace varve {
@@ -55,6 +56,9 @@ struct ServerProgram {
   std::vector<User> users;
   // The TLS contexts in use, which other listeners share. Null: the server makes its own.
   std::shared_ptr<TlsContexts> tls;
+  // The bound of the data directory, in which the store has its files (--max-disk-bytes); it
+  // outlives the server. Null: there is none.
+  BoundedFileSystem* disk = nullptr;
 };
 
 // The last time that a client asked for everything to be put on disk; before the first such
@@ -159,6 +163,7 @@ struct ServerState final : public LiveSettings {
   ReplicationCalls calls;
   KeyCost read_cost{400};
   KeyCost write_cost{600};
+  BoundedFileSystem* const disk;  // as in ServerProgram
   Evictor evictor{store, &clients, &replication};
 };
 

@@ -239,7 +239,8 @@ TEST_F(EvictionTest, TransactionsMakeRoom) {
   }
   EXPECT_EQ(Do({"GET", Name(299)}), std::string(93, 'v') + "x");
   EXPECT_EQ(Do({"APPEND", Name(1), std::string(500, 'x')}), "500");
-  EXPECT_EQ(Do({"SET", "large", std::string(20'000, 'x')}), kRefused) << "nothing makes room for it";
+  EXPECT_EQ(Do({"SET", "large", std::string(20'000, 'x')}), kRefused)
+      << "nothing makes room for it";
   EXPECT_GT(Count(200, 300), 50u);
 }
 
@@ -286,9 +287,9 @@ TEST_F(EvictionTest, RulesAreShownAndKept) {
             "!ERR 'mru' is no value for EVICT");
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", "a", "MAXKEYS", "10", "EVICTABLE", "volatile"}),
             "!ERR EVICTABLE volatile needs EVICT lru, lfu, ttl or random");
-  ASSERT_EQ(Do({"NAMESPACE", "CREATE", "a", "MAXKEYS", "10", "EVICT", "ttl", "EVICTABLE",
-                "volatile"}),
-            "OK");
+  ASSERT_EQ(
+      Do({"NAMESPACE", "CREATE", "a", "MAXKEYS", "10", "EVICT", "ttl", "EVICTABLE", "volatile"}),
+      "OK");
   Restart();
   EXPECT_NE(Do({"NAMESPACE", "INFO", "a"}).find("evict ttl evictable volatile"), std::string::npos);
   ASSERT_EQ(Do({"NAMESPACE", "ALTER", "a", "EVICT", "lru", "EVICTABLE", "all"}), "OK");

@@ -40,7 +40,7 @@ class EvictorTest : public ::testing::Test {
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
     evictor_ = std::make_unique<Evictor>(store_.get(), &clients_, &replication_);
-    evictor_->Start(dir_.File(name) + "/access", 24u << 20);
+    evictor_->Start(dir_.File(name) + "/access", 24u << 20, nullptr);
   }
   void Close() {
     evictor_.reset();
