@@ -173,6 +173,11 @@ void AccessIndex::PutSpace(NamespaceId space, const SpaceRecord& record, WriteBa
   batch->Put(PrefixOf(kSpace, space), value);
 }
 
+void AccessIndex::DeleteAccesses(NamespaceId space, WriteBatch* batch) {
+  const std::string prefix = PrefixOf(kAccess, space);
+  batch->DeleteRange(prefix, EndOf(prefix));
+}
+
 void AccessIndex::DeleteOrder(NamespaceId space, uint32_t epoch, WriteBatch* batch) {
   const std::string prefix = EpochPrefix(space, epoch);
   batch->DeleteRange(prefix, EndOf(prefix));

@@ -86,7 +86,8 @@ class AccessIndex {
   static std::string OrderKey(NamespaceId space, uint32_t epoch, uint64_t rank,
                               std::string_view key);
   static void PutSpace(NamespaceId space, const SpaceRecord& record, WriteBatch* batch);
-  // Removes the entries of one epoch, or all that is known of the namespace.
+  // Remove all accesses of the namespace, the entries of one epoch, or all that is known of it.
+  static void DeleteAccesses(NamespaceId space, WriteBatch* batch);
   static void DeleteOrder(NamespaceId space, uint32_t epoch, WriteBatch* batch);
   static void DeleteSpace(NamespaceId space, WriteBatch* batch);
 

@@ -203,6 +203,7 @@ absl::Status EvictionStep::MendEntries() {
     }
     if (stays) continue;
     batch.Delete(candidate.entry.index_key);
+    order->NoteRemoved();
     if (candidate.is_dead()) AccessIndex::DeleteAccess(order->space(), candidate.hash, &batch);
     if (!gone) moved.push_back(&candidate);
   }

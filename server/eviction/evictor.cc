@@ -391,6 +391,8 @@ absl::StatusOr<bool> Evictor::WorkOn() {
   if (index_ == nullptr || replication_.follows()) return false;
   bool more = false;
   for (auto& [id, space] : spaces_) {
+    if (space.order->IsMostlyStale())
+      VARVE_RETURN_IF_ERROR(space.order->Reset(SpaceOrder::Accesses::kGo));
     if (!space.order->NeedsWalk()) continue;
     VARVE_RETURN_IF_ERROR(space.order->Walk(kWalkedAtOnce));
     more = more || space.order->walking();

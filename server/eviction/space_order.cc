@@ -16,6 +16,8 @@ constexpr uint64_t kChangesPerWalk = 250'000;
 constexpr uint64_t kPartPerWalk = 16;
 // For orders in which a new key may be the first one, a walk is due much sooner.
 constexpr uint64_t kChangesTolerated = 1000;
+// So many entries more than twice the keys make an order begin anew.
+constexpr uint64_t kEntriesTolerated = 500'000;
 
 }  // namespace
 
@@ -31,18 +33,24 @@ absl::StatusOr<std::unique_ptr<SpaceOrder>> SpaceOrder::Load(Store* store, Acces
   return order;
 }
 
-absl::Status SpaceOrder::Reset() {
+absl::Status SpaceOrder::Reset(Accesses accesses) {
   iterator_.reset();
   snapshot_.reset();
   WriteBatch batch;
   AccessIndex::DeleteOrder(space_, record_.epoch, &batch);
+  if (accesses == Accesses::kGo) AccessIndex::DeleteAccesses(space_, &batch);
   ++record_.epoch;
   record_.walked = kNoSequence;
   AccessIndex::PutSpace(space_, record_, &batch);
   front_.clear();
+  entries_ = 0;
   walked_ms_ = 0;
   changes_at_walk_ = 0;
   return index_.Commit(&batch);
+}
+
+bool SpaceOrder::IsMostlyStale() const {
+  return entries_ > kEntriesTolerated + 2 * store_.EstimateSize(space_, "", "").keys;
 }
 
 bool SpaceOrder::NeedsWalk() const {
@@ -146,6 +154,7 @@ absl::StatusOr<std::vector<OrderEntry>> SpaceOrder::Front(size_t most, uint64_t*
 void SpaceOrder::Insert(uint64_t rank, std::string_view key, WriteBatch* batch) {
   std::string entry = AccessIndex::OrderKey(space_, record_.epoch, rank, key);
   batch->Put(entry, "");
+  ++entries_;
   if (!front_.empty() && entry < front_) front_ = std::move(entry);
 }
 

@@ -42,8 +42,13 @@ class SpaceOrder {
   NamespaceId space() const { return space_; }
   const EvictionRule& rule() const { return record_.rule; }
 
-  // Begins anew: all entries go, and the next walk looks at every key.
-  [[nodiscard]] absl::Status Reset();
+  // Begins anew: all entries go, and the next walk looks at every key. Without accesses, it forgets
+  // when keys were read, too, and goes by their versions.
+  enum class Accesses : uint8_t { kStay, kGo };
+  [[nodiscard]] absl::Status Reset(Accesses accesses = Accesses::kStay);
+  // Returns whether most entries must be of keys that are gone or were written again, which nobody
+  // mends while nothing is evicted.
+  bool IsMostlyStale() const;
 
   // Looks at the next keys of a walk, at most about `most`, and begins one if none is under way.
   [[nodiscard]] absl::Status Walk(size_t most);
@@ -62,6 +67,8 @@ class SpaceOrder {
   [[nodiscard]] absl::StatusOr<std::vector<OrderEntry>> Front(size_t most, uint64_t* random) const;
   // Adds an entry to the batch; the order is right once the batch is committed.
   void Insert(uint64_t rank, std::string_view key, WriteBatch* batch);
+  // Notes that an entry was removed.
+  void NoteRemoved() { entries_ -= entries_ > 0 ? 1 : 0; }
   // Notes that no entry is left before the place.
   void Pass(std::string_view index_key) { front_ = index_key; }
   // Returns the rank of a key by its record and its last access.
@@ -80,7 +87,8 @@ class SpaceOrder {
   const NamespaceId space_;
   VersionTimes times_;
   SpaceRecord record_;
-  std::string front_;  // an index key; empty: the beginning
+  std::string front_;     // an index key; empty: the beginning
+  uint64_t entries_ = 0;  // since it was loaded or reset, about
   uint64_t walked_ms_ = 0;
   uint64_t changes_at_walk_ = 0;  // Store::ChangeCount() when the last walk began
 
