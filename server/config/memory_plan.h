@@ -23,8 +23,8 @@ uint64_t MemoryAtHand();
 // A size that was given stays as it is; the others share the rest, and the block cache gets what is
 // left of it. Where maxmemory-policy evicts, EvictionMemory() is set aside first. An eighth and 24
 // MiB are kept for what isn't counted: merges, the log's buffers, what allocations lose, and the
-// order of evictions where namespaces alone evict. InvalidArgument: the sizes that were given leave nothing of the limit that was
-// given.
+// order of evictions where namespaces alone evict. InvalidArgument: the sizes that were given leave
+// nothing of the limit that was given.
 [[nodiscard]] absl::StatusOr<ServerConfig> FitIntoMemory(const ServerConfig& config,
                                                          uint64_t at_hand);
 

@@ -301,9 +301,9 @@ constexpr Setting kSettings[] = {
          "maxmemory-policy makes room, or commands that add data are refused. 0: any")
         .Live(ApplyMaxMemory),
     Text("maxmemory-policy", VARVE_KEPT_IN(server.max_memory_policy),
-         "which keys of the databases go when maxmemory is reached: noeviction (none), allkeys-lru, "
-         "allkeys-lfu, allkeys-random, or, of those that expire, volatile-lru, volatile-lfu, "
-         "volatile-random, volatile-ttl")
+         "which keys of the databases go when maxmemory is reached: noeviction (none), "
+         "allkeys-lru, allkeys-lfu, allkeys-random, or, of those that expire, volatile-lru, "
+         "volatile-lfu, volatile-random, volatile-ttl")
         .Checked(PolicyNeeded)
         .Live(ApplyMaxMemory),
     Limits("client-output-buffer-limit",

@@ -3,15 +3,15 @@
 //
 //   'a' space hash            -> when the key with this hash was last read (milliseconds since the
 //                                epoch), and its count of uses
-//   'o' space epoch rank key  -> nothing: an entry of the order. The rank of an entry is never above
-//                                the true rank of its key (server/eviction/key_rank.h)
+//   'o' space epoch rank key  -> nothing: an entry of the order. The rank of an entry is never
+//                                above the true rank of its key (server/eviction/key_rank.h)
 //   's' space                 -> the epoch in force, the rule that its ranks obey, and the version
 //                                of the data up to which all keys have entries
 //
 // Numbers are big-endian. Being a store of its own, the index costs the data's files and log
 // nothing: backups, followers, feeds and snapshots do not know it. What is lost of it, or all of
 // it, costs the order of evictions and never data: keys without an entry are found again by their
-// versions (server/eviction/order_walk.h). Its writes are handed to the kernel at once and synced
+// versions (server/eviction/space_order.h). Its writes are handed to the kernel at once and synced
 // by nobody, so they survive the end of the process.
 //
 // Thread-safety: all functions may be called on any thread.
@@ -50,7 +50,7 @@ struct OrderEntry {
   std::string_view key() const { return std::string_view(index_key).substr(key_offset); }
 };
 
-// What the index knows of a namespace as a whole.
+// The index knows this of a namespace as a whole.
 struct SpaceRecord {
   uint32_t epoch = 0;
   EvictionRule rule;

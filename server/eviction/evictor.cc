@@ -72,7 +72,7 @@ void Evictor::Stop() {
   }
   if (thread.joinable()) thread.join();
   absl::MutexLock lock(&mutex_);
-  notes_reads_.store(false, std::memory_order_release);
+  flags_.notes_reads.store(false, std::memory_order_release);
   spaces_.clear();
   if (index_ != nullptr) Report(index_->Close());
   index_.reset();
@@ -81,13 +81,15 @@ void Evictor::Stop() {
 void Evictor::SetDatabases(EvictionRule rule, uint64_t limit) {
   data_limit_.store(limit);
   const uint32_t before = databases_.exchange(Packed(rule));
+  flags_.is_stale.store(true);
   if (rule.on() || before != 0) Wake();
 }
 
 void Evictor::NoteNamespaces() {
   const absl::StatusOr<NamespaceList> list = store_.Namespaces();
-  if (list.ok()) has_named_rules_.store(AnyEvicts(*list));
-  if (notes_reads_.load(std::memory_order_acquire) || has_named_rules_.load()) Wake();
+  if (list.ok()) flags_.has_named_rules.store(AnyEvicts(*list));
+  flags_.is_stale.store(true);
+  if (flags_.notes_reads.load(std::memory_order_acquire) || flags_.has_named_rules.load()) Wake();
 }
 
 void Evictor::Wake() {
@@ -112,14 +114,14 @@ void Evictor::Loop() {
   for (;;) {
     {
       absl::MutexLock lock(&wake_mutex_);
-      const SteadyTime until = notes_reads_.load() ? next : kEndOfTime;
+      const SteadyTime until = flags_.notes_reads.load() ? next : kEndOfTime;
       while (!is_stopped_ && !is_awake_) {
         if (wake_.WaitWithDeadline(&wake_mutex_, until)) break;
       }
       if (is_stopped_) return;
       is_awake_ = false;
     }
-    if (SteadyNow() >= next || !notes_reads_.load()) {
+    if (SteadyNow() >= next || !flags_.notes_reads.load()) {
       next = SteadyNow() + absl::FromChrono(kRound);
       RunRound();
     }
@@ -180,15 +182,16 @@ EvictionRule Evictor::RuleOf(const NamespaceDescription& space) const {
 }
 
 absl::Status Evictor::Refresh() {
+  flags_.is_stale.store(false);
   VARVE_ASSIGN_OR_RETURN(const NamespaceList list, store_.Namespaces());
-  has_named_rules_.store(AnyEvicts(list));
+  flags_.has_named_rules.store(AnyEvicts(list));
   if (index_ == nullptr) {
     if (std::none_of(list.namespaces.begin(), list.namespaces.end(),
                      [this](const NamespaceDescription& space) { return RuleOf(space).on(); }))
       return absl::OkStatus();
     FileSystem* const files = disk_ != nullptr ? disk_ : PosixFileSystem();
     VARVE_ASSIGN_OR_RETURN(index_,
-                           AccessIndex::Open(directory_, memory_ - TouchedKeys::kBytes, files));
+                           AccessIndex::Open(directory_, memory_ - NotedReads::kBytes, files));
     touched_.Start();
   }
   VARVE_RETURN_IF_ERROR(DropOrders(list));
@@ -198,7 +201,7 @@ absl::Status Evictor::Refresh() {
   } else if (std::exchange(has_followed_, false)) {
     for (auto& [id, space] : spaces_) VARVE_RETURN_IF_ERROR(space.order->Reset());
   }
-  notes_reads_.store(!spaces_.empty(), std::memory_order_release);
+  flags_.notes_reads.store(!spaces_.empty(), std::memory_order_release);
   return absl::OkStatus();
 }
 
@@ -267,7 +270,7 @@ std::optional<Evictor::Bound> Evictor::BoundOf(const absl::Status& refused) {
 bool Evictor::MayMakeRoom(const absl::Status& refused) const {
   if (replication_.follows()) return false;
   return IsStoreFull(refused) ? databases_.load(std::memory_order_relaxed) != 0
-                              : IsNamespaceFull(refused) && has_named_rules_.load();
+                              : IsNamespaceFull(refused) && flags_.has_named_rules.load();
 }
 
 bool Evictor::MakeRoom(const absl::Status& refused, uint64_t bytes, const WriteOptions& options) {
@@ -275,12 +278,17 @@ bool Evictor::MakeRoom(const absl::Status& refused, uint64_t bytes, const WriteO
   const uint64_t rounds = counts_.rounds.load();
   absl::MutexLock lock(&mutex_);
   if (counts_.rounds.load() != rounds) return true;
-  std::optional<Bound> bound = BoundOf(refused);
-  if (!bound) {
-    Report(Refresh());
-    bound = BoundOf(refused);
-    if (!bound) return false;
-  }
+  if (flags_.is_stale.load()) Report(Refresh());
+  if (MakeRoomNow(refused, bytes, options)) return true;
+  // A database that was used for the first time may have an order now.
+  Report(Refresh());
+  return MakeRoomNow(refused, bytes, options);
+}
+
+bool Evictor::MakeRoomNow(const absl::Status& refused, uint64_t bytes,
+                          const WriteOptions& options) {
+  const std::optional<Bound> bound = BoundOf(refused);
+  if (!bound) return false;
   if (bound->bytes != 0 && bytes > bound->bytes) return false;  // nothing makes room for that
   const EvictionNeed need{.bytes = std::max(bytes, std::min(bound->bytes / kPartAhead, kMostAhead)),
                           .keys = std::max<uint64_t>(bound->keys / kPartAhead, 1)};

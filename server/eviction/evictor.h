@@ -4,7 +4,7 @@
 //   - A writer whose write was refused for want of room calls MakeRoom() and writes again. It pays
 //     for the bytes that it needs; the evictor's thread frees about a hundredth of the bound more
 //     in time left over.
-//   - A read notes its key (TouchedKeys). The thread writes what was noted into the access index
+//   - A read notes its key (NotedReads). The thread writes what was noted into the access index
 //     every kRound, so that a read which is a second old survives the end of the process.
 //   - The keys with the lowest ranks go (server/eviction/key_rank.h). The access index holds the
 //     order (access_index.h), and walks find keys without an entry (space_order.h).
@@ -44,8 +44,8 @@
 #include "server/eviction/access_index.h"
 #include "server/eviction/eviction_step.h"
 #include "server/eviction/key_rank.h"
+#include "server/eviction/noted_reads.h"
 #include "server/eviction/space_order.h"
-#include "server/eviction/touched_keys.h"
 #include "server/replication/replication_state.h"
 #include "util/os/bounded_file_system.h"
 #include "util/os/steady_condition.h"
@@ -67,7 +67,7 @@ class Evictor {
   ~Evictor() { Stop(); }
 
   // Has the evictor keep its index in `directory`, within `memory` bytes, which are more than
-  // TouchedKeys::kBytes. `disk`: the bound of the data directory; null: there is none.
+  // NotedReads::kBytes. `disk`: the bound of the data directory; null: there is none.
   // Requires: no other thread uses it yet; the disk outlives it.
   void Start(std::string directory, uint64_t memory, BoundedFileSystem* disk);
   // Ends the thread and closes the index. Nothing is evicted any more.
@@ -81,7 +81,7 @@ class Evictor {
 
   // Notes a read of a key that was found.
   void NoteRead(NamespaceId space, std::string_view key) {
-    if (notes_reads_.load(std::memory_order_acquire)) [[unlikely]]
+    if (flags_.notes_reads.load(std::memory_order_acquire)) [[unlikely]]
       touched_.Add(space, key);
   }
 
@@ -110,7 +110,7 @@ class Evictor {
 
   uint64_t evicted_keys() const { return counts_.keys.load(std::memory_order_relaxed); }
   uint64_t evicted_bytes() const { return counts_.bytes.load(std::memory_order_relaxed); }
-  // Returns how many reads the index has taken, of which those of one key within a round count once.
+  // Returns how many reads the index has taken. Those of one key within a round count once.
   uint64_t noted_reads() const { return counts_.reads.load(std::memory_order_relaxed); }
   uint64_t dropped_reads() const { return touched_.dropped(); }
   void ResetStatistics() { counts_.keys = counts_.bytes = 0; }
@@ -123,7 +123,7 @@ class Evictor {
     uint64_t owed_bytes = 0;  // to be evicted in time left over
     bool is_checked = false;  // it was within its quota since that was set
   };
-  // What a write is refused by.
+  // A bound refuses a write; its orders may make room for it.
   struct Bound {
     std::vector<SpaceOrder*> orders;
     uint64_t bytes = 0;  // 0: no limit
@@ -131,6 +131,11 @@ class Evictor {
     uint64_t* owed = nullptr;
   };
 
+  struct Flags {
+    std::atomic<bool> notes_reads{false};
+    std::atomic<bool> has_named_rules{false};  // a namespace has a rule of its own
+    std::atomic<bool> is_stale{true};          // rules have changed since the last Refresh()
+  };
   struct Counts {
     std::atomic<uint64_t> keys{0}, bytes{0};  // evicted
     std::atomic<uint64_t> reads{0};           // that the index has taken
@@ -150,6 +155,8 @@ class Evictor {
   absl::Status DropOrders(const NamespaceList& list) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Bound> BoundOf(const absl::Status& refused) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Bound BoundOfDatabases() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MakeRoomNow(const absl::Status& refused, uint64_t bytes, const WriteOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Writes what clients have read into the index.
   absl::Status WriteTouches() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status WriteTouchesOf(absl::Span<const Touch> touches, uint64_t now_ms)
@@ -168,9 +175,8 @@ class Evictor {
   // The databases' EvictionRule, as one number, and the bound of all data.
   std::atomic<uint32_t> databases_{0};
   std::atomic<uint64_t> data_limit_{0};
-  std::atomic<bool> notes_reads_{false};
-  std::atomic<bool> has_named_rules_{false};  // a namespace has a rule of its own
-  TouchedKeys touched_;
+  Flags flags_;
+  NotedReads touched_;
   Counts counts_;
 
   absl::Mutex mutex_ ABSL_ACQUIRED_BEFORE(wake_mutex_);

@@ -1,6 +1,7 @@
 #include "server/eviction/space_order.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "util/base/assert.h"
@@ -15,7 +16,8 @@ constexpr size_t kChunk = 256;  // keys that are entered together
 constexpr uint64_t kChangesPerWalk = 250'000;
 constexpr uint64_t kPartPerWalk = 16;
 // For orders in which a new key may be the first one, a walk is due much sooner.
-constexpr uint64_t kChangesTolerated = 1000;
+constexpr uint64_t kChangesTolerated = 128;
+constexpr uint64_t kPartTolerated = 8;
 // So many entries more than twice the keys make an order begin anew.
 constexpr uint64_t kEntriesTolerated = 500'000;
 
@@ -64,10 +66,11 @@ bool SpaceOrder::NeedsWalk() const {
 bool SpaceOrder::MayMissKeysBefore(uint64_t rank) const {
   if (record_.walked == kNoSequence) return true;
   if (record_.rule.order == EvictionOrder::kLru) return rank > walked_ms_;
-  const uint64_t keys = store_.EstimateSize(space_, "", "").keys;
   const uint64_t changes = store_.ChangeCount();
-  return changes - std::min(changes, changes_at_walk_) >=
-         std::max(kChangesTolerated, keys / kPartPerWalk);
+  const uint64_t since = changes - std::min(changes, changes_at_walk_);
+  if (rank == std::numeric_limits<uint64_t>::max()) return since > 0;
+  const uint64_t keys = store_.EstimateSize(space_, "", "").keys;
+  return since >= std::max(kChangesTolerated, std::max(keys, entries_) / kPartTolerated);
 }
 
 void SpaceOrder::BeginWalk() {

@@ -60,7 +60,8 @@ class SpaceOrder {
   uint64_t walked_ms() const { return walked_ms_; }
   // Returns whether a walk is due: it goes on, or much was written since the last one.
   bool NeedsWalk() const;
-  // Returns whether a key without an entry may come before one with the rank.
+  // Returns whether a key without an entry may come before one with the rank; the highest rank:
+  // whether there may be any key without an entry.
   bool MayMissKeysBefore(uint64_t rank) const;
 
   // Returns the first entries of the order; for kRandom, those from a random place on.

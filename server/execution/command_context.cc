@@ -61,7 +61,8 @@ absl::StatusOr<CommitResult> CommandContext::Commit(WriteBatch* batch) {
 
 bool CommandContext::MakeRoom(absl::Status* refused, uint64_t bytes) {
   if (in_transaction_ || !server.evictor.MayMakeRoom(*refused)) return false;
-  if (max_value_bytes_ == SIZE_MAX) return server.evictor.MakeRoom(*refused, bytes, write_options());
+  const bool serves_others = max_value_bytes_ != SIZE_MAX;
+  if (!serves_others) return server.evictor.MakeRoom(*refused, bytes, write_options());
   *refused = absl::CancelledError("room has to be made on another thread");
   return false;
 }

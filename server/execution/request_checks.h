@@ -28,9 +28,9 @@ inline bool MayRefuseByBounds(const ServerState& server) {
          (server.disk != nullptr && server.disk->IsTight());
 }
 // Returns true if the store holds more than `maxmemory`, or the data directory nearly as much as
-// `max-disk-bytes` allows, and the command adds data, and has answered the error. Between MULTI and EXEC only the commands that end the transaction are allowed then.
-// Where the keys may have to be counted for the command, an I/O thread moves it to the pool and
-// returns true.
+// `max-disk-bytes` allows, and the command adds data, and has answered the error. Between MULTI and
+// EXEC only the commands that end the transaction are allowed then. Where the keys may have to be
+// counted for the command, or room made, an I/O thread moves it to the pool and returns true.
 [[nodiscard]] bool RefusedByBounds(CommandContext& context, const Command& command,
                                    Arguments arguments);
 

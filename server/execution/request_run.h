@@ -88,8 +88,8 @@ class RequestRun {
   // Returns whether the requests of a client are refused for what this server follows, or for the
   // lack of followers.
   bool IsRefused(const ClientState& client) const;
-  // Returns whether only a count can tell that the SETs of `batch` stay within maxmemory, or there is no room
-  // on disk.
+  // Returns whether only a count can tell that the SETs of `batch` stay within maxmemory, or there
+  // is no room on disk.
   bool MayExceedBounds(const RequestBatch& batch) const;
   Outcome ExecuteGets();
   Outcome ExecuteSets();

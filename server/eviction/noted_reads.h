@@ -1,4 +1,4 @@
-// The touched keys are those that clients have read since the last round of the evictor. A read
+// The noted reads are the keys that clients have read since the last round of the evictor. A read
 // leaves the hash of its key here and writes nothing; the evictor takes all of them about once a
 // second and writes them together.
 //
@@ -30,7 +30,7 @@ struct Touch {
   uint32_t count = 0;  // reads of it; 0: the entry is free
 };
 
-class TouchedKeys {
+class NotedReads {
  public:
   static constexpr size_t kShards = 16;
   static constexpr size_t kSlots = 16384;  // of a shard

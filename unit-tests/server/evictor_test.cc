@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "server/user_commands/command_rights.h"
-#include "unit-tests/server/eviction/access_trace.h"
+#include "unit-tests/server/access_trace.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "varve/namespace_status.h"
@@ -219,36 +219,6 @@ TEST_F(EvictorTest, ALoweredBoundIsReachedInTheBackground) {
   while (*evictor_->WorkOn()) continue;
   EXPECT_LE(*store_->CountData(), 1000 * kEntrySize);
   EXPECT_GT(*store_->CountData(), 990 * kEntrySize);
-}
-
-TEST(TouchedKeysTest, AKeyIsNotedOnceAndWhatFindsNoRoomIsCounted) {
-  TouchedKeys touched;
-  touched.Start();
-  for (int read = 0; read < 1000; ++read) touched.Add(7, "hot");
-  std::vector<Touch> taken = touched.Take();
-  ASSERT_EQ(taken.size(), 1u);
-  EXPECT_EQ(taken[0].space, 7u);
-  EXPECT_EQ(taken[0].count, 1000u);
-  EXPECT_TRUE(touched.Take().empty());
-  constexpr size_t kReads = 2 * TouchedKeys::kShards * TouchedKeys::kSlots;
-  for (size_t key = 0; key < kReads; ++key) touched.Add(0, std::to_string(key));
-  taken = touched.Take();
-  EXPECT_EQ(taken.size() + touched.dropped(), kReads);
-  EXPECT_GT(taken.size(), kReads / 3);
-}
-
-TEST(KeyRankTest, CountsOfUsesDecayByOneAMinute) {
-  uint64_t random = 1;
-  KeyAccess access = AfterReads(KeyAccess(), 1000, 1'000'000, &random);
-  EXPECT_GT(access.uses, 10);
-  const uint8_t before = access.uses;
-  RankedKey key{.written_ms = 1, .access = access};
-  EXPECT_EQ(UsesAt(key, 1'000'000), before);
-  EXPECT_EQ(UsesAt(key, 1'000'000 + 3 * kMillisPerUse), before - 3);
-  access = AfterReads(access, 0, 1'000'000 + 3 * kMillisPerUse, &random);
-  EXPECT_EQ(access.uses, before - 3);
-  key.access = access;
-  EXPECT_EQ(RankOf(EvictionOrder::kLfu, key), 1'000'000 + before * kMillisPerUse);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "server/eviction/touched_keys.h"
+#include "server/eviction/noted_reads.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,7 +8,7 @@
 
 namespace varve {
 
-void TouchedKeys::Start() {
+void NotedReads::Start() {
   spare_.resize(kSlots);
   for (Shard& shard : shards_) {
     std::vector<Touch> slots(kSlots);
@@ -17,7 +17,7 @@ void TouchedKeys::Start() {
   }
 }
 
-void TouchedKeys::Add(NamespaceId space, std::string_view key) {
+void NotedReads::Add(NamespaceId space, std::string_view key) {
   const uint64_t hash = HashKey(key);
   Shard& shard = shards_[ShardOf(hash)];
   const SpinLockHolder holder(&shard.lock);
@@ -38,7 +38,7 @@ void TouchedKeys::Add(NamespaceId space, std::string_view key) {
   dropped_.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool TouchedKeys::Contains(NamespaceId space, uint64_t hash) const {
+bool NotedReads::Contains(NamespaceId space, uint64_t hash) const {
   const Shard& shard = shards_[ShardOf(hash)];
   const SpinLockHolder holder(&shard.lock);
   if (shard.used == 0) return false;
@@ -51,7 +51,7 @@ bool TouchedKeys::Contains(NamespaceId space, uint64_t hash) const {
   return false;
 }
 
-std::vector<Touch> TouchedKeys::Take() {
+std::vector<Touch> NotedReads::Take() {
   std::vector<Touch> taken;
   for (Shard& shard : shards_) {
     {

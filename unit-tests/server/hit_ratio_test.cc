@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "client/client.h"
-#include "unit-tests/server/eviction/access_trace.h"
+#include "unit-tests/server/access_trace.h"
 #include "unit-tests/server/following/redis_server.h"
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/testing/eventually.h"
