@@ -35,7 +35,9 @@ absl::StatusOr<EvictionStep::Result> EvictionStep::Run(const EvictionNeed& need)
     VARVE_RETURN_IF_ERROR(Gather());
     if (candidates_.empty()) {
       VARVE_ASSIGN_OR_RETURN(const bool walked, WalkBefore(kHighest));
-      if (!walked) break;
+      if (walked) continue;
+      VARVE_ASSIGN_OR_RETURN(const bool reset, ResetWhereKeysMayBeMissed());
+      if (!reset) break;
       continue;
     }
     VARVE_RETURN_IF_ERROR(Examine());
@@ -181,6 +183,7 @@ absl::Status EvictionStep::DeleteTogether(absl::Span<Candidate* const> chosen) {
     done_.bytes += bytes;
     ++done_.keys;
     candidate->read.found = false;
+    candidate->was_evicted = true;
     parts_.evicted(candidate->order->space(), candidate->entry.key(), bytes,
                    committed->durable_after);
   }
@@ -203,13 +206,24 @@ absl::Status EvictionStep::MendEntries() {
     }
     if (stays) continue;
     batch.Delete(candidate.entry.index_key);
-    order->NoteRemoved();
+    order->NoteRemoved(candidate.is_dead() && !candidate.was_evicted);
     if (candidate.is_dead()) AccessIndex::DeleteAccess(order->space(), candidate.hash, &batch);
     if (!gone) moved.push_back(&candidate);
   }
   for (const Candidate* const candidate : moved)
     candidate->order->Insert(candidate->rank, candidate->entry.key(), &batch);
   return parts_.index->Commit(&batch);
+}
+
+absl::StatusOr<bool> EvictionStep::ResetWhereKeysMayBeMissed() {
+  bool reset = false;
+  for (SpaceOrder* const order : orders_) {
+    if (!order->MayMissOldKeys()) continue;
+    VARVE_RETURN_IF_ERROR(order->Reset());
+    walked_.erase(order);
+    reset = true;
+  }
+  return reset;
 }
 
 absl::Status EvictionStep::ResetDead() {

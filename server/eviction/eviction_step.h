@@ -65,6 +65,7 @@ class EvictionStep {
     ReadResult read;
     uint64_t rank = 0;   // the true one
     bool may_go = true;  // its rule allows it
+    bool was_evicted = false;
 
     uint64_t bytes() const { return entry.key().size() + read.value_size; }
     bool is_dead() const { return !read.found; }
@@ -81,6 +82,7 @@ class EvictionStep {
   absl::Status DeleteTogether(absl::Span<Candidate* const> chosen);
   absl::Status MendEntries();
   absl::Status ResetDead();
+  absl::StatusOr<bool> ResetWhereKeysMayBeMissed();
   bool IsMet(const EvictionNeed& need) const {
     return done_.bytes >= need.bytes && done_.keys >= need.keys;
   }

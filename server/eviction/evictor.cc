@@ -92,6 +92,15 @@ void Evictor::NoteNamespaces() {
   if (flags_.notes_reads.load(std::memory_order_acquire) || flags_.has_named_rules.load()) Wake();
 }
 
+void Evictor::NoteSwap(NamespaceId one, NamespaceId other) {
+  if (!flags_.notes_reads.load(std::memory_order_acquire)) return;
+  absl::MutexLock lock(&mutex_);
+  for (const NamespaceId id : {one, other}) {
+    const auto found = spaces_.find(id);
+    if (found != spaces_.end()) Report(found->second.order->Reset());
+  }
+}
+
 void Evictor::Wake() {
   absl::MutexLock lock(&wake_mutex_);
   if (is_stopped_ || directory_.empty()) return;

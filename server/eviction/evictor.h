@@ -79,6 +79,9 @@ class Evictor {
   // Notes that rules or quotas of namespaces may have changed.
   void NoteNamespaces() ABSL_LOCKS_EXCLUDED(wake_mutex_);
 
+  // Notes that two databases have exchanged what they hold.
+  void NoteSwap(NamespaceId one, NamespaceId other) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Notes a read of a key that was found.
   void NoteRead(NamespaceId space, std::string_view key) {
     if (flags_.notes_reads.load(std::memory_order_acquire)) [[unlikely]]

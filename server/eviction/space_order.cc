@@ -46,6 +46,7 @@ absl::Status SpaceOrder::Reset(Accesses accesses) {
   AccessIndex::PutSpace(space_, record_, &batch);
   front_.clear();
   entries_ = 0;
+  has_met_dead_ = false;
   walked_ms_ = 0;
   changes_at_walk_ = 0;
   return index_.Commit(&batch);

@@ -68,8 +68,14 @@ class SpaceOrder {
   [[nodiscard]] absl::StatusOr<std::vector<OrderEntry>> Front(size_t most, uint64_t* random) const;
   // Adds an entry to the batch; the order is right once the batch is committed.
   void Insert(uint64_t rank, std::string_view key, WriteBatch* batch);
-  // Notes that an entry was removed.
-  void NoteRemoved() { entries_ -= entries_ > 0 ? 1 : 0; }
+  // Notes that an entry was removed, `is_dead` if its key is gone.
+  void NoteRemoved(bool is_dead) {
+    entries_ -= entries_ > 0 ? 1 : 0;
+    has_met_dead_ = has_met_dead_ || is_dead;
+  }
+  // Returns whether there may be keys that no walk finds: what the order knew has gone, and other
+  // keys, of older versions, may have come in its place (SWAPDB).
+  bool MayMissOldKeys() const { return has_met_dead_; }
   // Notes that no entry is left before the place.
   void Pass(std::string_view index_key) { front_ = index_key; }
   // Returns the rank of a key by its record and its last access.
@@ -88,7 +94,8 @@ class SpaceOrder {
   const NamespaceId space_;
   VersionTimes times_;
   SpaceRecord record_;
-  std::string front_;     // an index key; empty: the beginning
+  std::string front_;  // an index key; empty: the beginning
+  bool has_met_dead_ = false;
   uint64_t entries_ = 0;  // since it was loaded or reset, about
   uint64_t walked_ms_ = 0;
   uint64_t changes_at_walk_ = 0;  // Store::ChangeCount() when the last walk began

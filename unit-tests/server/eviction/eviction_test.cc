@@ -261,7 +261,19 @@ TEST_F(EvictionTest, AnEmptiedDatabaseBeginsAnew) {
   EXPECT_EQ(Count(20'000, 21'500), 0u);
 }
 
-TEST_F(EvictionTest, SwappedAndClonedKeysAreFound) {
+TEST_F(EvictionTest, SwappedKeysAreFound) {
+  UseDatabases("allkeys-lru", 10'000);
+  for (int key = 0; key < 80; ++key) ASSERT_EQ(Set(key), "OK");
+  Pass(1000);
+  ASSERT_EQ(Do({"SWAPDB", "0", "5"}), "OK");
+  // The keys of database 5 make room for those of database 0.
+  for (int key = 100; key < 190; ++key) ASSERT_EQ(Set(key), "OK") << key;
+  EXPECT_EQ(Count(100, 190), 90u);
+  ASSERT_EQ(Do({"SELECT", "5"}), "OK");
+  EXPECT_LE(Count(0, 80), 10u);
+}
+
+TEST_F(EvictionTest, ClonedKeysAreFound) {
   ASSERT_EQ(Do({"NAMESPACE", "CREATE", "cache", "MAXBYTES", "20000", "EVICT", "lru"}), "OK");
   ASSERT_EQ(Do({"NAMESPACE", "USE", "cache"}), "OK");
   for (int key = 0; key < 150; ++key) ASSERT_EQ(Set(key), "OK");
