@@ -94,6 +94,7 @@ void Evictor::NoteNamespaces() {
 
 void Evictor::NoteSwap(NamespaceId one, NamespaceId other) {
   if (!flags_.notes_reads.load(std::memory_order_acquire)) return;
+  flags_.is_stale.store(true);  // one of them may be new
   absl::MutexLock lock(&mutex_);
   for (const NamespaceId id : {one, other}) {
     const auto found = spaces_.find(id);
