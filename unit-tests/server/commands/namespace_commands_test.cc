@@ -186,11 +186,11 @@ TEST_F(NamespaceCommandsTest, NamedOnesComeAndGo) {
       " maxkeys 1000 maxbytes 1048576 default_expiry_ms 60000 value_separation_size 4096 sync ";
   EXPECT_EQ(Do({"NAMESPACE", "INFO", "users"}),
             "(name users id 65536 keys 1 bytes 8" + limits +
-                "everysec keep default keep_bytes 0 first_version 3)");
+                "everysec keep default keep_bytes 0 evict none evictable all first_version 3)");
   EXPECT_EQ(Do({"NAMESPACE", "ALTER", "users", "SYNC", "default", "MAXKEYS", "1000"}), "OK");
   EXPECT_EQ(Do({"NAMESPACE", "INFO", "users"}),
             "(name users id 65536 keys 1 bytes 8" + limits +
-                "default keep default keep_bytes 0 first_version 4)");
+                "default keep default keep_bytes 0 evict none evictable all first_version 4)");
   EXPECT_EQ(Do({"NAMESPACE", "DROP", "users"}), "OK");
   const std::string dropped =
       "!ERR the namespace in use was dropped: SELECT a database, or NAMESPACE USE another one";
