@@ -93,6 +93,11 @@ struct EngineOptions {
   int max_full_write_buffers = 4;
   size_t offset_table_cache_size = 512u << 20;
   size_t block_cache_size = 512u << 20;
+  // Above 0, small reads of files are copies out of mappings, of which so many bytes may be
+  // resident: data that the kernel holds is read without a system call, and larger values are left
+  // to the kernel's cache. The program thereby asks for the guard that this takes, a handler of
+  // SIGBUS for the whole process. Has no effect with a file system of the program's own.
+  size_t mapped_read_budget = 0;
 
   // Shape of the tree.
   size_t segment_size = 128u << 20;  // bytes at which a compaction starts the next segment of a run
