@@ -36,7 +36,8 @@ std::string FormatCompression(const Compression& compression) {
     case CompressionMethod::kZstd:
       break;
   }
-  return compression.level == kDefaultZstdLevel ? "zstd" : fmt::format("zstd:{}", compression.level);
+  return compression.level == kDefaultZstdLevel ? "zstd"
+                                                : fmt::format("zstd:{}", compression.level);
 }
 
 }  // namespace varve

@@ -3,6 +3,9 @@
 // It trains on three quarters of the samples and tries the dictionary on the last quarter: one that
 // does not make those samples a tenth smaller than they are without it is not worth its memory.
 //
+// A dictionary outlives the values that it was trained on. So that nothing of a single value stays
+// in it, each of its bytes belongs to eight neighbouring ones that at least three samples share.
+//
 // Thread-safety: plain values and stateless functions.
 #pragma once
 
@@ -36,9 +39,10 @@ class ValueSamples {
   std::vector<size_t> sizes_;
 };
 
-// Returns the dictionary with which a merge writes the values that the samples are from: `present`
-// if it is worth its memory, else a new one of at most `most_bytes` if that is, else null. `present`
-// may be null.
+// Returns the dictionary with which a merge writes the values that the samples are from: `present`,
+// which may be null, unless a new one of at most `most_bytes` is clearly better; null if neither is
+// worth its memory.
+// Requires: the samples are of different keys.
 std::shared_ptr<const ValueDictionary> ChooseDictionary(
     const ValueSamples& samples, std::shared_ptr<const ValueDictionary> present, uint8_t level,
     size_t most_bytes);

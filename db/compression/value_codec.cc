@@ -39,9 +39,8 @@ bool DecompressWithZstd(std::string_view payload, const ZSTD_DDict* dictionary, 
   if (frame.size() < kMagicSize + payload.size()) frame.resize(kMagicSize + payload.size());
   EncodeMagic(frame.data());
   std::memcpy(frame.data() + kMagicSize, payload.data(), payload.size());
-  const size_t size =
-      ZSTD_decompress_usingDDict(unpacker.context, plain, plain_size, frame.data(),
-                                 kMagicSize + payload.size(), dictionary);
+  const size_t size = ZSTD_decompress_usingDDict(unpacker.context, plain, plain_size, frame.data(),
+                                                 kMagicSize + payload.size(), dictionary);
   if (frame.size() > kMostKeptFrame) {
     frame.clear();
     frame.shrink_to_fit();
@@ -63,9 +62,9 @@ bool DecompressValue(const CompressedValue& value, const ValueDictionary* dictio
     case ValueCodec::kZstd:
       return DecompressWithZstd(value.payload, nullptr, plain, value.plain_size);
     case ValueCodec::kZstdWithDictionary:
-      return dictionary != nullptr && DecompressWithZstd(value.payload,
-                                                         dictionary->for_decompression(), plain,
-                                                         value.plain_size);
+      return dictionary != nullptr &&
+             DecompressWithZstd(value.payload, dictionary->for_decompression(), plain,
+                                value.plain_size);
   }
   return false;
 }
@@ -86,8 +85,7 @@ std::string_view ValueCompressor::Compress(const Compression& how, std::string_v
   const ValueCodec codec = is_lz4                   ? ValueCodec::kLz4
                            : dictionary_ != nullptr ? ValueCodec::kZstdWithDictionary
                                                     : ValueCodec::kZstd;
-  const uint32_t header =
-      static_cast<uint32_t>(plain.size()) << 2 | static_cast<uint32_t>(codec);
+  const uint32_t header = static_cast<uint32_t>(plain.size()) << 2 | static_cast<uint32_t>(codec);
   const size_t header_size = VarintLength(header);
   const size_t most = plain.size() - saved - header_size;  // of payload
   // A frame is written with its magic, which then gives way to the header.
@@ -95,9 +93,8 @@ std::string_view ValueCompressor::Compress(const Compression& how, std::string_v
   if (buffer_.size() < begin + most) buffer_.resize(begin + most);
   char* const payload = buffer_.data() + begin;
   const size_t size =
-      is_lz4 ? static_cast<size_t>(LZ4_compress_default(plain.data(), payload,
-                                                        static_cast<int>(plain.size()),
-                                                        static_cast<int>(most)))
+      is_lz4 ? static_cast<size_t>(LZ4_compress_default(
+                   plain.data(), payload, static_cast<int>(plain.size()), static_cast<int>(most)))
              : CompressWithZstd(how.level, plain, payload, most);
   if (size == 0) return {};
   VARVE_ASSERT(size <= most);
@@ -120,8 +117,8 @@ size_t ValueCompressor::CompressWithZstd(uint8_t level, std::string_view plain, 
     if (dictionary_ != nullptr) {
       ZSTD_CDict*& prepared = prepared_[level];
       if (prepared == nullptr)
-        prepared = ZSTD_createCDict(dictionary_->content().data(), dictionary_->content().size(),
-                                    level);
+        prepared =
+            ZSTD_createCDict(dictionary_->content().data(), dictionary_->content().size(), level);
       if (prepared == nullptr) throw std::bad_alloc();
       ZSTD_CCtx_refCDict(context_, prepared);
     }

@@ -19,8 +19,7 @@ ValueDictionary::~ValueDictionary() { ZSTD_freeDDict(prepared_); }
 absl::StatusOr<std::shared_ptr<const ValueDictionary>> ValueDictionary::Create(
     std::string content) {
   // Without the magic of a dictionary zstd would take any bytes for raw content.
-  if (content.size() > kMaxDictionarySize ||
-      ZDICT_getDictID(content.data(), content.size()) == 0) {
+  if (content.size() > kMaxDictionarySize || ZDICT_getDictID(content.data(), content.size()) == 0) {
     return absl::InvalidArgumentError(
         fmt::format("{} bytes are no dictionary of values", content.size()));
   }

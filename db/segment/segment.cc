@@ -285,6 +285,11 @@ absl::StatusOr<const ValueDictionary*> Segment::Dictionary() {
   return dictionary_.Get(*file_, *footer);
 }
 
+absl::StatusOr<std::shared_ptr<const ValueDictionary>> Segment::ShareDictionary() {
+  VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
+  return dictionary_.Share(*file_, *footer);
+}
+
 Compression Segment::CompressionOf(NamespaceGeneration generation) const {
   for (const CompressedBytes& each : info_.compressed) {
     if (each.generation == generation) return each.compression;

@@ -111,6 +111,7 @@ class Segment : public ValueDecoder {
   [[nodiscard]] absl::StatusOr<std::string_view> PlainValue(const RecordView& record,
                                                             std::string* buffer) override;
   [[nodiscard]] absl::StatusOr<const ValueDictionary*> Dictionary() override;
+  absl::StatusOr<std::shared_ptr<const ValueDictionary>> ShareDictionary();
   Compression CompressionOf(NamespaceGeneration generation) const override;
 
   // Returns whether some read has found that not all of its records and range tombstones can be

@@ -32,13 +32,12 @@ std::shared_ptr<const ValueDictionary> DecodeDictionary(std::string_view bytes, 
   if (DecodeFixed32(bytes.data()) !=
       Checksum(rest, SegmentPartSeed(number, SegmentPart::kDictionary)))
     return nullptr;
-  auto dictionary =
-      ValueDictionary::Create(std::string(bytes.substr(kDictionaryHeaderSize, size)));
+  auto dictionary = ValueDictionary::Create(std::string(bytes.substr(kDictionaryHeaderSize, size)));
   return dictionary.ok() ? *std::move(dictionary) : nullptr;
 }
 
-absl::StatusOr<std::shared_ptr<const ValueDictionary>> ReadDictionary(
-    const File& file, const SegmentFooter& footer) {
+absl::StatusOr<std::shared_ptr<const ValueDictionary>> ReadDictionary(const File& file,
+                                                                      const SegmentFooter& footer) {
   if (footer.dictionary_size == 0) return std::shared_ptr<const ValueDictionary>();
   const uint64_t offset = footer.dictionary_offset();
   if (footer.dictionary_size <= kDictionaryHeaderSize + kMaxDictionarySize) {

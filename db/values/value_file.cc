@@ -105,8 +105,8 @@ absl::Status ValueFile::ReadOperation(const ValueHandle& handle, std::string_vie
 }
 
 absl::Status ValueFile::ReadStoredOperation(const ValueHandle& handle, std::string_view user_key,
-                                      SequenceNumber sequence, std::string* bytes,
-                                      RecordView* record) {
+                                            SequenceNumber sequence, std::string* bytes,
+                                            RecordView* record) {
   if (bytes->size() < handle.operation_size) bytes->resize(handle.operation_size);
   VARVE_ASSIGN_OR_RETURN(const size_t read,
                          Read(handle.offset, handle.operation_size, bytes->data()));

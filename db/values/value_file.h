@@ -69,9 +69,9 @@ class ValueFile {
                                            SequenceNumber sequence, std::string* bytes,
                                            RecordView* record);
   // Does the same, but leaves the value as it is stored.
-  [[nodiscard]] absl::Status ReadStoredOperation(const ValueHandle& handle, std::string_view user_key,
-                                           SequenceNumber sequence, std::string* bytes,
-                                           RecordView* record);
+  [[nodiscard]] absl::Status ReadStoredOperation(const ValueHandle& handle,
+                                                 std::string_view user_key, SequenceNumber sequence,
+                                                 std::string* bytes, RecordView* record);
   // Notes that the bytes at `offset` are not what was written there, and logs it once. Returns the
   // DataLoss status for it.
   absl::Status Damaged(uint64_t offset, std::string_view what);

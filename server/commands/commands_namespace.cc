@@ -71,6 +71,13 @@ bool ParseKeepBytes(std::string_view text, std::optional<HistoryLimits>* history
   return true;
 }
 
+bool ParseCompress(std::string_view text, std::optional<Compression>* compression) {
+  compression->reset();
+  if (EqualsIgnoreCase(text, kStoresMode)) return true;
+  *compression = ParseCompression(text);
+  return compression->has_value();
+}
+
 // False: they make no sense, and the error was answered.
 bool ParseNamespaceOptions(CommandContext& context, Arguments arguments,
                            NamespaceOptions* options) {
@@ -96,6 +103,8 @@ bool ParseNamespaceOptions(CommandContext& context, Arguments arguments,
       fine = ParseKeep(value, &options->history);
     } else if (EqualsIgnoreCase(name, "keepbytes")) {
       fine = ParseKeepBytes(value, &options->history);
+    } else if (EqualsIgnoreCase(name, "compress")) {
+      fine = ParseCompress(value, &options->compression);
     } else {
       known = false;
     }
@@ -254,6 +263,7 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
   const absl::StatusOr<CountResult> count =
       context.store.Count(NoWaitReadOptions(space->id), "", "");
   if (!count.ok()) return context.Fail(count.status());
+  const RangeSize size = context.server.store->EstimateSize(space->id, "", "");
   context.DependOn(count->durable_after);
   const NamespaceOptions& options = space->options;
   const std::pair<std::string_view, uint64_t> figures[] = {
@@ -264,11 +274,13 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
       {"maxbytes", options.max_bytes},
       {"default_expiry_ms", options.default_expiry_ms},
       {"value_separation_size", options.value_separation_size},
+      {"plain_value_bytes", size.plain_value_bytes},
+      {"stored_value_bytes", size.stored_value_bytes},
   };
   const std::optional<HistoryLimits>& keeps = options.history;
   const absl::StatusOr<SequenceNumber> first = context.server.store->FirstVersion(space->id);
   RespWriter& reply = context.reply;
-  reply.Map(std::size(figures) + 4 + (first.ok() ? 1 : 0));
+  reply.Map(std::size(figures) + 5 + (first.ok() ? 1 : 0));
   reply.Bulk("name");
   reply.Bulk(arguments[2]);
   for (const auto& [name, figure] : figures) {
@@ -277,6 +289,9 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
   }
   reply.Bulk("sync");
   reply.Bulk(options.sync ? kModes[static_cast<size_t>(*options.sync)] : kStoresMode);
+  reply.Bulk("compress");
+  reply.Bulk(options.compression ? FormatCompression(*options.compression)
+                                 : std::string(kStoresMode));
   reply.Bulk("keep");
   reply.Bulk(keeps ? FormatDuration(std::chrono::milliseconds(keeps->time_ms))
                    : std::string(kStoresMode));

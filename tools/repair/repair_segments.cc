@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<RescuedRecord>> RescueThroughValues(const SurveyedSeg
     record.key = operation->key;
     record.metadata = operation->metadata;
     AppendValueHandle({file, offset, static_cast<uint32_t>(LargeOperationSizeOf(*operation)),
-                       static_cast<uint32_t>(operation->value.size())},
+                       static_cast<uint32_t>(ValueSizeOf(*operation))},
                       &record.handle);
     record.rest = *operation;
     record.rest.flags |= kSeparatedValue;
@@ -135,13 +135,25 @@ absl::StatusOr<std::optional<SegmentInfo>> RepairJob::Salvage(uint64_t number, u
   RepairWriter writer(file_system_, directory_, new_number,
                       survey.records == 0 ? 0 : bytes / survey.records, survey.range_tombstones);
   auto next = rescued.begin();
-  const auto add = [&](uint64_t, uint64_t, const RecordView& record) -> absl::Status {
+  std::string decompressed;
+  const auto add = [&](uint64_t offset, uint64_t, const RecordView& record) -> absl::Status {
     for (; next != rescued.end(); ++next) {
       if (CompareInternal(next->key, next->rest.sequence, record.key, record.sequence) > 0) break;
       VARVE_RETURN_IF_ERROR(writer.Add(next->View()));
     }
-    const absl::Status value = values_.Check(record);
-    if (value.ok()) return writer.Add(record);
+    absl::Status value = values_.Check(record);
+    RecordView plain = record;
+    if (value.ok() && IsCompressed(record) && !IsSeparated(record)) {
+      const std::optional<std::string_view> found =
+          PlainValueWith(survey.dictionary.get(), record, &decompressed);
+      if (found) {
+        plain.value = *found;
+        plain.flags &= static_cast<uint8_t>(~kCompressed);
+      } else {
+        value = Corruption(file->path(), offset, "segment record: its value can't be decompressed");
+      }
+    }
+    if (value.ok()) return writer.Add(plain);
     if (!absl::IsDataLoss(value)) return value;
     const std::string_view key = UserKeyOf(record.key).substr(0, 60);
     Lost(value,
