@@ -9,7 +9,8 @@
 //           3 the same, with the dictionary of the segment (db/segment/segment_dictionary.h)
 //
 // The checksum of the record or operation covers these bytes. A reader that decompresses them gives
-// room for the plain size and no more, so no value takes more memory than its header says.
+// room for the plain size and no more, so no value takes more memory than its header says; and no
+// header is taken for one that says more than the codec can make of the bytes behind it.
 //
 // Thread-safety: plain values and stateless functions.
 #pragma once
@@ -32,6 +33,11 @@ struct CompressedValue {
   std::string_view payload;
 };
 
+// No codec makes more than this of a byte: a length of LZ4 grows by 255 with each, and a block of
+// zstd has 4 bytes at least and 128 KiB of plain value at most.
+inline constexpr uint64_t kMostFromByteOfLz4 = 255;
+inline constexpr uint64_t kMostFromByteOfZstd = 32768;
+
 inline bool IsCompressed(const RecordView& record) { return (record.flags & kCompressed) != 0; }
 
 // Returns false if `bytes` begin with no header of a compressed value.
@@ -43,7 +49,8 @@ inline bool ParseCompressedValue(std::string_view bytes, CompressedValue* value)
   value->codec = static_cast<ValueCodec>(header & 3);
   value->plain_size = header >> 2;
   value->payload = {at, static_cast<size_t>(limit - at)};
-  return true;
+  const uint64_t most = value->codec == ValueCodec::kLz4 ? kMostFromByteOfLz4 : kMostFromByteOfZstd;
+  return value->plain_size <= value->payload.size() * most;
 }
 
 // Returns the size of the plain value; 0 if the header makes no sense.

@@ -274,13 +274,11 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
       {"maxbytes", options.max_bytes},
       {"default_expiry_ms", options.default_expiry_ms},
       {"value_separation_size", options.value_separation_size},
-      {"plain_value_bytes", size.plain_value_bytes},
-      {"stored_value_bytes", size.stored_value_bytes},
   };
   const std::optional<HistoryLimits>& keeps = options.history;
   const absl::StatusOr<SequenceNumber> first = context.server.store->FirstVersion(space->id);
   RespWriter& reply = context.reply;
-  reply.Map(std::size(figures) + 5 + (first.ok() ? 1 : 0));
+  reply.Map(std::size(figures) + 7 + (first.ok() ? 1 : 0));
   reply.Bulk("name");
   reply.Bulk(arguments[2]);
   for (const auto& [name, figure] : figures) {
@@ -289,14 +287,18 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
   }
   reply.Bulk("sync");
   reply.Bulk(options.sync ? kModes[static_cast<size_t>(*options.sync)] : kStoresMode);
-  reply.Bulk("compress");
-  reply.Bulk(options.compression ? FormatCompression(*options.compression)
-                                 : std::string(kStoresMode));
   reply.Bulk("keep");
   reply.Bulk(keeps ? FormatDuration(std::chrono::milliseconds(keeps->time_ms))
                    : std::string(kStoresMode));
   reply.Bulk("keep_bytes");
   reply.Integer(keeps ? static_cast<int64_t>(keeps->bytes) : 0);
+  reply.Bulk("compress");
+  reply.Bulk(options.compression ? FormatCompression(*options.compression)
+                                 : std::string(kStoresMode));
+  reply.Bulk("plain_value_bytes");
+  reply.Integer(static_cast<int64_t>(size.plain_value_bytes));
+  reply.Bulk("stored_value_bytes");
+  reply.Integer(static_cast<int64_t>(size.stored_value_bytes));
   if (!first.ok()) return;
   reply.Bulk("first_version");
   reply.Integer(static_cast<int64_t>(*first));

@@ -133,9 +133,13 @@ TEST(ValueCodecTest, RefusesHeadersThatMakeNoSense) {
   EXPECT_FALSE(ParseCompressedValue(std::string_view("\0", 1), &value));  // no codec has 0
   EXPECT_FALSE(ParseCompressedValue("\x84", &value));                     // cut short
   EXPECT_FALSE(ParseCompressedValue("\xff\xff\xff\xff\x0f", &value));  // more than a value may have
-  EXPECT_TRUE(ParseCompressedValue("\x05", &value));
-  EXPECT_EQ(value.plain_size, 1u);
-  EXPECT_EQ(Decompressed("\x05"), "(damaged)");
+  // 63 bytes from none, 255 and 256 from one.
+  EXPECT_FALSE(ParseCompressedValue(Bytes("fd01"), &value));
+  EXPECT_TRUE(ParseCompressedValue(Bytes("fd0700"), &value));
+  EXPECT_EQ(value.plain_size, 255u);
+  EXPECT_FALSE(ParseCompressedValue(Bytes("810800"), &value));
+  EXPECT_TRUE(ParseCompressedValue(Bytes("820800"), &value));
+  EXPECT_EQ(Decompressed("\x05x"), "(damaged)");
   EXPECT_EQ(Decompressed("\x07 no dictionary"), "(damaged)");
 }
 
