@@ -117,6 +117,24 @@ void ExpectAll(TestStore& store, uint64_t count, const ValueOf& value,
   }
 }
 
+// Walks through the keys from `begin` on, there and back.
+void ExpectWalks(TestStore& store, uint64_t begin, uint64_t end, const ValueOf& value,
+                 NamespaceId space = kDefaultNamespace) {
+  const auto iterator = store->NewIterator({.space = space}, Key(begin), "", nullptr);
+  uint64_t number = begin;
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++number) {
+    ASSERT_EQ(iterator->value(), value(number));
+    ASSERT_EQ(iterator->value_size(), value(number).size());
+  }
+  EXPECT_EQ(number, end);
+  for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) {
+    ASSERT_EQ(iterator->value(), value(--number));
+    ASSERT_EQ(iterator->value_size(), value(number).size());
+  }
+  EXPECT_TRUE(iterator->status().ok()) << iterator->status();
+  EXPECT_EQ(number, begin);
+}
+
 std::string JsonOf(uint64_t number) { return Json(number); }
 std::string RandomOf(uint64_t number) { return RandomBytes(number); }
 
@@ -150,18 +168,18 @@ TEST(CompressionTest, JsonTakesLessThanHalf) {
     TestStore store(Options(how));
     const uint64_t plain = Fill(store, 0, kKeys, JsonOf);
     ASSERT_TRUE(CompactAll(store).ok());
+    ExpectAll(store, kKeys, JsonOf);
+    const RangeSize size = store->EstimateSize(kDefaultNamespace, "", "");
+    EXPECT_EQ(size.plain_value_bytes > 0, how.on());
+    EXPECT_EQ(size.stored_value_bytes < size.plain_value_bytes, how.on());
+    store.Close();  // files out of use are gone then
+    ExpectSound(store.directory.path());
     const uint64_t stored = FilesOf(store.directory.path(), ".seg");
     sizes[static_cast<size_t>(how.method)] = stored;
     EXPECT_GT(stored, 0u);
     if (how == kZstd) {
       EXPECT_LE(stored * 100, plain * 45);
     }
-    ExpectAll(store, kKeys, JsonOf);
-    const RangeSize size = store->EstimateSize(kDefaultNamespace, "", "");
-    EXPECT_EQ(size.plain_value_bytes > 0, how.on());
-    EXPECT_EQ(size.stored_value_bytes < size.plain_value_bytes, how.on());
-    store.Close();
-    ExpectSound(store.directory.path());
   }
   EXPECT_LT(sizes[2], sizes[1]);
   EXPECT_LT(sizes[1], sizes[0]);
@@ -173,8 +191,9 @@ TEST(CompressionTest, RandomBytesTakeWhatTheyTakePlain) {
     TestStore store(Options(how));
     Fill(store, 0, 5000, RandomOf);
     ASSERT_TRUE(CompactAll(store).ok());
-    sizes[static_cast<size_t>(how.method)] = FilesOf(store.directory.path(), ".seg");
     ExpectAll(store, 5000, RandomOf);
+    store.Close();
+    sizes[static_cast<size_t>(how.method)] = FilesOf(store.directory.path(), ".seg");
   }
   EXPECT_LE(sizes[1] * 1000, sizes[0] * 1005);
   EXPECT_LE(sizes[2] * 1000, sizes[0] * 1005);
@@ -201,20 +220,8 @@ TEST(CompressionTest, EveryReadGivesPlainValues) {
   TestStore store(Options(kZstd));
   Fill(store, 0, 4000, JsonOf);
   ASSERT_TRUE(CompactAll(store).ok());
+  ExpectWalks(store, 0, 4000, JsonOf);
   const auto iterator = store->NewIterator({}, "", "", nullptr);
-  uint64_t number = 0;
-  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++number) {
-    ASSERT_EQ(iterator->value(), Json(number));
-    ASSERT_EQ(iterator->value_size(), Json(number).size());
-  }
-  EXPECT_EQ(number, 4000u);
-  for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) {
-    --number;
-    ASSERT_EQ(iterator->value(), Json(number));
-    ASSERT_EQ(iterator->value_size(), Json(number).size());
-  }
-  EXPECT_TRUE(iterator->status().ok()) << iterator->status();
-  EXPECT_EQ(number, 0u);
   iterator->Seek(Key(777));
   EXPECT_EQ(iterator->value(), Json(777));
   iterator->Prev();
@@ -339,16 +346,7 @@ TEST(CompressionTest, ValuesKeptApartAreCompressedToo) {
     }
     for (int opened = 0; opened < 2; ++opened) {
       ExpectAll(store, 1000, [&](uint64_t i) { return large(i + 7); });
-      const auto iterator = store->NewIterator({}, Key(1000), "", nullptr);
-      uint64_t number = 1000;
-      for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++number) {
-        ASSERT_EQ(iterator->value(), large(number));
-        ASSERT_EQ(iterator->value_size(), large(number).size());
-      }
-      EXPECT_EQ(number, 1200u);
-      for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev())
-        ASSERT_EQ(iterator->value(), large(--number));
-      EXPECT_TRUE(iterator->status().ok()) << iterator->status();
+      ExpectWalks(store, 1000, 1200, large);
       store.Reopen();
     }
     store.Close();
@@ -426,11 +424,8 @@ TEST(CompressionTest, ThePastAndClonesArePlain) {
   }
   ExpectAll(
       store, 2000, [](uint64_t i) { return Json(i, 1); }, clone);
-  const auto iterator = store->NewIterator({.space = clone}, "", "", nullptr);
-  uint64_t number = 2000;
-  for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev())
-    ASSERT_EQ(iterator->value(), Json(--number, 1));
-  EXPECT_EQ(number, 0u);
+  ExpectWalks(
+      store, 0, 2000, [](uint64_t i) { return Json(i, 1); }, clone);
 
   const auto removed =
       store->FindRemoved({.space = kDefaultNamespace, .lower = Key(5), .upper = Key(6)});
@@ -445,7 +440,8 @@ TEST(CompressionTest, ThePastAndClonesArePlain) {
     }
   }
   EXPECT_EQ(history->events.size(), 3u);
-  const auto differences = store->NewDifferenceIterator({old_version}, {nullptr, clone}, "", "");
+  const auto differences =
+      store->NewDifferenceIterator({old_version}, {store->GetSnapshot(), clone}, "", "");
   ASSERT_TRUE(differences.ok()) << differences.status();
   uint64_t differ = 0;
   while ((*differences)->Next()) ++differ;
@@ -476,14 +472,15 @@ TEST(CompressionTest, SwitchedOffItIsUndoneByMerges) {
   TestStore store(Options(kZstd));
   Fill(store, 0, 3000, JsonOf);
   ASSERT_TRUE(CompactAll(store).ok());
+  store.Close();
   const uint64_t compressed = FilesOf(store.directory.path(), ".seg");
   store.options.compression = {};
-  store.Reopen();
+  store.Open();
   ExpectAll(store, 3000, JsonOf);
   ASSERT_TRUE(CompactAll(store).ok());
   ExpectAll(store, 3000, JsonOf);
-  EXPECT_GT(FilesOf(store.directory.path(), ".seg"), 2 * compressed);
   store.Close();
+  EXPECT_GT(FilesOf(store.directory.path(), ".seg"), 2 * compressed);
   for (const auto& level : ManifestOf(store.directory.path()).levels) {
     for (const auto& run : level) {
       for (const SegmentInfo& segment : run) EXPECT_TRUE(segment.compressed.empty());
