@@ -198,7 +198,7 @@ TEST(ManifestTest, TheBytesOfCompressedSegmentsNeverChange) {
                          .stored_bytes = 5}};
   const std::string bytes = EncodeManifest(manifest);
   const std::string section =
-      "\x0c\x0f\x01\x07\x02"
+      "\x0c\x0e\x01\x07\x02"
       "\x01\x02\x03\xac\x02\x64"
       "\x02\x01\x00\x05\x05"s;
   EXPECT_EQ(bytes.substr(bytes.size() - section.size()), section);
