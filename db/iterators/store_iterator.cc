@@ -116,7 +116,9 @@ class StoreIterator final : public Iterator {
   std::string_view metadata() const override {
     return backward_ ? std::string_view(metadata_) : current_->metadata;
   }
-  SequenceNumber version() const override { return backward_ ? kept_.sequence : current_->sequence; }
+  SequenceNumber version() const override {
+    return backward_ ? kept_.sequence : current_->sequence;
+  }
   uint64_t expiry_ms() const override { return backward_ ? kept_.expiry_ms : current_->expiry_ms; }
   SequenceNumber durable_after() const override { return durable_after_; }
   absl::Status status() const override { return trouble_.ok() ? records_->status() : trouble_; }
@@ -142,7 +144,8 @@ class StoreIterator final : public Iterator {
   }
   // Puts the value of the current entry into fetched_.
   absl::Status Fetch() {
-    if (((backward_ ? kept_.flags : current_->flags) & kSeparatedValue) != 0) return FetchSeparated();
+    if (((backward_ ? kept_.flags : current_->flags) & kSeparatedValue) != 0)
+      return FetchSeparated();
     fetched_ = backward_ ? kept_ : *current_;
     if (backward_) {
       fetched_.key = key_;
