@@ -16,8 +16,10 @@
 #include "benchmark/process.h"
 #include "benchmark/process_use.h"
 
-ABSL_FLAG(std::string, experiment, "all",
-          "group_fsync, filter, classic, memory, scaling, past_clones, archive_restore or all");
+ABSL_FLAG(
+    std::string, experiment, "all",
+    "group_fsync, filter, classic, memory, scaling, past_clones, archive_restore, compression or "
+    "all");
 ABSL_FLAG(double, scale, 1.0, "Share of the full number of entries and operations, for quick runs");
 ABSL_FLAG(std::string, dir, "",
           "Where to put the data (removed at the end); by default beside the program");
@@ -80,7 +82,8 @@ int Main(int argc, char** argv) {
                                                {"memory", MemoryExperiment},
                                                {"scaling", ScalingExperiment},
                                                {"past_clones", PastClonesExperiment},
-                                               {"archive_restore", ArchiveRestoreExperiment}};
+                                               {"archive_restore", ArchiveRestoreExperiment},
+                                               {"compression", CompressionExperiment}};
   const std::string wanted = absl::GetFlag(FLAGS_experiment);
   if (wanted != "all" && std::none_of(experiments.begin(), experiments.end(),
                                       [&](const Experiment& e) { return e.name == wanted; })) {

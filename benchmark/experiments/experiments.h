@@ -48,6 +48,8 @@ std::vector<Point> ScalingExperiment(const ExperimentOptions& options);
 std::vector<Point> PastClonesExperiment(const ExperimentOptions& options);
 // Measures how fast an archive of changes of 100 and of 1000 bytes is restored to its last version.
 std::vector<Point> ArchiveRestoreExperiment(const ExperimentOptions& options);
+// Measures what compression costs a get, a scan, a fill and a merge, and what it saves.
+std::vector<Point> CompressionExperiment(const ExperimentOptions& options);
 // Measures the resident memory while 4 KiB values are written and read, and the memory of the index
 // of 10 million keys.
 std::vector<Point> MemoryExperiment(const ExperimentOptions& options);

@@ -7,6 +7,7 @@ constexpr char kCloneOfPast = 6;  // the verb on disk
 constexpr uint8_t kStoresMode = 0;
 // In the byte of the sync mode: limits of the history follow.
 constexpr uint8_t kHasHistory = 0x80;
+constexpr uint8_t kHasCompression = 0x20;  // likewise, how values are compressed
 
 void EncodeId(NamespaceId id, std::string* bytes) {
   char text[kGenerationSize];
@@ -52,6 +53,20 @@ bool DecodePast(ByteReader* reader, ClonedPast* past) {
 
 }  // namespace
 
+void PutCompression(const Compression& compression, std::string* bytes) {
+  bytes->push_back(static_cast<char>(compression.method));
+  bytes->push_back(static_cast<char>(compression.level));
+}
+
+bool ReadCompression(ByteReader* reader, Compression* compression) {
+  uint8_t method = 0;
+  if (!reader->ReadByte(&method) || !reader->ReadByte(&compression->level)) return false;
+  compression->method = static_cast<CompressionMethod>(method);
+  if (compression->method != CompressionMethod::kZstd)
+    return method <= static_cast<uint8_t>(CompressionMethod::kLz4) && compression->level == 0;
+  return compression->level >= 1 && compression->level <= kHighestZstdLevel;
+}
+
 void EncodeDescription(const NamespaceDescription& space, std::string* bytes) {
   PutLengthPrefixed(bytes, space.name);
   PutVarint64(bytes, space.options.max_bytes);
@@ -59,12 +74,16 @@ void EncodeDescription(const NamespaceDescription& space, std::string* bytes) {
   PutVarint64(bytes, space.options.default_expiry_ms);
   const std::optional<Durability>& sync = space.options.sync;
   const std::optional<HistoryLimits>& history = space.options.history;
+  const std::optional<Compression>& compression = space.options.compression;
   bytes->push_back(static_cast<char>((sync ? 1 + static_cast<uint8_t>(*sync) : kStoresMode) |
-                                     (history ? kHasHistory : 0)));
+                                     (history ? kHasHistory : 0) |
+                                     (compression ? kHasCompression : 0)));
   PutVarint64(bytes, space.options.value_separation_size);
-  if (!history) return;
-  PutVarint64(bytes, history->time_ms);
-  PutVarint64(bytes, history->bytes);
+  if (history) {
+    PutVarint64(bytes, history->time_ms);
+    PutVarint64(bytes, history->bytes);
+  }
+  if (compression) PutCompression(*compression, bytes);
 }
 
 bool DecodeDescription(ByteReader* reader, NamespaceDescription* space) {
@@ -83,6 +102,11 @@ bool DecodeDescription(ByteReader* reader, NamespaceDescription* space) {
     if (!reader->ReadVarint64(&history.time_ms) || !reader->ReadVarint64(&history.bytes))
       return false;
     sync = static_cast<uint8_t>(sync & ~kHasHistory);
+  }
+  options.compression.reset();
+  if ((sync & kHasCompression) != 0) {
+    if (!ReadCompression(reader, &options.compression.emplace())) return false;
+    sync = static_cast<uint8_t>(sync & ~kHasCompression);
   }
   if (name.size() > kMaxNamespaceName || sync > 1 + static_cast<uint8_t>(Durability::kNone))
     return false;

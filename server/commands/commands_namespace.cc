@@ -71,6 +71,13 @@ bool ParseKeepBytes(std::string_view text, std::optional<HistoryLimits>* history
   return true;
 }
 
+bool ParseCompress(std::string_view text, std::optional<Compression>* compression) {
+  compression->reset();
+  if (EqualsIgnoreCase(text, kStoresMode)) return true;
+  *compression = ParseCompression(text);
+  return compression->has_value();
+}
+
 // False: they make no sense, and the error was answered.
 bool ParseNamespaceOptions(CommandContext& context, Arguments arguments,
                            NamespaceOptions* options) {
@@ -95,6 +102,8 @@ bool ParseNamespaceOptions(CommandContext& context, Arguments arguments,
       fine = ParseKeep(value, &options->history);
     } else if (EqualsIgnoreCase(name, "keepbytes")) {
       fine = ParseKeepBytes(value, &options->history);
+    } else if (EqualsIgnoreCase(name, "compress")) {
+      fine = ParseCompress(value, &options->compression);
     } else {
       known = false;
     }
@@ -253,6 +262,7 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
   const absl::StatusOr<CountResult> count =
       context.store.Count(NoWaitReadOptions(space->id), "", "");
   if (!count.ok()) return context.Fail(count.status());
+  const RangeSize size = context.server.store->EstimateSize(space->id, "", "");
   context.DependOn(count->durable_after);
   const NamespaceOptions& options = space->options;
   const std::pair<std::string_view, uint64_t> figures[] = {
@@ -267,7 +277,7 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
   const std::optional<HistoryLimits>& keeps = options.history;
   const absl::StatusOr<SequenceNumber> first = context.server.store->FirstVersion(space->id);
   RespWriter& reply = context.reply;
-  reply.Map(std::size(figures) + 4 + (first.ok() ? 1 : 0));
+  reply.Map(std::size(figures) + 7 + (first.ok() ? 1 : 0));
   reply.Bulk("name");
   reply.Bulk(arguments[2]);
   for (const auto& [name, figure] : figures) {
@@ -281,6 +291,13 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
                    : std::string(kStoresMode));
   reply.Bulk("keep_bytes");
   reply.Integer(keeps ? static_cast<int64_t>(keeps->bytes) : 0);
+  reply.Bulk("compress");
+  reply.Bulk(options.compression ? FormatCompression(*options.compression)
+                                 : std::string(kStoresMode));
+  reply.Bulk("plain_value_bytes");
+  reply.Integer(static_cast<int64_t>(size.plain_value_bytes));
+  reply.Bulk("stored_value_bytes");
+  reply.Integer(static_cast<int64_t>(size.stored_value_bytes));
   if (!first.ok()) return;
   reply.Bulk("first_version");
   reply.Integer(static_cast<int64_t>(*first));
