@@ -68,9 +68,9 @@ class VarvePeer : public Peer {
   explicit VarvePeer(const PeerOptions& options) {
     EngineOptions engine;
     engine.sync = options.synced ? Durability::kAlways : Durability::kNone;
-    if (!options.defaults || options.memory_limit > 0) {
-      engine.write_buffer_size = options.write_buffer_bytes();
-      engine.block_cache_size = options.block_cache_bytes();
+    if (!options.defaults || options.short_of_memory) {
+      engine.write_buffer_size = options.memory.write_buffer;
+      engine.block_cache_size = options.memory.block_cache;
     }
     absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(options.dir, engine);
     Check(store.status());
