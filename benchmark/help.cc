@@ -40,16 +40,18 @@ HelpList FlagsOf(std::string_view file) {
 }  // namespace
 
 void HelpIfAsked(int argc, char** argv, std::string_view file, const std::string& purpose,
-                 const std::vector<HelpList>& lists) {
+                 const std::vector<HelpList>& lists, bool has_google_benchmark) {
   if (!AsksForHelp(argc, argv)) return;
   const std::string program = std::filesystem::path(argv[0]).filename().string();
   fmt::print("{}: {}\n", program, purpose);
   for (const HelpList& list : lists) Print(list);
   Print(FlagsOf(file));
-  fmt::print(
-      "\nThe flags of google-benchmark work, too: --benchmark_format=json, --benchmark_filter, "
-      "--benchmark_repetitions\nand others. benchmark/README.md says how to read what the program "
-      "prints.\n");
+  if (has_google_benchmark) {
+    fmt::print(
+        "\nThe flags of google-benchmark work, too: --benchmark_format=json, --benchmark_filter, "
+        "--benchmark_repetitions\nand others.\n");
+  }
+  fmt::print("\nbenchmark/README.md says how to read what the program prints.\n");
   std::exit(0);
 }
 

@@ -22,6 +22,6 @@ struct HelpList {
 // Requires: the caller calls this before google-benchmark sees the arguments, which has a help of
 // its own.
 void HelpIfAsked(int argc, char** argv, std::string_view file, const std::string& purpose,
-                 const std::vector<HelpList>& lists);
+                 const std::vector<HelpList>& lists, bool has_google_benchmark = true);
 
 }  // namespace varve::bench
