@@ -1,5 +1,6 @@
 #include "db/engine/flusher.h"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -41,8 +42,10 @@ void Flusher::Loop() {
   SuperVersions& versions = *parts_.versions;
   ChunkPool& memory = versions.buffer_memory();
   SteadyTime memory_goes_at = SteadyNow();
+  SteadyTime looks_at = SteadyNow();
   for (bool in_trouble = false;
-       versions.WaitForFlushWork(memory.keeps() ? memory_goes_at : kEndOfTime);) {
+       versions.WaitForFlushWork(memory.keeps() ? std::min(memory_goes_at, looks_at) : looks_at);) {
+    if (SteadyNow() >= looks_at) looks_at = tidier_.Look();
     if (versions.full_buffers() != 0) memory_goes_at = SteadyNow() + kRestBeforeMemoryGoes;
     if (SteadyNow() >= memory_goes_at) memory.KeepUpTo(0);
     versions.Reclaim();

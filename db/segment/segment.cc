@@ -287,6 +287,10 @@ absl::StatusOr<ClockCache::Handle> Segment::Block(BlockSpan span, uint32_t block
   block.set_base(span.begin);
   reads->Add(1);
   VARVE_RETURN_IF_ERROR(ReadExactly(span.begin, block.data().size(), block.mutable_data()));
+  return KeepBlock(key, std::move(block));
+}
+
+ClockCache::Handle Segment::KeepBlock(uint64_t key, ClockCache::Handle block) {
   RecordView record;
   for (std::string_view rest = block.data(); !rest.empty();) {
     const size_t size = DecodeRecord(rest, info_.number, ChecksumMode::kVerify, &record);
@@ -297,6 +301,22 @@ absl::StatusOr<ClockCache::Handle> Segment::Block(BlockSpan span, uint32_t block
     rest.remove_prefix(size);
   }
   return caches_->blocks.Insert(info_.number, key, std::move(block));
+}
+
+void Segment::CacheBlocks(const SegmentFences& fences, size_t first, size_t last,
+                          std::string_view bytes, uint32_t block_size) {
+  const uint64_t begin = fences.Span(first).begin;
+  for (size_t i = first; i < last; ++i) {
+    const BlockSpan span = fences.Span(i);
+    const uint64_t key = BlockKey(span.begin, block_size);
+    if (!fences.IsCacheable(span) || caches_->blocks.Lookup(info_.number, key, span.begin))
+      continue;
+    ClockCache::Handle block = caches_->blocks.New(span.end - span.begin);
+    block.set_base(span.begin);
+    const std::string_view content = bytes.substr(span.begin - begin, span.end - span.begin);
+    std::copy(content.begin(), content.end(), block.mutable_data());
+    KeepBlock(key, std::move(block));
+  }
 }
 
 BlockSpan Segment::CacheableBlockOf(uint64_t offset) const {

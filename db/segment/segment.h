@@ -139,6 +139,9 @@ class Segment {
   // counts the disk reads.
   absl::StatusOr<ClockCache::Handle> Block(BlockSpan span, uint32_t block_size,
                                            ShardedCounter* reads);
+  // Gives the block cache the blocks [first, last), which stand in `bytes`, unless it has them.
+  void CacheBlocks(const SegmentFences& fences, size_t first, size_t last, std::string_view bytes,
+                   uint32_t block_size);
   // Reads exactly `size` bytes at `offset`; fewer are DataLoss.
   absl::Status ReadExactly(uint64_t offset, size_t size, char* buffer) const;
   // Notes that the record at `offset` is damaged. Returns the DataLoss status for it.
@@ -158,6 +161,9 @@ class Segment {
   void HoldValueFiles(FileSystem* file_system, const std::string& directory);
   absl::Status Initialize(DamagePolicy policy);
 
+  // Verifies the records of a block that was read, flags it if one is damaged, and gives it to the
+  // cache. Returns what the cache then has.
+  ClockCache::Handle KeepBlock(uint64_t key, ClockCache::Handle block);
   bool ProbeResident(uint64_t hash, OffsetTableCandidates* candidates) const;
   absl::Status ProbePage(const SegmentFooter& footer, uint64_t hash,
                          OffsetTableCandidates* candidates);

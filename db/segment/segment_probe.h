@@ -82,6 +82,8 @@ class SegmentProbe {
     bool fill_cache;
   };
 
+  // Returns whether what entry_ leads to is left to the kernel's cache.
+  bool IsInKernel() const;
   // Decides where the entry leads to.
   void Locate(const OffsetTableEntry& entry);
   // Puts the cached bytes at entry_ into found->pin; leaves it empty if there are none.

@@ -33,12 +33,12 @@ bool ParseSync(std::string_view text, std::optional<Durability>* sync) {
   return sync->has_value();
 }
 
-bool ParseNumber(std::string_view text, uint64_t* number, uint64_t unit = 1) {
-  int64_t value = 0;
-  if (!ParseRespInteger(text, &value) || value < 0) return false;
-  const uint64_t most = std::numeric_limits<int64_t>::max() / unit;
-  if (static_cast<uint64_t>(value) > most) return false;
-  *number = static_cast<uint64_t>(value) * unit;
+bool ParseSeconds(std::string_view text, uint64_t* milliseconds) {
+  constexpr uint64_t kSecond = 1000;
+  uint64_t seconds = 0;
+  if (!ParseRespCount(text, &seconds)) return false;
+  if (seconds > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) / kSecond) return false;
+  *milliseconds = seconds * kSecond;
   return true;
 }
 
@@ -74,20 +74,19 @@ bool ParseKeepBytes(std::string_view text, std::optional<HistoryLimits>* history
 // False: they make no sense, and the error was answered.
 bool ParseNamespaceOptions(CommandContext& context, Arguments arguments,
                            NamespaceOptions* options) {
-  constexpr uint64_t kSecond = 1000;
   for (size_t i = 0; i < arguments.size(); i += 2) {
     const std::string_view name = arguments[i];
     const std::string_view value = i + 1 < arguments.size() ? arguments[i + 1] : std::string_view();
     bool known = true;
     bool fine = false;
     if (EqualsIgnoreCase(name, "maxkeys")) {
-      fine = ParseNumber(value, &options->max_keys);
+      fine = ParseRespCount(value, &options->max_keys);
     } else if (EqualsIgnoreCase(name, "maxbytes")) {
       fine = ParseBytes(value, &options->max_bytes);
     } else if (EqualsIgnoreCase(name, "ex")) {
-      fine = ParseNumber(value, &options->default_expiry_ms, kSecond);
+      fine = ParseSeconds(value, &options->default_expiry_ms);
     } else if (EqualsIgnoreCase(name, "px")) {
-      fine = ParseNumber(value, &options->default_expiry_ms);
+      fine = ParseRespCount(value, &options->default_expiry_ms);
     } else if (EqualsIgnoreCase(name, "sync")) {
       fine = ParseSync(value, &options->sync);
     } else if (EqualsIgnoreCase(name, "valuesize")) {

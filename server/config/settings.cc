@@ -457,6 +457,10 @@ constexpr Setting kSettings[] = {
     Size("block-cache-size", 0, 16 * kTi, VARVE_KEPT_IN(engine.block_cache_size),
          "memory for records that are read often")
         .SharesMemory(),
+    Size("mapped-read-budget", 0, 16 * kTi, VARVE_KEPT_IN(engine.mapped_read_budget),
+         "resident memory for mappings, through which larger values are read out of the kernel's "
+         "cache; 0: nothing is mapped")
+        .SharesMemory(),
     Size("value-separation-size", 0, 1 * kGi, VARVE_KEPT_IN(engine.value_separation_size),
          "values from this size up, at least 1 KiB, are written once and pointed to; 0: none are"),
     // What it tells.
