@@ -155,14 +155,14 @@ constexpr const char* kLevelTitles[] = {"cache twice the data", "cache as large 
                                         "data 4 times the memory"};
 
 void AddPasses(RowList* list) {
-  constexpr uint64_t kMostBeyond = 20'000;  // each may be a read of the disk
+  constexpr uint64_t kMostBeyond = 2'000;  // each is reads of the disk, for some engines many
   for (const size_t size : kSizes) {
     const uint64_t n = list->Entries(size);
     for (const auto& [level, level_name] : kLevels) {
       for (const PassKind& pass : kPasses) {
         uint64_t operations = n / pass.entries_an_operation;
         if (level == Level::kBeyond && pass.work != Work::kReadInOrder)
-          operations = std::min(operations, kMostBeyond / pass.entries_an_operation);
+          operations = std::min(operations, kMostBeyond);
         for (int state = 1; state <= static_cast<int>(State::kCompacted); ++state) {
           const std::string part = fmt::format("{}/{}B/{}", pass.name, size, level_name);
           Row& row =
@@ -358,7 +358,8 @@ double Row::seconds() const {
   const auto count = static_cast<double>(operations);
   if (passes()) {  // a fifth of its part: a fill or a copy, rests, five passes
     const double a_pass = work == Work::kReadInOrder ? 4e-7 : work == Work::kSeek ? 2e-5 : 3e-6;
-    const double pass = count * (level == Level::kBeyond ? 20 : 1) * a_pass;
+    const double slower = level == Level::kBeyond ? work == Work::kReadInOrder ? 10 : 500 : 1;
+    const double pass = count * slower * a_pass;
     return (puts + 3 * kRest) / 5 + pass;
   }
   switch (work) {
