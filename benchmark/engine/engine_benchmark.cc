@@ -203,6 +203,7 @@ int Main(int argc, char** argv) {
   if (kind != "expert" && kind != "default")
     Fail("--settings wants expert or default, not " + kind);
   const std::vector<Row> rows = ChosenRows();
+  if (rows.empty()) Fail("--rows names no row; --help lists them");
   if (const std::string what = absl::GetFlag(FLAGS_apart); !what.empty()) {
     return RunPart(Measurable(rows), AllEngines(), what, absl::GetFlag(FLAGS_dir),
                    kind == "default", absl::GetFlag(FLAGS_rest_seconds));

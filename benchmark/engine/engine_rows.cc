@@ -358,7 +358,8 @@ double Row::seconds() const {
   const auto count = static_cast<double>(operations);
   if (passes()) {  // a fifth of its part: a fill or a copy, rests, five passes
     const double a_pass = work == Work::kReadInOrder ? 4e-7 : work == Work::kSeek ? 2e-5 : 3e-6;
-    const double slower = level == Level::kBeyond ? work == Work::kReadInOrder ? 10 : 500 : 1;
+    const double when_beyond = work == Work::kReadInOrder ? 10 : work == Work::kSeek ? 50 : 500;
+    const double slower = level == Level::kBeyond ? when_beyond : 1;
     const double pass = count * slower * a_pass;
     return (puts + 3 * kRest) / 5 + pass;
   }
