@@ -103,6 +103,7 @@ struct Row {
   uint64_t entries;     // of the store it runs on
   uint64_t operations;  // what is counted
   uint64_t group = 1;   // keys a call
+  uint64_t seed = 1;    // another one, other random keys
   bool compacted = false;
   std::string part = "";  // rows of the same part share a process
   Budget memory = {};     // of that process

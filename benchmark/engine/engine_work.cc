@@ -147,7 +147,7 @@ void MultiGets(const Row& row, Reader* reader, Random* random, uint64_t begin, u
 
 Timing Read(const Row& row, Peer* peer) {
   return ReadBy(
-      row.threads, row.operations, row.latency_every(), 1, peer,
+      row.threads, row.operations, row.latency_every(), row.seed, peer,
       [&](Reader* reader, Random* random, uint64_t begin, uint64_t end, Latencies* latencies) {
         if (row.work == Work::kReadInOrder) {
           for (uint64_t read = begin; read < end;) read += ReadAll(row, reader);
@@ -207,7 +207,7 @@ Timing Delete(const Row& row, Peer* peer) {
 
 Timing DoWork(const Row& row, Peer* peer) {
   Timing by_itself;
-  if (peer->DoByItself(row, 1, &by_itself)) return by_itself;
+  if (peer->DoByItself(row, &by_itself)) return by_itself;
   switch (row.work) {
     case Work::kFillInBatches:
       return FillInBatches(row, peer);
@@ -215,14 +215,14 @@ Timing DoWork(const Row& row, Peer* peer) {
     case Work::kPutSynced:
       return Fill(row, row.threads, peer);
     case Work::kYcsb:
-      return RunYcsb(row, 1, peer);
+      return RunYcsb(row, peer);
     case Work::kOverwrite:
       return Overwrite(row, row.operations, peer);
     case Work::kPutAsync:
       return peer->CanPutAsync() ? PutAsync(row, peer) : Fill(row, row.threads, peer);
     case Work::kReadAtRandom:
     case Work::kGetCold:
-      return ReadAtRandom(row, row.threads, row.operations, 1, peer);
+      return ReadAtRandom(row, row.threads, row.operations, row.seed, peer);
     case Work::kReadInOrder:
     case Work::kMultiGet:
     case Work::kReadMissing:
@@ -243,7 +243,7 @@ Timing Overwrite(const Row& row, uint64_t count, Peer* peer) {
   overwrite.work = Work::kOverwrite;
   overwrite.operations = count;
   Timing by_itself;
-  if (peer->DoByItself(overwrite, 1, &by_itself)) return by_itself;
+  if (peer->DoByItself(overwrite, &by_itself)) return by_itself;
   return TimeThreads(1, count, 1, [&](int, uint64_t begin, uint64_t end, Latencies* latencies) {
     Random random(row.entries);
     Key key;
@@ -260,8 +260,9 @@ Timing ReadAtRandom(const Row& row, int threads, uint64_t count, uint64_t seed, 
   read.work = Work::kReadAtRandom;
   read.threads = threads;
   read.operations = count;
+  read.seed = seed;
   Timing by_itself;
-  if (peer->DoByItself(read, seed, &by_itself)) return by_itself;
+  if (peer->DoByItself(read, &by_itself)) return by_itself;
   return ReadBy(
       threads, count, row.latency_every(), seed, peer,
       [&](Reader* reader, Random* random, uint64_t begin, uint64_t end, Latencies* latencies) {

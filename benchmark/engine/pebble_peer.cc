@@ -199,13 +199,13 @@ class PebblePeer : public Peer {
 
   pid_t process() const override { return pebble_.pid(); }
 
-  bool DoByItself(const Row& row, uint64_t seed, Timing* timing) override {
+  bool DoByItself(const Row& row, Timing* timing) override {
     const double cpu = ProcessUse::Now(pebble_.pid()).cpu_seconds;
     std::string request = fmt::format(
         "work kind={} value_size={} threads={} entries={} operations={} group={} every={} seed={} "
         "seek_steps={}",
         KindOf(row.work), row.value_size, row.threads, row.entries, row.operations, row.group,
-        row.latency_every(), seed, kSeekSteps);
+        row.latency_every(), row.seed, kSeekSteps);
     if (row.work == Work::kYcsb) {
       request += fmt::format(" workload={} zipfian={:d} first_insert={}", row.workload, row.zipfian,
                              row.first_insert);

@@ -107,9 +107,9 @@ class Peer {
   // Returns the process that the engine runs in; 0: this one.
   virtual pid_t process() const { return 0; }
   // Does the work of the row by itself and stores what it took in `*timing`, if the engine runs in
-  // a process of its own, to which each call would be a message. `seed` chooses the keys. Returns
-  // false if the caller has to do it by the calls above.
-  virtual bool DoByItself(const Row&, uint64_t /*seed*/, Timing*) { return false; }
+  // a process of its own, to which each call would be a message. Returns false if the caller has to
+  // do it by the calls above.
+  virtual bool DoByItself(const Row&, Timing*) { return false; }
 };
 
 struct Engine {

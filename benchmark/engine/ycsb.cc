@@ -33,11 +33,11 @@ uint64_t ReadPercent(char workload) {
 // What one thread does.
 class Client {
  public:
-  Client(const Row& row, const Zipfian* zipfian, int thread, uint64_t seed, Peer* peer)
+  Client(const Row& row, const Zipfian* zipfian, int thread, Peer* peer)
       : row_(row),
         zipfian_(zipfian),
         thread_(static_cast<uint64_t>(thread)),
-        random_(seed + thread_),
+        random_(row.seed + thread_),
         peer_(peer),
         reader_(peer->NewReader()),
         value_(row.value_size) {}
@@ -121,13 +121,12 @@ class Client {
 
 }  // namespace
 
-Timing RunYcsb(const Row& row, uint64_t seed, Peer* peer) {
+Timing RunYcsb(const Row& row, Peer* peer) {
   std::optional<Zipfian> zipfian;
   if (row.zipfian) zipfian.emplace(row.entries);
   std::vector<std::unique_ptr<Client>> clients;
   for (int thread = 0; thread < row.threads; ++thread) {
-    clients.push_back(
-        std::make_unique<Client>(row, zipfian ? &*zipfian : nullptr, thread, seed, peer));
+    clients.push_back(std::make_unique<Client>(row, zipfian ? &*zipfian : nullptr, thread, peer));
   }
   return TimeThreads(row.threads, row.operations, row.latency_every(),
                      [&](int thread, uint64_t begin, uint64_t end, Latencies* latencies) {

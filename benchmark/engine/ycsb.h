@@ -23,6 +23,6 @@
 namespace varve::bench {
 
 // Does and times the workload of the row on a store with the row's entries.
-Timing RunYcsb(const Row& row, uint64_t seed, Peer* peer);
+Timing RunYcsb(const Row& row, Peer* peer);
 
 }  // namespace varve::bench
