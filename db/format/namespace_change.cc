@@ -87,10 +87,9 @@ void EncodeDescription(const NamespaceDescription& space, std::string* bytes) {
   const std::optional<HistoryLimits>& history = space.options.history;
   const std::optional<Compression>& compression = space.options.compression;
   const EvictionRule& eviction = space.options.eviction;
-  bytes->push_back(static_cast<char>((sync ? 1 + static_cast<uint8_t>(*sync) : kStoresMode) |
-                                     (history ? kHasHistory : 0) |
-                                     (eviction.on() ? kHasEviction : 0) |
-                                     (compression ? kHasCompression : 0)));
+  bytes->push_back(static_cast<char>(
+      (sync ? 1 + static_cast<uint8_t>(*sync) : kStoresMode) | (history ? kHasHistory : 0) |
+      (eviction.on() ? kHasEviction : 0) | (compression ? kHasCompression : 0)));
   PutVarint64(bytes, space.options.value_separation_size);
   if (history) {
     PutVarint64(bytes, history->time_ms);
