@@ -142,6 +142,8 @@ absl::StatusOr<std::unique_ptr<StorageEngine>> OpenStore(const ServerConfig& con
   // From the start on, as what is in the log at present is for followers, too.
   if (record.retains && !options.changes.on())
     options.changes.bytes = config.server.replication.retention_bytes;
+  options.follows =
+      record.primary.value_or(ParsePrimaryAddress(config.server.replication.primary)).named();
   return StorageEngine::Open(config.directory, options, [&manager](const ReplayProgress& done) {
     manager.NotifyReplay(done);
   });

@@ -11,10 +11,16 @@
 namespace varve {
 namespace {
 
+using Kind = ChangeOperation::Kind;
+
 constexpr uint8_t kKindMask = 0x1f, kWithExpiry = 0x20, kWithMetadata = 0x40;
-constexpr uint8_t kLastKind = static_cast<uint8_t>(ChangeOperation::Kind::kMeta);
+constexpr uint8_t kLastKind = static_cast<uint8_t>(Kind::kMeta);
 
 bool IsKnown(uint8_t kind) { return kind <= kLastKind || kind == static_cast<uint8_t>(kStoresOwn); }
+
+bool HasValue(Kind kind) {
+  return kind == Kind::kSet || kind == Kind::kExpire || kind == Kind::kMeta;
+}
 
 // Checks that what is under a good checksum makes sense, so that readers need not.
 absl::Status CheckCommits(const ChangeBlock& block, uint32_t count, const std::string& path,
@@ -44,8 +50,7 @@ absl::Status CheckCommits(const ChangeBlock& block, uint32_t count, const std::s
 
 }  // namespace
 
-bool ConcernsNamespace(ChangeOperation::Kind kind) {
-  using Kind = ChangeOperation::Kind;
+bool ConcernsNamespace(Kind kind) {
   switch (kind) {
     case Kind::kFlush:
     case Kind::kCreate:
@@ -117,7 +122,7 @@ bool ReadChangeRecord(const ChangeCommit& commit, size_t* offset, ChangeRecord* 
       distance >= commit.last || !reader.ReadVarint32(&key_size) ||
       !reader.ReadVarint32(&value_size))
     return false;
-  record->kind = static_cast<ChangeOperation::Kind>(kind & kKindMask);
+  record->kind = static_cast<Kind>(kind & kKindMask);
   record->version = commit.last - distance;
   record->expiry_ms = kNoExpiry;
   record->metadata = {};
@@ -136,6 +141,22 @@ bool IsSeen(const ChangeCommit& commit) {
     if (record.kind != kStoresOwn) return true;
   }
   return false;
+}
+
+void ShowOperation(const ChangeBlock& block, const ChangeRecord& record, bool keys_only,
+                   ChangeOperation* shown) {
+  VARVE_ASSERT(record.kind != kStoresOwn);
+  const NamedSpace& space = block.dictionary[record.space];
+  shown->kind = record.kind;
+  shown->space = space.first;
+  shown->name = space.second;
+  shown->key = record.key;
+  shown->expiry_ms = record.expiry_ms;
+  shown->version = record.version;
+  // The value of a swap is a generation, which is the store's own.
+  if (record.kind == Kind::kSwap || (keys_only && HasValue(record.kind))) return;
+  shown->value = record.value;
+  if (!ConcernsNamespace(record.kind)) shown->metadata = record.metadata;
 }
 
 std::string EncodeChangeBlock(const ChangeBlock& block, uint64_t file_number, uint64_t offset) {

@@ -112,6 +112,10 @@ bool ReadChangeRecord(const ChangeCommit& commit, size_t* offset, ChangeRecord* 
 
 // Returns whether readers of the feed see an operation of the commit.
 bool IsSeen(const ChangeCommit& commit);
+// Fills `shown`, which is empty, with an operation of the block as readers of the feed see it, if
+// `keys_only` without the values and the metadata of keys. Requires: the kind is not kStoresOwn.
+void ShowOperation(const ChangeBlock& block, const ChangeRecord& record, bool keys_only,
+                   ChangeOperation* shown);
 
 // The header of a block, decoded.
 struct ChangeBlockHeader {

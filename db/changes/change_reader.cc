@@ -12,10 +12,6 @@ namespace {
 
 using Kind = ChangeOperation::Kind;
 
-bool HasValue(Kind kind) {
-  return kind == Kind::kSet || kind == Kind::kExpire || kind == Kind::kMeta;
-}
-
 }  // namespace
 
 absl::StatusOr<bool> ChangeReader::Next(size_t most_bytes) {
@@ -72,17 +68,7 @@ void ChangeReader::Show(const ChangeCommit& commit) {
     ChangeRecord record;
     if (!ReadChangeRecord(commit, &at, &record)) return;
     if (!LetsThrough(&record)) continue;
-    const NamedSpace& space = place_.block.dictionary[record.space];
-    ChangeOperation& shown = change_.operations.emplace_back();
-    shown.kind = record.kind;
-    shown.space = space.first;
-    shown.name = space.second;
-    shown.key = record.key;
-    shown.expiry_ms = record.expiry_ms;
-    shown.version = record.version;
-    if (record.kind == Kind::kSwap || (filter_.keys_only && HasValue(record.kind))) continue;
-    shown.value = record.value;
-    if (!ConcernsNamespace(record.kind)) shown.metadata = record.metadata;
+    ShowOperation(place_.block, record, filter_.keys_only, &change_.operations.emplace_back());
   }
 }
 

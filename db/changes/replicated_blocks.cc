@@ -1,9 +1,6 @@
 #include "db/changes/replicated_blocks.h"
 
-#include <string>
-
 #include "fmt/format.h"
-#include "type/tree_key.h"
 #include "util/base/status.h"
 #include "varve/replicated_changes.h"
 
@@ -41,16 +38,7 @@ absl::Status ForEachReplicated(std::string_view blocks,
         ChangeRecord record;
         if (!ReadChangeRecord(commit, &next, &record)) break;
         if (record.kind == kStoresOwn) continue;
-        const NamedSpace& space = block.dictionary[record.space];
-        ChangeOperation& operation = change.operations.emplace_back();
-        operation.kind = record.kind;
-        operation.space = space.first;
-        operation.name = space.second;
-        operation.key = record.key;
-        operation.value = record.value;
-        if (!ConcernsNamespace(record.kind)) operation.metadata = record.metadata;
-        operation.expiry_ms = record.expiry_ms;
-        operation.version = record.version;
+        ShowOperation(block, record, /*keys_only=*/false, &change.operations.emplace_back());
       }
       if (!change.operations.empty()) visit(change);
     }

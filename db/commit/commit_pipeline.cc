@@ -341,15 +341,20 @@ void CommitPipeline::BoundLog(uint64_t log_bytes_at_flush) {
     RotateLocked();
 }
 
-absl::Status CommitPipeline::FlushAll() {
+absl::Status CommitPipeline::FlushAll(bool leaves_log_file) {
   absl::MutexLock lock(&versions_->mutex());
+  if (leaves_log_file) VARVE_RETURN_IF_ERROR(log_->LeaveFile().status());
   return FlushAllLocked();
 }
 
-absl::Status CommitPipeline::LeaveLogAndFlush() {
+absl::Status CommitPipeline::LeaveLogFile() {
   absl::MutexLock lock(&versions_->mutex());
+  if (!versions_->FlushQueueLocked().empty() || versions_->ActiveBufferIsEmptyLocked() ||
+      log_.failed() || closed_)
+    return absl::OkStatus();
   VARVE_RETURN_IF_ERROR(log_->LeaveFile().status());
-  return FlushAllLocked();
+  RotateLocked();
+  return absl::OkStatus();
 }
 
 absl::Status CommitPipeline::FlushAllLocked() {

@@ -137,12 +137,15 @@ class CommitPipeline {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
 
   // Puts the active buffer into the flush queue and waits until segments hold everything written
-  // so far.
-  [[nodiscard]] absl::Status FlushAll() ABSL_LOCKS_EXCLUDED(versions_->mutex());
-  // Does the same, and has the log go on in its next file in one step with the rotation. So all
-  // values that the new segments point to lie in files that the log has left.
-  // Requires: Log::PrepareToLeaveFile() returned OK.
-  [[nodiscard]] absl::Status LeaveLogAndFlush() ABSL_LOCKS_EXCLUDED(versions_->mutex());
+  // so far. With `leaves_log_file` the log goes on in its next file in one step with the rotation.
+  // So all values that the new segments point to lie in files that the log has left.
+  // Requires: with `leaves_log_file`, Log::PrepareToLeaveFile() returned OK.
+  [[nodiscard]] absl::Status FlushAll(bool leaves_log_file = false)
+      ABSL_LOCKS_EXCLUDED(versions_->mutex());
+  // Has the log go on in its next file and puts the active buffer into the flush queue, without
+  // waiting for the flush. Does nothing if a flush is on its way, the buffer is empty or the log has
+  // failed.
+  [[nodiscard]] absl::Status LeaveLogFile() ABSL_LOCKS_EXCLUDED(versions_->mutex());
   // Rotates the active buffer if the log has grown too much since the last flush, when it had
   // `log_bytes_at_flush`: small synced writes take a page each. Throws std::bad_alloc.
   void BoundLog(uint64_t log_bytes_at_flush) ABSL_LOCKS_EXCLUDED(versions_->mutex());

@@ -58,7 +58,7 @@ absl::Status Checkpointer::LeaveLogAndFlush() const {
   Log& log = *parts_.log->get();
   const absl::Cleanup recycle = [&log] { log.RecycleFiles(); };
   VARVE_RETURN_IF_ERROR(log.PrepareToLeaveFile());
-  return pipeline_.LeaveLogAndFlush();
+  return pipeline_.FlushAll(/*leaves_log_file=*/true);
 }
 
 absl::StatusOr<Checkpoint> Checkpointer::Fill(const std::string& directory) const {

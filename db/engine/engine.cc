@@ -11,6 +11,7 @@
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
+#include "util/os/mapped_reads.h"
 #include "varve/namespace_status.h"
 
 namespace varve {
@@ -18,7 +19,13 @@ namespace {
 
 // Fills in what the options leave to the engine.
 EngineOptions WithDefaults(EngineOptions options) {
-  if (options.file_system == nullptr) options.file_system = PosixFileSystem();
+  if (options.file_system != nullptr) {
+    options.mapped_read_budget = 0;
+  } else {
+    options.file_system = options.mapped_read_budget > 0
+                              ? MappedFileSystem(options.mapped_read_budget)
+                              : PosixFileSystem();
+  }
   if (options.compaction_picker == nullptr) options.compaction_picker = LazyLevelingPicker();
   return options;
 }
@@ -40,7 +47,8 @@ Engine::Engine(std::string directory, const EngineOptions& options)
       options_(WithDefaults(options)),
       file_system_(options_.file_system),
       clock_(options.clock != nullptr ? *options.clock : RealClock()),
-      caches_(options.offset_table_cache_size, options.block_cache_size),
+      caches_(options.offset_table_cache_size, options.block_cache_size,
+              /*large_in_kernel=*/options_.mapped_read_budget > 0),
       remover_(file_system_, &file_thread_),
       versions_(options_.write_buffer_size, &file_thread_),
       counter_(

@@ -183,6 +183,7 @@ absl::Status Engine::StartLog(const LogRecovery& recovery) {
 
 void Engine::StartThreads() {
   VARVE_ASSERT(log_.started());
+  if (options_.follows) replicator().SetFollowing(true);
   watermark_.Start([this](uint64_t instant_ms) {
     return GuardMemory("marking the clock", [&] {
       WriteBatch batch;

@@ -1,5 +1,6 @@
 #include "db/engine/flusher.h"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -41,8 +42,10 @@ void Flusher::Loop() {
   SuperVersions& versions = *parts_.versions;
   ChunkPool& memory = versions.buffer_memory();
   SteadyTime memory_goes_at = SteadyNow();
+  SteadyTime looks_at = SteadyNow();
   for (bool in_trouble = false;
-       versions.WaitForFlushWork(memory.keeps() ? memory_goes_at : kEndOfTime);) {
+       versions.WaitForFlushWork(memory.keeps() ? std::min(memory_goes_at, looks_at) : looks_at);) {
+    if (SteadyNow() >= looks_at) looks_at = tidier_.Look();
     if (versions.full_buffers() != 0) memory_goes_at = SteadyNow() + kRestBeforeMemoryGoes;
     if (SteadyNow() >= memory_goes_at) memory.KeepUpTo(0);
     versions.Reclaim();
@@ -76,7 +79,7 @@ absl::Status Flusher::Flush(const FullBuffer& full) {
       /*newest_only=*/(held.empty() || held.front() >= full.buffer->last_sequence()) &&
       context.kept.oldest() >= full.buffer->last_sequence());
   const bool first = parts_.versions->PresentVersion()->segment_count() == 0;
-  const std::unique_ptr<ValueSeparation> separation = NewValueSeparation(full);
+  const std::unique_ptr<ValueSeparation> separation = NewValueSeparation(full, context);
   VARVE_ASSIGN_OR_RETURN(const CompactionResult result,
                          RunFlush(records.get(), full.buffer->range_tombstones(),
                                   {full.buffer->entries(), full.buffer->bytes_used(),
@@ -102,8 +105,9 @@ absl::Status Flusher::Flush(const FullBuffer& full) {
   return absl::OkStatus();
 }
 
-std::unique_ptr<ValueSeparation> Flusher::NewValueSeparation(const FullBuffer& full) {
-  FlushSeparationOptions options;
+std::unique_ptr<ValueSeparation> Flusher::NewValueSeparation(const FullBuffer& full,
+                                                             const CompactionContext& context) {
+  FlushSeparationOptions options{.compression = context.compression};
   // By generation, for namespaces that ask for a size of their own.
   std::unordered_map<NamespaceGeneration, uint64_t> own_sizes;
   for (const ManifestNamespace& entry : full.namespaces.entries()) {

@@ -2,6 +2,8 @@
 // frees replaced super versions, and the memory that is kept for write buffers when it has flushed
 // none for two seconds.
 //
+// It gives back what the log keeps on disk when the store is at rest (db/engine/log_tidier.h).
+//
 // It tries a flush that failed again after 200 ms; meanwhile the commit pipeline refuses writes
 // that add data.
 //
@@ -18,6 +20,7 @@
 #include "db/commit/commit_pipeline.h"
 #include "db/commit/range_watches.h"
 #include "db/compaction/value_separation.h"
+#include "db/engine/log_tidier.h"
 #include "db/engine/version_set.h"
 #include "db/version/super_versions.h"
 #include "util/base/duration_histogram.h"
@@ -32,7 +35,8 @@ class Flusher {
       : parts_(std::move(parts)),
         version_set_(*version_set),
         pipeline_(*pipeline),
-        watches_({parts_.versions, pipeline, sweeper, parts_.clock}) {}
+        watches_({parts_.versions, pipeline, sweeper, parts_.clock}),
+        tidier_(parts_.versions, parts_.log, pipeline) {}
 
   void Start();
   // Finishes the flush that is under way and returns once the thread has ended.
@@ -49,12 +53,14 @@ class Flusher {
   absl::Status FlushOldest();
   absl::Status Flush(const FullBuffer& full);
   // Decides where the flush leaves large values (db/values/value_file.h).
-  std::unique_ptr<ValueSeparation> NewValueSeparation(const FullBuffer& full);
+  std::unique_ptr<ValueSeparation> NewValueSeparation(const FullBuffer& full,
+                                                      const CompactionContext& context);
 
   const VersionSetParts parts_;
   VersionSet& version_set_;
   CommitPipeline& pipeline_;
   RangeWatches watches_;
+  LogTidier tidier_;  // the thread's
   DurationHistogram times_;
   std::atomic<uint64_t> flushes_{0};
   std::atomic<uint64_t> flushed_bytes_{0};

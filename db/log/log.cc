@@ -51,6 +51,14 @@ absl::Status Log::PrepareToLeaveFile() {
   return files_.PrepareNext(kLogPageSize);
 }
 
+absl::Status Log::ShedFiles() {
+  VARVE_RETURN_IF_ERROR(GuardMemory("giving back log files", [this] {
+    files_.Shed();
+    return absl::OkStatus();
+  }));
+  return files_.PrepareNext(kLogPageSize);
+}
+
 absl::Status Log::PushUnsynced() {
   // In order of sequence: records that need no sync take the ones before them along.
   const SequenceNumber unsynced =

@@ -54,6 +54,7 @@ class LogFileMaker {
   double part_done() const {
     return static_cast<double>(filled_) / static_cast<double>(plan_.size);
   }
+  uint64_t size() const { return plan_.size; }
   // Returns whether it makes the file of an old one.
   bool recycles() const { return !plan_.recycled_path.empty(); }
   // Returns the file, which is the caller's from now on. Requires: it is complete.

@@ -20,7 +20,8 @@ constexpr absl::Duration kFirstRetry = absl::Milliseconds(200);
 constexpr absl::Duration kLastRetry = absl::Milliseconds(1600);
 constexpr absl::Duration kLongestWait = absl::Seconds(10);
 constexpr uint64_t kFirstFileSize = 4u << 20;
-constexpr uint64_t kExtension = 4u << 20;  // before one looks whether it is still wanted
+constexpr uint64_t kSizeAtRest = 1u << 20;  // the next file after Shed()
+constexpr uint64_t kExtension = 4u << 20;   // before one looks whether it is still wanted
 // The next file may rest while it is this part further than the one in use.
 constexpr double kLead = 0.125;
 constexpr uint64_t kMinFileSize = 64u << 10;
@@ -164,7 +165,9 @@ absl::StatusOr<LogFile> LogFiles::Advance(const LogEnd& end, bool gains_by_zeros
   VARVE_ASSERT(completed_.empty() || completed_.back().end.last_sequence <= end.last_sequence);
   VARVE_ASSERT(completed_.size() < completed_.capacity());  // its memory came with the next file
   completed_.push_back({end, /*reusable=*/true});
-  allocates_ = !gains_by_zeros;
+  rules_.allocates = !gains_by_zeros;
+  // The first file comes into use for the rest, the second because the first is full.
+  if (rules_.files_since_shed && ++*rules_.files_since_shed > 1) rules_.files_since_shed.reset();
   next_size_.store(0, std::memory_order_release);
   size_in_use_.store(next_.size, std::memory_order_relaxed);
   NoteUsed(0);
@@ -197,7 +200,8 @@ void LogFiles::Retire(SequenceNumber sequence, absl::FunctionRef<bool(const LogE
   ReserveMore(&to_remove_, count);
   for (size_t i = 0; i < count; ++i) {
     if (keeps(completed_[i].end)) continue;
-    const bool recycle = recycles_ && completed_[i].reusable && reusable_.size() < kMostReusable;
+    const bool recycle = rules_.recycles && !rules_.files_since_shed && completed_[i].reusable &&
+                         reusable_.size() < kMostReusable;
     (recycle ? reusable_ : to_remove_).push_back(completed_[i].end.file_number);
   }
   completed_.erase(completed_.begin(), completed_.begin() + static_cast<ptrdiff_t>(count));
@@ -212,8 +216,31 @@ void LogFiles::SetRecycling(bool recycles) {
     to_remove_.insert(to_remove_.end(), reusable_.begin(), reusable_.end());
     reusable_.clear();
   }
-  recycles_ = recycles;
+  rules_.recycles = recycles;
   thread_->Wake(this);
+}
+
+void LogFiles::Shed() {
+  absl::MutexLock lock(&mutex_);
+  if (!rules_.recycles) return;
+  ReserveMore(&to_remove_, reusable_.size() + 1);
+  to_remove_.insert(to_remove_.end(), reusable_.begin(), reusable_.end());
+  reusable_.clear();
+  rules_.files_since_shed = 0;
+  if (next_.file != nullptr && next_.size > kSizeAtRest && growing_ == 0) {
+    to_remove_.push_back(next_.number);
+    next_ = LogFile();
+    next_size_.store(0, std::memory_order_release);
+  }
+  thread_->Wake(this);
+}
+
+uint64_t LogFiles::disk_bytes() const {
+  absl::MutexLock lock(&mutex_);
+  uint64_t bytes =
+      size_in_use_.load(std::memory_order_relaxed) + next_.size + reusable_.size() * file_size_;
+  for (const CompletedFile& file : completed_) bytes += file.end.offset;
+  return bytes;
 }
 
 std::vector<LogEnd> LogFiles::Completed() const {
@@ -272,12 +299,14 @@ absl::Status LogFiles::BeginNext() {
   {
     absl::MutexLock lock(&mutex_);
     if (next_.file != nullptr || stopping_) return absl::OkStatus();
-    plan.allocates = allocates_;
+    plan.allocates = rules_.allocates;
     if (!reusable_.empty()) recycled = reusable_.front();
+    plan.size = rules_.files_since_shed == 0 ? kSizeAtRest
+                                             : 2 * size_in_use_.load(std::memory_order_relaxed);
   }
   if (taken_number_ == 0) taken_number_ = next_number_();
   plan.number = taken_number_;
-  plan.size = std::min(file_size_, 2 * size_in_use_.load(std::memory_order_relaxed));
+  plan.size = std::min(file_size_, plan.size);
   if (recycled != 0) plan.recycled_path = Path(recycled);
   maker_ = std::make_unique<LogFileMaker>(file_system_, options_, std::move(plan));
   if (recycled == 0) return absl::OkStatus();
@@ -293,7 +322,10 @@ absl::Status LogFiles::BeginNext() {
 absl::Status LogFiles::EndNext() {
   absl::MutexLock lock(&mutex_);
   VARVE_ASSERT(next_.file == nullptr);
-  if (!recycles_ && maker_->recycles()) return absl::OkStatus();
+  if (!rules_.recycles && maker_->recycles()) return absl::OkStatus();
+  // Shed() came between.
+  if (rules_.files_since_shed == 0 && waiting_ == 0 && maker_->size() > kSizeAtRest)
+    return absl::OkStatus();
   ReserveMore(&completed_, 1);
   next_ = maker_->Take();
   VARVE_ASSERT(next_.number == taken_number_);

@@ -15,6 +15,9 @@
 // point into it and never recycled. Zeros would then be written for a single use, so the next file
 // is allocated instead, as it is where most records are not synced at once.
 //
+// A log at rest needs no room for the writes of a moment: Shed() gives back what lies ahead of need,
+// and the files become small again, as those of a new store are.
+//
 // Thread-safety: all functions except Start() and Stop() may be called from any thread. Lock order:
 // the log writer's mutexes, then this one's. No lock is held across I/O.
 #pragma once
@@ -23,6 +26,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -80,6 +84,13 @@ class LogFiles final : private FileThread::Job {
   // wait for that are removed, and the next file is made anew, unless it is ready already. Throws
   // std::bad_alloc, and then nothing has changed; `recycles` true never throws.
   void SetRecycling(bool recycles) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Gives back the space of files ahead of need: removes those that wait to be recycled, and has
+  // the next file be a small one. Until the log fills a file by itself again, no file is kept to be
+  // recycled. Does nothing while SetRecycling(false) holds, as somebody counts on the next file
+  // then. Throws std::bad_alloc, and then nothing has changed.
+  void Shed() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns about how many bytes the files take on disk, those ahead of need included.
+  uint64_t disk_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the ends of the files before the one in use, oldest first.
   std::vector<LogEnd> Completed() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the bytes in the files before the one in use.
@@ -93,6 +104,14 @@ class LogFiles final : private FileThread::Job {
   struct CompletedFile {
     LogEnd end;
     bool reusable = false;
+  };
+
+  // What is done with files that are retired and made.
+  struct Rules {
+    bool recycles = true;
+    bool allocates = false;  // the last file gained nothing by zeros
+    // Shed() was called, and so many files came into use since; nothing: it was not.
+    std::optional<int> files_since_shed;
   };
 
   static constexpr size_t kMostReusable = 4;  // retired files that wait to be recycled
@@ -141,8 +160,7 @@ class LogFiles final : private FileThread::Job {
   absl::Status next_status_ ABSL_GUARDED_BY(mutex_);  // of the last attempt to make the next file
   int waiting_ ABSL_GUARDED_BY(mutex_) = 0;           // threads that wait for the next file
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool recycles_ ABSL_GUARDED_BY(mutex_) = true;
-  bool allocates_ ABSL_GUARDED_BY(mutex_) = false;  // the last file gained nothing by zeros
+  Rules rules_ ABSL_GUARDED_BY(mutex_);
   std::atomic<uint64_t> next_size_{0};
   std::atomic<bool> lacks_space_{false};
   std::atomic<uint64_t> used_{0};         // bytes of the file in use that are written

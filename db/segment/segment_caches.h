@@ -47,11 +47,14 @@ inline uint64_t BlockKey(uint64_t offset, uint32_t block_size) {
 inline uint64_t RecordKey(uint64_t offset) { return offset << 1 | 1; }
 
 struct SegmentCaches {
-  SegmentCaches(size_t offset_table_bytes, size_t block_bytes)
-      : tables(offset_table_bytes), blocks(block_bytes) {}
+  SegmentCaches(size_t offset_table_bytes, size_t block_bytes, bool large_in_kernel = false)
+      : tables(offset_table_bytes), blocks(block_bytes), large_in_kernel(large_in_kernel) {}
 
   OffsetTableCache tables;
   ClockCache blocks;  // a capacity of 0 switches it off
+  // Values, and records over kMaxRecordCachedByBlock, are left to the kernel's cache: files have
+  // mapped reads (util/os/mapped_reads.h), and a copy from there costs no more than one from here.
+  const bool large_in_kernel;
   ValueFiles values;
   SegmentStatistics statistics;
 };

@@ -11,6 +11,8 @@ namespace varve {
 namespace {
 
 constexpr uint64_t kMaxReadAhead = uint64_t{256} << 10;
+// So many blocks behind a seek are loaded one by one.
+constexpr size_t kSingleBlocks = 2;
 // Blocks lie scattered in memory: the processor's own prefetching has to start anew in each.
 constexpr size_t kPrefetchAtBlock = 512;
 constexpr size_t kPrefetchAhead = 512;
@@ -46,6 +48,7 @@ bool SegmentIterator::Start() {
   data_size_ = (*footer)->data_size;
   block_size_ = (*footer)->block_size;
   read_ahead_ = uint64_t{block_size_} * 2;
+  moves_ = 0;
   return data_size_ > 0;
 }
 
@@ -62,10 +65,7 @@ bool SegmentIterator::ReadWindow(uint64_t begin, uint64_t end) {
   const size_t size = end - begin;
   window_ = {};
   handle_.Release();
-  if (buffer_capacity_ < size) {
-    buffer_.reset(new char[size]);
-    buffer_capacity_ = size;
-  }
+  GrowBuffer(size);
   segment_->caches().statistics.scan_reads.Add(1);
   if (absl::Status status = segment_->ReadExactly(begin, size, buffer_.get()); !status.ok()) {
     return Fail(std::move(status));
@@ -76,25 +76,88 @@ bool SegmentIterator::ReadWindow(uint64_t begin, uint64_t end) {
   return true;
 }
 
+void SegmentIterator::GrowBuffer(size_t size) {
+  if (buffer_capacity_ >= size) return;
+  buffer_.reset(new char[size]);
+  buffer_capacity_ = size;
+}
+
 bool SegmentIterator::LoadBlock(BlockSpan span) {
   if (!cached_ || !fences_->IsCacheable(span)) return ReadWindow(span.begin, span.end);
   if (handle_ && span.begin == window_begin_) return true;
   absl::StatusOr<ClockCache::Handle> block =
       segment_->Block(span, block_size_, &segment_->caches().statistics.scan_reads);
   if (!block.ok()) return Fail(block.status());
-  handle_ = *std::move(block);
+  UseBlock(*std::move(block), span.begin);
+  return true;
+}
+
+bool SegmentIterator::LoadFromCache(BlockSpan span) {
+  SegmentCaches& caches = segment_->caches();
+  ClockCache::Handle block =
+      caches.blocks.Lookup(segment_->number(), BlockKey(span.begin, block_size_), span.begin);
+  if (!block) return false;
+  caches.statistics.block_cache_hits.Add(1);
+  UseBlock(std::move(block), span.begin);
+  return true;
+}
+
+void SegmentIterator::UseBlock(ClockCache::Handle block, uint64_t begin) {
+  handle_ = std::move(block);
   window_ = handle_.data();
-  window_begin_ = span.begin;
+  window_begin_ = begin;
   PrefetchLines(window_.data(), 128, kPrefetchAtBlock);
   mode_ = handle_.flagged() ? ChecksumMode::kVerify : ChecksumMode::kTrusted;
-  return true;
+}
+
+bool SegmentIterator::CacheHasRoom() const {
+  const ClockCache& blocks = segment_->caches().blocks;
+  // The shards of a cache don't fill up evenly.
+  return blocks.usage() + blocks.capacity() / 32 + read_ahead_ <= blocks.capacity();
+}
+
+void SegmentIterator::FillCache(size_t first, size_t last) {
+  if (last - first < 2) return;
+  const uint64_t begin = fences_->Span(first).begin;
+  const size_t size = fences_->Span(last - 1).end - begin;
+  window_ = {};
+  handle_.Release();
+  GrowBuffer(size);
+  segment_->caches().statistics.scan_reads.Add(1);
+  if (!segment_->ReadExactly(begin, size, buffer_.get()).ok()) return;
+  segment_->CacheBlocks(*fences_, first, last, {buffer_.get(), size}, block_size_);
+}
+
+size_t SegmentIterator::EndOfReadAhead(size_t block) const {
+  const uint64_t begin = fences_->Span(block).begin;
+  size_t end = block + 1;
+  while (end < fences_->count() && fences_->IsCacheable(fences_->Span(end)) &&
+         fences_->Span(end).end - begin <= read_ahead_)
+    ++end;
+  return end;
+}
+
+size_t SegmentIterator::BeginOfReadAhead(size_t block) const {
+  const uint64_t end = fences_->Span(block).end;
+  size_t begin = block;
+  while (begin > 0 && end - fences_->Span(begin - 1).begin <= read_ahead_) --begin;
+  return begin;
 }
 
 bool SegmentIterator::LoadForward(uint64_t offset, uint64_t at_least) {
   if (cached_) {
     if (!NeedFences()) return false;
-    const BlockSpan span = fences_->Span(fences_->BlockOf(offset));
-    if (fences_->IsCacheable(span)) return LoadBlock(span);
+    const size_t block = fences_->BlockOf(offset);
+    const BlockSpan span = fences_->Span(block);
+    if (fences_->IsCacheable(span)) {
+      if (++moves_ <= kSingleBlocks) return LoadBlock(span);
+      if (LoadFromCache(span)) return true;
+      if (CacheHasRoom()) {
+        FillCache(block, EndOfReadAhead(block));
+        read_ahead_ = std::min(read_ahead_ * 2, kMaxReadAhead);
+        return LoadBlock(span);
+      }
+    }
   }
   const uint64_t size = std::max(read_ahead_, at_least);
   read_ahead_ = std::min(read_ahead_ * 2, kMaxReadAhead);
@@ -114,6 +177,7 @@ bool SegmentIterator::DecodeCurrent() {
     return LoadForward(offset_, needed) && DecodeCurrent();
   }
   record_.sequence = std::max(record_.sequence, ingested_at_);
+  record_.decoder = segment_;
   valid_ = true;
   return true;
 }
@@ -143,6 +207,7 @@ void SegmentIterator::Next() {
     size_ = DecodeRecord(Rest(), seed_, mode_, &record_);
     if (size_ != 0) [[likely]] {
       record_.sequence = std::max(record_.sequence, ingested_at_);
+      record_.decoder = segment_;
       return;
     }
   }
@@ -157,19 +222,24 @@ void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
   while (valid_ && CompareInternal(record_.key, record_.sequence, tree_key, sequence) < 0) Next();
 }
 
+bool SegmentIterator::LoadBackward(size_t block, BlockSpan span) {
+  const bool is_cached = cached_ && fences_->IsCacheable(span);
+  if (is_cached && ++moves_ <= kSingleBlocks) return LoadBlock(span);
+  if (InWindow(span.begin, span.end) || (is_cached && LoadFromCache(span))) return true;
+  // The cursor is likely to move on to the blocks before this one, so it reads them too.
+  const size_t first = BeginOfReadAhead(block);
+  const bool fills = is_cached && CacheHasRoom();
+  read_ahead_ = std::min(read_ahead_ * 2, kMaxReadAhead);
+  if (!fills) return ReadWindow(fences_->Span(first).begin, span.end);
+  FillCache(first, block + 1);
+  return LoadBlock(span);
+}
+
 bool SegmentIterator::IndexBlock(size_t block) {
   const BlockSpan span = fences_->Span(block);
   valid_ = false;
   offsets_.clear();
-  if (cached_ && fences_->IsCacheable(span)) {
-    if (!LoadBlock(span)) return false;
-  } else if (!InWindow(span.begin, span.end)) {
-    // The cursor is likely to move on to the blocks before this one, so it reads them too.
-    size_t first = block;
-    while (first > 0 && span.end - fences_->Span(first - 1).begin <= read_ahead_) --first;
-    read_ahead_ = std::min(read_ahead_ * 2, kMaxReadAhead);
-    if (!ReadWindow(fences_->Span(first).begin, span.end)) return false;
-  }
+  if (!LoadBackward(block, span)) return false;
   for (offset_ = span.begin; offset_ < span.end; offset_ += size_) {
     if (!DecodeCurrent()) {
       offsets_.clear();

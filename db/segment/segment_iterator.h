@@ -1,10 +1,15 @@
 // The segment iterator is a cursor over one segment.
 //
 // It looks through a window: a stretch of the data in memory, either a block from the block cache
-// or a buffer of its own. Buffers start with one block and double up to 256 KiB as long as the
+// or a buffer of its own. Buffers start with two blocks and double up to 256 KiB as long as the
 // cursor moves on in one direction. Moving forward needs no fences, so a compaction that reads from
 // the start loads no index. Records of verified blocks are decoded without checking them again; all
 // others are checked on each step.
+//
+// An iterator that fills the cache takes the first blocks behind a seek one by one, as a short scan
+// needs no more. Where it moves on, it reads ahead what the cache lacks. As long as the cache has
+// free room, the blocks that it read go there; a full cache is left alone, so that a long scan
+// drives out nothing, and the iterator then looks at its own buffer.
 //
 // Thread-safety: an iterator belongs to one thread and must not outlive the segment.
 // Invariants: while Valid(), the record lies at offset_ within the window.
@@ -37,6 +42,9 @@ class SegmentIterator final : public InternalIterator {
   void Prev() override;
   const RecordView& record() const override { return record_; }
   absl::Status status() const override { return status_; }
+  // Returns where the record lies in the file.
+  // Requires: Valid().
+  uint64_t offset() const { return offset_; }
 
  private:
   // Each returns false, with valid_ false, at the end of the data or on an error (then status_ says
@@ -46,7 +54,18 @@ class SegmentIterator final : public InternalIterator {
   bool MoveTo(uint64_t offset);  // to the record at `offset`
   bool DecodeCurrent();          // the record at offset_, in the window
   bool LoadForward(uint64_t offset, uint64_t at_least);
+  bool LoadBackward(size_t block, BlockSpan span);
   bool LoadBlock(BlockSpan span);
+  bool LoadFromCache(BlockSpan span);  // false if the cache does not have it
+  void UseBlock(ClockCache::Handle block, uint64_t begin);
+  // Returns whether the cache may take what the cursor reads ahead.
+  bool CacheHasRoom() const;
+  // Brings the blocks [first, last) into the cache with one read. A hint: LoadBlock reads what is
+  // still missing, and reports what can't be read.
+  void FillCache(size_t first, size_t last);
+  size_t EndOfReadAhead(size_t block) const;    // the end of the blocks to read ahead from `block`
+  size_t BeginOfReadAhead(size_t block) const;  // the first of those to read before it, with it
+  void GrowBuffer(size_t size);
   bool ReadWindow(uint64_t begin, uint64_t end);
   bool IndexBlock(size_t block);       // brings the block into the window and fills offsets_
   bool Fail(absl::Status status);      // what a merge needs can't be read
@@ -79,6 +98,7 @@ class SegmentIterator final : public InternalIterator {
   std::unique_ptr<char[]> buffer_;
   size_t buffer_capacity_ = 0;
   uint64_t read_ahead_ = 0;  // size of the next buffer
+  size_t moves_ = 0;         // how many blocks the cursor moved on to since the last seek
 
   std::vector<uint64_t> offsets_;  // records of one block, for moving back; empty if unknown
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/compression/value_codec.h"
 #include "db/format/large_operation.h"
 #include "db/format/value_handle.h"
 #include "db/segment/segment.h"
@@ -51,15 +52,18 @@ void SegmentProbe::Locate(const OffsetTableEntry& entry) {
   }
 }
 
+bool SegmentProbe::IsInKernel() const { return is_value_ && segment_->caches().large_in_kernel; }
+
 void SegmentProbe::PrefetchSlot() const {
-  if (is_only_) segment_->caches().blocks.PrefetchSlot(file_number_, cache_key_);
+  if (is_only_ && !IsInKernel()) segment_->caches().blocks.PrefetchSlot(file_number_, cache_key_);
 }
 
 bool SegmentProbe::PrefetchRecord(bool fill_cache) {
   VARVE_ASSERT(has_begun());
   if (!is_only_) return false;
   const ClockCache& blocks = segment_->caches().blocks;
-  bytes_ = blocks.PrefetchEntry(file_number_, cache_key_, is_value_ ? 0 : entry_.offset);
+  if (!IsInKernel())
+    bytes_ = blocks.PrefetchEntry(file_number_, cache_key_, is_value_ ? 0 : entry_.offset);
   if (bytes_ != nullptr || entry_.length_class == kUnboundedLengthClass) return false;
   const uint64_t extent = LengthClassLimit(entry_.length_class);
   if (is_value_) {
@@ -85,17 +89,18 @@ absl::StatusOr<bool> SegmentProbe::Finish(std::string_view tree_key, SequenceNum
     return false;
   }
   const Target target{tree_key, at, fill_cache};
-  if (is_only_ && FindInMemory(target, found)) [[likely]] {
-    found->record.sequence = std::max(found->record.sequence, ingested_at);
-    segment_ = nullptr;
-    return true;
+  absl::StatusOr<bool> result = true;
+  if (!is_only_ || !FindInMemory(target, found)) [[unlikely]] {
+    result = Find(target, found);
+    if (!result.ok()) [[unlikely]] {
+      result = segment_->Report(result.status());
+    } else if (*result && !found->too_large && IsSeparated(found->record) && !found->without_value)
+        [[unlikely]] {
+      result = FollowHandle(tree_key, found);  // damage of values is not the segment's
+    }
   }
-  absl::StatusOr<bool> result = Find(target, found);
-  if (!result.ok()) [[unlikely]] {
-    result = segment_->Report(result.status());
-  } else if (*result && !found->too_large && IsSeparated(found->record) && !found->without_value)
-      [[unlikely]] {
-    result = FollowHandle(tree_key, found);  // damage of values is not the segment's
+  if (result.ok() && *result && IsCompressed(found->record)) {
+    if (absl::Status status = Decompress(found); !status.ok()) result = std::move(status);
   }
   found->record.sequence = std::max(found->record.sequence, ingested_at);
   segment_ = nullptr;
@@ -103,7 +108,7 @@ absl::StatusOr<bool> SegmentProbe::Finish(std::string_view tree_key, SequenceNum
 }
 
 void SegmentProbe::LookInCache(FoundRecord* found) const {
-  if (is_value_ && found->without_value) return found->pin.Release();
+  if (is_value_ && (found->without_value || IsInKernel())) return found->pin.Release();
   found->pin =
       segment_->caches().blocks.Lookup(file_number_, cache_key_, is_value_ ? 0 : entry_.offset,
                                        LengthClassLimit(entry_.length_class));
@@ -186,6 +191,7 @@ absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::ReadRecord(const Target& tar
 absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::ReadOwnEntry(const Target& target,
                                                                  FoundRecord* found) const {
   SegmentCaches& caches = segment_->caches();
+  if (caches.large_in_kernel) return ReadFromDisk(target, found);
   const uint64_t offset = entry_.offset;
   found->pin = caches.blocks.Lookup(file_number_, RecordKey(offset), 0);
   if (found->pin) {
@@ -253,7 +259,7 @@ absl::Status SegmentProbe::LoadValue(const Target& target, RecordView* operation
   SegmentCaches& caches = segment_->caches();
   const AddressedValue at = ValueAt(entry_.offset);
   ValueFile& file = *segment_->value_files()[at.file_index];
-  const bool cached = caches.blocks.capacity() > 0;
+  const bool cached = caches.blocks.capacity() > 0 && !IsInKernel();
   if (cached) caches.statistics.block_cache_misses.Add(1);
   uint64_t extent = LengthClassLimit(entry_.length_class);
   if (entry_.length_class == kUnboundedLengthClass) {
@@ -268,11 +274,17 @@ absl::Status SegmentProbe::LoadValue(const Target& target, RecordView* operation
     found->too_large = true;
     return absl::OkStatus();
   }
-  found->pin = caches.blocks.New(extent);
+  char* buffer = nullptr;
+  if (IsInKernel()) {
+    if (found->storage.size() < extent) found->storage.resize(extent);
+    buffer = found->storage.data();
+  } else {
+    found->pin = caches.blocks.New(extent);
+    buffer = found->pin.mutable_data();
+  }
   caches.statistics.record_reads.Add(1);
-  VARVE_ASSIGN_OR_RETURN(const size_t read,
-                         file.Read(at.offset, extent, found->pin.mutable_data()));
-  if (DecodeLargeOperation(found->pin.data().substr(0, read), operation) == 0)
+  VARVE_ASSIGN_OR_RETURN(const size_t read, file.Read(at.offset, extent, buffer));
+  if (DecodeLargeOperation({buffer, read}, operation) == 0)
     return file.Damaged(at.offset, "value: wrong checksum or size");
   if (target.fill_cache && cached && operation->key == target.key) {
     found->pin = caches.blocks.Insert(file_number_, cache_key_, std::move(found->pin));
@@ -297,6 +309,32 @@ absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::FindBySeek(const Target& tar
   found->record.value = bytes.substr(record.key.size(), record.value.size());
   found->record.metadata = bytes.substr(record.key.size() + record.value.size());
   return Outcome::kFound;
+}
+
+absl::Status SegmentProbe::Decompress(FoundRecord* found) const {
+  RecordView& record = found->record;
+  if (found->too_large || found->without_value) return absl::OkStatus();
+  VARVE_ASSERT(!IsSeparated(record));
+  if (PlainSizeOf(record.value) > found->most_bytes) {
+    found->too_large = true;
+    return absl::OkStatus();
+  }
+  // A record that was found past the table is the segment's own.
+  if (is_value_ && record.decoder == nullptr) {
+    CompressedValue value;
+    const bool is_value = ParseCompressedValue(record.value, &value);
+    if (is_value && found->plain.size() < value.plain_size) found->plain.resize(value.plain_size);
+    if (!is_value || !DecompressValue(value, nullptr, found->plain.data())) {
+      const AddressedValue at = ValueAt(entry_.offset);
+      return segment_->value_files()[at.file_index]->Damaged(at.offset,
+                                                             "value: it can't be decompressed");
+    }
+    record.value = std::string_view(found->plain).substr(0, value.plain_size);
+  } else {
+    VARVE_ASSIGN_OR_RETURN(record.value, segment_->PlainValue(record, &found->plain));
+  }
+  record.flags &= static_cast<uint8_t>(~kCompressed);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> SegmentProbe::FollowHandle(std::string_view tree_key,

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "varve/compression.h"
 #include "varve/options.h"
 #include "varve/types.h"
 
@@ -44,13 +45,14 @@ struct EvictionRule {
 
 struct NamespaceOptions {
   // Quotas on what the namespace holds; docs/operations.md says how exactly they are kept.
-  uint64_t max_bytes = 0;                // keys and values together; 0: any number
-  uint64_t max_keys = 0;                 // 0: any number
-  uint64_t default_expiry_ms = 0;        // of a key that is put without an expiry; 0: never
-  std::optional<Durability> sync;        // of its writes; nothing: the store's mode
-  EvictionRule eviction;                 // what makes room at a quota
-  uint64_t value_separation_size = 0;    // bytes from which a value is kept apart; 0: the store's
-  std::optional<HistoryLimits> history;  // nothing: the store's
+  uint64_t max_bytes = 0;                  // keys and values together; 0: any number
+  uint64_t max_keys = 0;                   // 0: any number
+  uint64_t default_expiry_ms = 0;          // of a key that is put without an expiry; 0: never
+  std::optional<Durability> sync;          // of its writes; nothing: the store's mode
+  EvictionRule eviction;                   // what makes room at a quota
+  uint64_t value_separation_size = 0;      // bytes from which a value is kept apart; 0: the store's
+  std::optional<HistoryLimits> history;    // nothing: the store's
+  std::optional<Compression> compression;  // of its values; nothing: the store's
 
   bool has_quota() const { return max_bytes != 0 || max_keys != 0; }
   friend bool operator==(const NamespaceOptions&, const NamespaceOptions&) = default;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "varve/compression.h"
 #include "varve/types.h"
 
 namespace varve {
@@ -72,6 +73,9 @@ struct EngineOptions {
   // Has a store that an earlier version of Varve made go over to the present format, which that
   // version cannot read any more. Without it the store goes on in its format and keeps no times.
   bool finalize_upgrade = false;
+  // Opens the store as one that follows a primary (ReplicatedStore::SetFollowing), so that it writes
+  // nothing of its own between its opening and that call: not even that a key has expired.
+  bool follows = false;
 
   // Durability.
   Durability sync = Durability::kAlways;
@@ -90,6 +94,11 @@ struct EngineOptions {
   int max_full_write_buffers = 4;
   size_t offset_table_cache_size = 512u << 20;
   size_t block_cache_size = 512u << 20;
+  // Above 0, small reads of files are copies out of mappings, of which so many bytes may be
+  // resident: data that the kernel holds is read without a system call, and larger values are left
+  // to the kernel's cache. The program thereby asks for the guard that this takes, a handler of
+  // SIGBUS for the whole process. Has no effect with a file system of the program's own.
+  size_t mapped_read_budget = 0;
 
   // Shape of the tree.
   size_t segment_size = 128u << 20;  // bytes at which a compaction starts the next segment of a run
@@ -99,6 +108,9 @@ struct EngineOptions {
   // The size in bytes from which on a value is written once and segments point to it; less than 1
   // KiB counts as 1 KiB. 0: no value is kept apart.
   size_t value_separation_size = 1u << 10;
+  // How values are compressed, in namespaces that have no setting of their own
+  // (NamespaceOptions::compression). A store whose upgrade is not finalized compresses nothing.
+  Compression compression;
 
   // The limits of namespaces that have none of their own (NamespaceOptions::history). They take a
   // store of the present format.

@@ -75,7 +75,8 @@ class ReplicatedStore {
   // --- A follower ---
   // From now on the store takes the batches of a primary and refuses all others with
   // FailedPrecondition. What has expired is hidden, and the primary removes it. False: the store is
-  // everybody's again.
+  // everybody's again. A follower that is opened again needs EngineOptions::follows, else it may
+  // write something of its own before this call.
   virtual void SetFollowing(bool follows) = 0;
   // Commits batches of the primary. They are durable as the store's mode says, after a Push() of
   // the store. OutOfRange: they do not follow the newest version. FailedPrecondition: they cannot

@@ -34,12 +34,12 @@ bool ParseSync(std::string_view text, std::optional<Durability>* sync) {
   return sync->has_value();
 }
 
-bool ParseNumber(std::string_view text, uint64_t* number, uint64_t unit = 1) {
-  int64_t value = 0;
-  if (!ParseRespInteger(text, &value) || value < 0) return false;
-  const uint64_t most = std::numeric_limits<int64_t>::max() / unit;
-  if (static_cast<uint64_t>(value) > most) return false;
-  *number = static_cast<uint64_t>(value) * unit;
+bool ParseSeconds(std::string_view text, uint64_t* milliseconds) {
+  constexpr uint64_t kSecond = 1000;
+  uint64_t seconds = 0;
+  if (!ParseRespCount(text, &seconds)) return false;
+  if (seconds > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) / kSecond) return false;
+  *milliseconds = seconds * kSecond;
   return true;
 }
 
@@ -70,6 +70,13 @@ bool ParseKeepBytes(std::string_view text, std::optional<HistoryLimits>* history
   if (!history->has_value()) history->emplace();
   (*history)->bytes = bytes;
   return true;
+}
+
+bool ParseCompress(std::string_view text, std::optional<Compression>* compression) {
+  compression->reset();
+  if (EqualsIgnoreCase(text, kStoresMode)) return true;
+  *compression = ParseCompression(text);
+  return compression->has_value();
 }
 
 bool ParseEvict(std::string_view text, EvictionRule* rule) {
@@ -106,20 +113,19 @@ bool CheckEviction(CommandContext& context, const NamespaceOptions& options) {
 // False: they make no sense, and the error was answered.
 bool ParseNamespaceOptions(CommandContext& context, Arguments arguments,
                            NamespaceOptions* options) {
-  constexpr uint64_t kSecond = 1000;
   for (size_t i = 0; i < arguments.size(); i += 2) {
     const std::string_view name = arguments[i];
     const std::string_view value = i + 1 < arguments.size() ? arguments[i + 1] : std::string_view();
     bool known = true;
     bool fine = false;
     if (EqualsIgnoreCase(name, "maxkeys")) {
-      fine = ParseNumber(value, &options->max_keys);
+      fine = ParseRespCount(value, &options->max_keys);
     } else if (EqualsIgnoreCase(name, "maxbytes")) {
       fine = ParseBytes(value, &options->max_bytes);
     } else if (EqualsIgnoreCase(name, "ex")) {
-      fine = ParseNumber(value, &options->default_expiry_ms, kSecond);
+      fine = ParseSeconds(value, &options->default_expiry_ms);
     } else if (EqualsIgnoreCase(name, "px")) {
-      fine = ParseNumber(value, &options->default_expiry_ms);
+      fine = ParseRespCount(value, &options->default_expiry_ms);
     } else if (EqualsIgnoreCase(name, "sync")) {
       fine = ParseSync(value, &options->sync);
     } else if (EqualsIgnoreCase(name, "valuesize")) {
@@ -128,6 +134,8 @@ bool ParseNamespaceOptions(CommandContext& context, Arguments arguments,
       fine = ParseKeep(value, &options->history);
     } else if (EqualsIgnoreCase(name, "keepbytes")) {
       fine = ParseKeepBytes(value, &options->history);
+    } else if (EqualsIgnoreCase(name, "compress")) {
+      fine = ParseCompress(value, &options->compression);
     } else if (EqualsIgnoreCase(name, "evict")) {
       fine = ParseEvict(value, &options->eviction);
     } else if (EqualsIgnoreCase(name, "evictable")) {
@@ -295,6 +303,7 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
   const absl::StatusOr<CountResult> count =
       context.store.Count(NoWaitReadOptions(space->id), "", "");
   if (!count.ok()) return context.Fail(count.status());
+  const RangeSize size = context.server.store->EstimateSize(space->id, "", "");
   context.DependOn(count->durable_after);
   const NamespaceOptions& options = space->options;
   const std::pair<std::string_view, uint64_t> figures[] = {
@@ -309,7 +318,7 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
   const std::optional<HistoryLimits>& keeps = options.history;
   const absl::StatusOr<SequenceNumber> first = context.server.store->FirstVersion(space->id);
   RespWriter& reply = context.reply;
-  reply.Map(std::size(figures) + 6 + (first.ok() ? 1 : 0));
+  reply.Map(std::size(figures) + 9 + (first.ok() ? 1 : 0));
   reply.Bulk("name");
   reply.Bulk(arguments[2]);
   for (const auto& [name, figure] : figures) {
@@ -323,6 +332,13 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
                    : std::string(kStoresMode));
   reply.Bulk("keep_bytes");
   reply.Integer(keeps ? static_cast<int64_t>(keeps->bytes) : 0);
+  reply.Bulk("compress");
+  reply.Bulk(options.compression ? FormatCompression(*options.compression)
+                                 : std::string(kStoresMode));
+  reply.Bulk("plain_value_bytes");
+  reply.Integer(static_cast<int64_t>(size.plain_value_bytes));
+  reply.Bulk("stored_value_bytes");
+  reply.Integer(static_cast<int64_t>(size.stored_value_bytes));
   reply.Bulk("evict");
   reply.Bulk(NameOf(options.eviction.order));
   reply.Bulk("evictable");

@@ -18,6 +18,8 @@ constexpr uint64_t kFixedReserve = 24u << 20;
 constexpr uint64_t kLeastForEviction = 16u << 20, kMostForEviction = 40u << 20;
 constexpr uint64_t kPartForEviction = 16;
 constexpr uint64_t kLeastShare = 4u << 20;
+// What one thread may map beyond the budget, before it looks, is a small part of this.
+constexpr uint64_t kLeastMapped = 64u << 20;
 
 // From here down what the allocator keeps for itself matters.
 constexpr uint64_t kLittleMemory = 1u << 30;
@@ -44,6 +46,15 @@ uint64_t MemoryOfControlGroup() {
   read("/sys/fs/cgroup/memory.max");
   read("/sys/fs/cgroup/memory/memory.limit_in_bytes");
   return least;
+}
+
+// Larger values are read through mappings instead of the block cache, which leaves a quarter to
+// them, or what is left if its size was given.
+void ChooseMappedReads(bool block_cache_is_given, uint64_t left, EngineOptions* engine) {
+  uint64_t mapped = block_cache_is_given ? left : engine->block_cache_size / 4;
+  if (mapped < kLeastMapped) mapped = 0;
+  engine->mapped_read_budget = mapped;
+  if (!block_cache_is_given) engine->block_cache_size -= mapped;
 }
 
 }  // namespace
@@ -81,6 +92,7 @@ absl::StatusOr<ServerConfig> FitIntoMemory(const ServerConfig& config, uint64_t 
   count("offset-table-cache-size", fitted.engine.offset_table_cache_size);
   count("maxmemory-clients", fitted.server.max_clients_memory);
   count("block-cache-size", fitted.engine.block_cache_size);
+  if (is_given("mapped-read-budget")) given += fitted.engine.mapped_read_budget;
   if (limit_is_given && (given > usable || (shares > 0 && usable - given < kLeastShare * shares))) {
     return absl::InvalidArgumentError(
         fmt::format("memory-limit={}: the sizes that were given take {} of the {} that can be "
@@ -107,6 +119,8 @@ absl::StatusOr<ServerConfig> FitIntoMemory(const ServerConfig& config, uint64_t 
   size_t& clients = fitted.server.max_clients_memory;
   choose("maxmemory-clients", 1, &clients, std::min<uint64_t>(share, clients));
   choose("block-cache-size", 1, &engine.block_cache_size, left);
+  if (!is_given("mapped-read-budget"))
+    ChooseMappedReads(is_given("block-cache-size"), left, &engine);
   return fitted;
 }
 

@@ -110,6 +110,24 @@ constexpr Setting Milliseconds(std::string_view name, std::chrono::nanoseconds m
   return setting;
 }
 
+// A compression as a number, and back.
+int64_t CompressionNumber(const Compression& compression) {
+  return static_cast<int64_t>(compression.method) | int64_t{compression.level} << 8;
+}
+Compression CompressionOf(int64_t number) {
+  return {static_cast<CompressionMethod>(number & 0xff), static_cast<uint8_t>(number >> 8)};
+}
+template <typename Field>
+constexpr Setting HowCompressed(std::string_view name, Field, std::string_view help) {
+  Setting setting{.name = name, .kind = SettingKind::kCompression, .help = help};
+  setting.get = [](const ServerConfig& config) {
+    return CompressionNumber(Field()(const_cast<ServerConfig&>(config)));
+  };
+  setting.set = [](ServerConfig& config, int64_t value) { Field()(config) = CompressionOf(value); };
+  setting.max = std::numeric_limits<int64_t>::max();
+  return setting;
+}
+
 constexpr Setting Limits(std::string_view name, std::string_view help) {
   return {.name = name, .kind = SettingKind::kLimits, .help = help};
 }
@@ -464,8 +482,15 @@ constexpr Setting kSettings[] = {
     Size("block-cache-size", 0, 16 * kTi, VARVE_KEPT_IN(engine.block_cache_size),
          "memory for records that are read often")
         .SharesMemory(),
+    Size("mapped-read-budget", 0, 16 * kTi, VARVE_KEPT_IN(engine.mapped_read_budget),
+         "resident memory for mappings, through which larger values are read out of the kernel's "
+         "cache; 0: nothing is mapped")
+        .SharesMemory(),
     Size("value-separation-size", 0, 1 * kGi, VARVE_KEPT_IN(engine.value_separation_size),
          "values from this size up, at least 1 KiB, are written once and pointed to; 0: none are"),
+    HowCompressed("compression", VARVE_KEPT_IN(engine.compression),
+                  "how merges compress values, where COMPRESS of a namespace doesn't say: none, "
+                  "lz4, zstd or zstd:LEVEL"),
     // What it tells.
     Word("loglevel", kLogLevels, VARVE_KEPT_IN(log_level),
          "trace, debug, info, warning, error, critical or off")
@@ -506,6 +531,8 @@ std::string Takes(const Setting& setting) {
       return "takes octal permissions such as 700";
     case SettingKind::kEvents:
       return std::string(kKeyEventsNeeded);
+    case SettingKind::kCompression:
+      return fmt::format("takes none, lz4, zstd, or zstd:1 to zstd:{}", kHighestZstdLevel);
     case SettingKind::kLimits:
       return "takes normal or pubsub, bytes, bytes, seconds; such as: pubsub 32MiB 8MiB 60";
   }
@@ -541,6 +568,10 @@ absl::StatusOr<int64_t> ParseNumber(const Setting& setting, std::string_view tex
       return ParseDigits(text, 8);
     case SettingKind::kEvents:
       if (const std::optional<uint32_t> classes = ParseKeyEvents(text)) return *classes;
+      break;
+    case SettingKind::kCompression:
+      if (const std::optional<Compression> how = ParseCompression(text))
+        return CompressionNumber(*how);
       break;
     case SettingKind::kSize: {
       VARVE_ASSIGN_OR_RETURN(const uint64_t bytes, ParseSize(text));
@@ -617,6 +648,8 @@ std::string Show(const Setting& setting, const ServerConfig& config, bool short_
       return FormatDuration(std::chrono::nanoseconds(value));
     case SettingKind::kMode:
       return fmt::format("{:o}", value);
+    case SettingKind::kCompression:
+      return FormatCompression(CompressionOf(value));
     case SettingKind::kEvents:
       return ShowKeyEvents(static_cast<uint32_t>(value));
     default:

@@ -1,9 +1,9 @@
 #include "server/following/primary_answers.h"
 
-#include <charconv>
 #include <utility>
 
 #include "fmt/format.h"
+#include "util/base/whole_number.h"
 
 namespace varve {
 namespace {
@@ -42,8 +42,7 @@ class Elements {
   uint64_t Id() {
     const std::string text = Text();
     uint64_t id = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id, 16);
-    ok_ = ok_ && error == std::errc() && end == text.data() + text.size();
+    ok_ = ok_ && ParseWholeNumber(text, &id, 16);
     return id;
   }
   std::vector<std::string> Texts() {

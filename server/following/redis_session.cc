@@ -1,6 +1,5 @@
 #include "server/following/redis_session.h"
 
-#include <charconv>
 #include <initializer_list>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "server/following/rdb_load.h"
 #include "spdlog/spdlog.h"
 #include "util/base/status.h"
+#include "util/base/whole_number.h"
 #include "util/resp/resp_reply.h"
 
 namespace varve {
@@ -19,12 +19,6 @@ constexpr std::chrono::milliseconds kConnectTimeout{3000};
 constexpr size_t kMarkSize = 40;
 constexpr std::string_view kMarkWord = "EOF:";
 constexpr uint64_t kItemsBetweenReports = 4096;
-
-template <typename Number>
-bool ParseNumber(std::string_view text, Number* number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
-  return error == std::errc() && end == text.data() + text.size() && !text.empty();
-}
 
 std::string RequestText(std::initializer_list<std::string_view> words) {
   ByteBuffer bytes;
@@ -110,7 +104,7 @@ absl::StatusOr<bool> RedisSession::BeginSync() {
   }
   copy_position_ = {};
   if (verdict != "+FULLRESYNC" || words.size() < 3 ||
-      !ParseNumber(words[2], &copy_position_.offset))
+      !ParseWholeNumber(words[2], &copy_position_.offset))
     return Refused(*connection_, "PSYNC", answer_);
   copy_position_.replid = words[1];
   return true;
@@ -137,7 +131,7 @@ absl::Status RedisSession::TakeCopy() {
   std::string_view mark;
   if (size_text.starts_with(kMarkWord) && size_text.size() == kMarkWord.size() + kMarkSize) {
     mark = size_text.substr(kMarkWord.size());
-  } else if (!ParseNumber(size_text, &size)) {
+  } else if (!ParseWholeNumber(size_text, &size)) {
     return Refused(*connection_, "PSYNC", answer_);
   }
   spdlog::info("Redis at {} sends a copy{}", connection_->address(),

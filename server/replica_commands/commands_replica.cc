@@ -40,13 +40,6 @@ constexpr size_t kMostFollowers = 1000;
 constexpr std::chrono::seconds kSilence{10};
 constexpr uint64_t kReadTogether = uint64_t{1} << 20;
 
-bool ParseNumber(std::string_view text, uint64_t* number) {
-  int64_t parsed = 0;
-  if (!ParseRespInteger(text, &parsed) || parsed < 0) return false;
-  *number = static_cast<uint64_t>(parsed);
-  return true;
-}
-
 void ReplyNoNumber(CommandContext& context) {
   context.reply.Error("ERR value is not an integer or out of range");
 }
@@ -78,8 +71,8 @@ bool IsId(std::string_view id) {
 
 void Hello(CommandContext& context, Arguments arguments) {
   uint64_t protocol = 0, format = 0, port = 0;
-  if (!ParseNumber(arguments[2], &protocol) || !ParseNumber(arguments[3], &format) ||
-      !ParseNumber(arguments[5], &port) || port > UINT16_MAX)
+  if (!ParseRespCount(arguments[2], &protocol) || !ParseRespCount(arguments[3], &format) ||
+      !ParseRespCount(arguments[5], &port) || port > UINT16_MAX)
     return ReplyNoNumber(context);
   // A later version of Varve reads what this one writes, and not the other way round.
   if (protocol != kReplicaProtocol || format < kManifestFormatVersion) {
@@ -180,8 +173,8 @@ class PullStream final : public ReplyStream {
 
 void Pull(CommandContext& context, Arguments arguments) {
   uint64_t since = 0, most_bytes = 0, block = 0;
-  if (!ParseNumber(arguments[3], &since) || !ParseNumber(arguments[4], &most_bytes) ||
-      !ParseNumber(arguments[5], &block))
+  if (!ParseRespCount(arguments[3], &since) || !ParseRespCount(arguments[4], &most_bytes) ||
+      !ParseRespCount(arguments[5], &block))
     return ReplyNoNumber(context);
   ServerState& server = context.server;
   const std::string id(arguments[2]);
@@ -202,7 +195,7 @@ void Pull(CommandContext& context, Arguments arguments) {
 
 void Acknowledge(CommandContext& context, Arguments arguments) {
   uint64_t applied = 0, durable = 0;
-  if (!ParseNumber(arguments[3], &applied) || !ParseNumber(arguments[4], &durable))
+  if (!ParseRespCount(arguments[3], &applied) || !ParseRespCount(arguments[4], &durable))
     return ReplyNoNumber(context);
   ServerState& server = context.server;
   // A follower has no more than this server has.
@@ -258,7 +251,7 @@ void ReplyNoCopy(CommandContext& context) {
 
 void Fetch(CommandContext& context, Arguments arguments) {
   uint64_t offset = 0, length = 0;
-  if (!ParseNumber(arguments[4], &offset) || !ParseNumber(arguments[5], &length))
+  if (!ParseRespCount(arguments[4], &offset) || !ParseRespCount(arguments[5], &length))
     return ReplyNoNumber(context);
   if (length > BackupService::kLongestFetch) {
     return context.reply.Error(

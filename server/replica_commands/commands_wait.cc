@@ -15,7 +15,13 @@ namespace {
 constexpr std::chrono::milliseconds kUsualTimeout{10'000};              // of READAFTER
 constexpr int64_t kLongestTimeout = int64_t{1000} * 365 * 86400 * 100;  // milliseconds
 
-constexpr std::string_view kNoInteger = "ERR value is not an integer or out of range";
+// Reads an integer. Nothing: it is none, and the error was answered.
+std::optional<int64_t> ParseInteger(CommandContext& context, std::string_view text) {
+  int64_t integer = 0;
+  if (ParseRespInteger(text, &integer)) return integer;
+  context.reply.Error("ERR value is not an integer or out of range");
+  return std::nullopt;
+}
 
 // Reads a number of milliseconds. Nothing: it is none, and the error was answered.
 std::optional<std::chrono::milliseconds> ParseTimeout(CommandContext& context,
@@ -45,6 +51,13 @@ bool SendToDisk(CommandContext& context) {
   return true;
 }
 
+// Has the reply wait for what is wanted of the client's last write.
+void BeginWait(CommandContext& context, FollowerWait::Wanted wanted,
+               std::chrono::milliseconds timeout) {
+  wanted.version = context.client.last_write;
+  context.Stream(std::make_unique<FollowerWait>(wanted, timeout));
+}
+
 // WAIT numreplicas timeout
 void HandleWait(CommandContext& context, Arguments arguments) {
   if (context.server.replication.follows()) {
@@ -53,30 +66,25 @@ void HandleWait(CommandContext& context, Arguments arguments) {
         "a replica is configured to be writable (which is not the default) writes to replicas are "
         "just local and are not propagated.");
   }
-  int64_t followers = 0;
-  if (!ParseRespInteger(arguments[1], &followers)) return context.reply.Error(kNoInteger);
+  const std::optional<int64_t> followers = ParseInteger(context, arguments[1]);
+  if (!followers) return;
   const std::optional<std::chrono::milliseconds> timeout = ParseTimeout(context, arguments[2]);
   if (!timeout || !SendToDisk(context)) return;
   const ClientState& client = context.client;
   // The reply says that the write is on this disk, too.
   const SequenceNumber durable_after = client.last_write_syncs ? client.last_write : kNoSequence;
-  context.Stream(
-      std::make_unique<FollowerWait>(FollowerWait::Wanted{.version = client.last_write,
-                                                          .followers = followers,
-                                                          .local = std::nullopt,
-                                                          .durable_after = durable_after},
-                                     *timeout));
+  BeginWait(context, {.followers = *followers, .durable_after = durable_after}, *timeout);
 }
 
 // WAITAOF numlocal numreplicas timeout
 void HandleWaitAof(CommandContext& context, Arguments arguments) {
-  int64_t local = 0;
-  int64_t followers = 0;
-  if (!ParseRespInteger(arguments[1], &local)) return context.reply.Error(kNoInteger);
-  if (local < 0 || local > 1)
+  const std::optional<int64_t> local = ParseInteger(context, arguments[1]);
+  if (!local) return;
+  if (*local < 0 || *local > 1)
     return context.reply.Error("ERR value is out of range, value must between 0 and 1");
-  if (!ParseRespInteger(arguments[2], &followers)) return context.reply.Error(kNoInteger);
-  if (followers < 0) return context.reply.Error("ERR value is out of range, must be positive");
+  const std::optional<int64_t> followers = ParseInteger(context, arguments[2]);
+  if (!followers) return;
+  if (*followers < 0) return context.reply.Error("ERR value is out of range, must be positive");
   const std::optional<std::chrono::milliseconds> timeout = ParseTimeout(context, arguments[3]);
   if (!timeout) return;
   if (context.server.replication.follows()) {
@@ -84,25 +92,26 @@ void HandleWaitAof(CommandContext& context, Arguments arguments) {
         "ERR WAITAOF cannot be used with replica instances. Please also note that writes to "
         "replicas are just local and are not propagated.");
   }
-  if (local == 1 && !SendToDisk(context)) return;
-  context.Stream(std::make_unique<FollowerWait>(
-      FollowerWait::Wanted{
-          .version = context.client.last_write, .followers = followers, .local = local == 1},
-      *timeout));
+  if (*local == 1 && !SendToDisk(context)) return;
+  BeginWait(context, {.followers = *followers, .local = *local == 1}, *timeout);
 }
 
 // READAFTER version [timeout]
 void HandleReadAfter(CommandContext& context, Arguments arguments) {
   if (arguments.size() > 3) return ReplyWrongArity(context, "readafter");
-  int64_t version = 0;
-  if (!ParseRespInteger(arguments[1], &version) || version < 0)
+  uint64_t version = 0;
+  if (!ParseRespCount(arguments[1], &version))
     return context.reply.Error("ERR version is not an integer or out of range");
   std::optional<std::chrono::milliseconds> timeout = kUsualTimeout;
   if (arguments.size() == 3) timeout = ParseTimeout(context, arguments[2]);
-  if (timeout) {
-    context.Stream(std::make_unique<VisibleWait>(static_cast<SequenceNumber>(version), *timeout));
-  }
+  if (timeout) context.Stream(std::make_unique<VisibleWait>(version, *timeout));
 }
+
+constexpr RedisTraits kWaitTraits = {.flags = "noscript",
+                                     .tips = "request_policy:all_shards response_policy:agg_min",
+                                     .categories = "@connection"};
+constexpr std::string_view kWaitComplexity =
+    "O(F) for F followers, and one sync of the log where sync is not always";
 
 constexpr Command kRows[] = {
     {.name = "readafter",
@@ -122,10 +131,8 @@ constexpr Command kRows[] = {
      .summary = "Answers how many followers have the connection's last write on disk, once so many "
                 "have it or the time is over.",
      .syntax = "numreplicas timeout",
-     .complexity = "O(F) for F followers, and one sync of the log where sync is not always",
-     .redis = {.flags = "noscript",
-               .tips = "request_policy:all_shards response_policy:agg_min",
-               .categories = "@connection"}},
+     .complexity = kWaitComplexity,
+     .redis = kWaitTraits},
     {.name = "waitaof",
      .arity = 4,
      .flags = kSlowCommand,
@@ -134,10 +141,8 @@ constexpr Command kRows[] = {
      .summary = "Answers whether the connection's last write is on disk here, and on how many "
                 "followers.",
      .syntax = "numlocal numreplicas timeout",
-     .complexity = "O(F) for F followers, and one sync of the log where sync is not always",
-     .redis = {.flags = "noscript",
-               .tips = "request_policy:all_shards response_policy:agg_min",
-               .categories = "@connection"}},
+     .complexity = kWaitComplexity,
+     .redis = kWaitTraits},
 };
 
 }  // namespace

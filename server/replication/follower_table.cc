@@ -75,14 +75,6 @@ bool FollowerTable::Copies(const std::string& id, Time now) {
   return true;
 }
 
-void FollowerTable::Leave(const std::string& id) {
-  {
-    absl::MutexLock lock(&mutex_);
-    if (followers_.erase(id) == 0) return;
-  }
-  Tell();
-}
-
 void FollowerTable::LeaveSilent(Time before) {
   {
     absl::MutexLock lock(&mutex_);

@@ -59,7 +59,6 @@ class FollowerTable {
   void EndCopy(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns whether the follower takes a copy; it was heard of at `now`.
   bool Copies(const std::string& id, Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Leave(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
   // Has those leave who were silent since before `before`.
   void LeaveSilent(Time before) ABSL_LOCKS_EXCLUDED(mutex_);
 

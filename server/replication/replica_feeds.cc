@@ -26,11 +26,6 @@ absl::StatusOr<ReplicaFeeds::Piece> ReplicaFeeds::Next(const std::string& id, Se
   return piece;
 }
 
-void ReplicaFeeds::Close(const std::string& id) {
-  absl::MutexLock lock(&mutex_);
-  places_.erase(id);
-}
-
 void ReplicaFeeds::CloseIdle(std::chrono::steady_clock::time_point before) {
   absl::MutexLock lock(&mutex_);
   std::erase_if(places_, [&](const auto& entry) { return entry.second.used < before; });

@@ -32,7 +32,6 @@ class ReplicaFeeds {
   // store says.
   [[nodiscard]] absl::StatusOr<Piece> Next(const std::string& id, SequenceNumber since,
                                            size_t most_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Close(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
   // Closes the feeds of those who have not asked since `before`.
   void CloseIdle(std::chrono::steady_clock::time_point before) ABSL_LOCKS_EXCLUDED(mutex_);
 

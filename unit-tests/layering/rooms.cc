@@ -22,6 +22,7 @@ constexpr auto kRooms = std::to_array<std::string_view>({
     "util/resp",
     "structure",
     "db/format",
+    "db/compression",
     "db/values",
     "db/log",
     "db/write_buffer",

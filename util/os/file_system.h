@@ -57,6 +57,13 @@ class File {
   // Tells the kernel that [offset, offset + size) will be read soon / in sequence. A hint: never
   // fails.
   virtual void Prefetch(uint64_t offset, uint64_t size) const = 0;
+  // Maps the first `size` bytes of the file for reading. Returns where; null where files can't be
+  // mapped. The caller unmaps them, and has a guard around each look at them
+  // (util/os/mapped_reads.h).
+  virtual const char* Map(uint64_t size) const {
+    (void)size;
+    return nullptr;
+  }
   virtual const std::string& path() const = 0;
 };
 

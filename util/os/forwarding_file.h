@@ -1,5 +1,5 @@
 // A forwarding file passes every call on to another file: for files that do something of their own
-// in a few of them.
+// in a few of them. It has no mapping, so that all that is read goes through Read().
 //
 // Thread-safety: that of the file beneath it, which it owns.
 #pragma once
@@ -35,6 +35,9 @@ class ForwardingFile : public File {
   absl::StatusOr<uint64_t> CountLinks() const override { return file_->CountLinks(); }
   void Prefetch(uint64_t offset, uint64_t size) const override { file_->Prefetch(offset, size); }
   const std::string& path() const override { return file_->path(); }
+
+ protected:
+  const File& file() const { return *file_; }
 
  private:
   const std::unique_ptr<File> file_;

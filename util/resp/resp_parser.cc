@@ -57,6 +57,13 @@ bool ParseRespInteger(std::string_view text, int64_t* value) {
   return true;
 }
 
+bool ParseRespCount(std::string_view text, uint64_t* count) {
+  int64_t value = 0;
+  if (!ParseRespInteger(text, &value) || value < 0) return false;
+  *count = static_cast<uint64_t>(value);
+  return true;
+}
+
 RespParser::Result RespParser::Fail(std::string_view what) {
   error_ = fmt::format("ERR Protocol error: {}", what);
   return Result::kError;

@@ -99,5 +99,7 @@ bool SplitPlainLine(char* line, size_t size, std::vector<std::string_view>* argu
 
 // Reads a decimal of RESP: an optional minus sign, no plus sign, no leading zeros, within int64.
 bool ParseRespInteger(std::string_view text, int64_t* value);
+// Reads one that is not negative.
+bool ParseRespCount(std::string_view text, uint64_t* count);
 
 }  // namespace varve

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <system_error>
 
 #include "fmt/format.h"
 #include "unit-tests/testing/eventually.h"
@@ -104,6 +105,36 @@ TEST_F(ObsoleteFilesTest, SparesOfAnEarlierVersionGoWhenTheStoreIsOpened) {
   store_.Open();
   EXPECT_FALSE(std::filesystem::exists(left));
   ExpectAll("value");
+}
+
+// A log keeps files ahead of need, a multiple of what a small store holds.
+class SpaceAtRestTest : public ObsoleteFilesTest, public ::testing::WithParamInterface<size_t> {
+ protected:
+  uint64_t BytesOnDisk() const {
+    uint64_t bytes = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(store_.directory.path())) {
+      std::error_code gone;  // between the listing and the look
+      const uintmax_t size = entry.file_size(gone);
+      if (!gone) bytes += size;
+    }
+    return bytes;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(ValueSizes, SpaceAtRestTest, ::testing::Values(1000, 4096));
+
+TEST_P(SpaceAtRestTest, AStoreTakesLittleMoreThanItsData) {
+  store_.options.log_file_size = size_t{64} << 20;
+  store_.Reopen();
+  const std::string value(GetParam(), 'v');
+  const int keys = static_cast<int>((size_t{30} << 20) / value.size());
+  const uint64_t live = static_cast<uint64_t>(keys) * (value.size() + 9);
+  for (int i = 0; i < keys; ++i) ASSERT_TRUE(store_->Put(fmt::format("key{:06}", i), value).ok());
+  EXPECT_GT(BytesOnDisk(), live * 3 / 2) << "the log has files ahead of need";
+  EXPECT_TRUE(Eventually([&] { return BytesOnDisk() <= live * 5 / 4; })) << BytesOnDisk();
+  ExpectAll(value, keys);
+  store_.Reopen();
+  ExpectAll(value, keys);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "fmt/format.h"
 #include "unit-tests/testing/eager_picker.h"
+#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/test_store.h"
@@ -49,6 +50,7 @@ class ReplicationTest : public ::testing::Test {
   void Open(std::unique_ptr<StorageEngine>* store, const std::string& name) {
     store->reset();
     EngineOptions options = SmallOptions(&clock_);
+    options.follows = name != "primary";
     options.changes.bytes = retained_;
     auto opened = StorageEngine::Open(directory_.File(name), options);
     ASSERT_TRUE(opened.ok()) << opened.status();
@@ -112,7 +114,8 @@ class ReplicationTest : public ::testing::Test {
     std::string primary, follower;
     do {
       before = ReplicationOf(primary_.get())->Identity().newest;
-      ASSERT_TRUE(CatchUp(primary_.get(), follower_.get()).ok());
+      const absl::Status caught_up = CatchUp(primary_.get(), follower_.get());
+      ASSERT_TRUE(caught_up.ok()) << caught_up;
       primary = Shown(primary_.get());
       follower = Shown(follower_.get());
     } while (ReplicationOf(primary_.get())->Identity().newest != before);
@@ -209,7 +212,8 @@ TEST_F(ReplicationTest, AFollowerHasWhatThePrimaryHas) {
   for (int round = 0; round < 40; ++round) {
     for (int i = 0; i < 50; ++i) ChangeSomething(primary_.get(), &random, primary_->NowMillis());
     clock_.Advance(100);
-    ASSERT_TRUE(CatchUp(primary_.get(), follower_.get()).ok());
+    const absl::Status caught_up = CatchUp(primary_.get(), follower_.get());
+    ASSERT_TRUE(caught_up.ok()) << caught_up;
     if (round % 10 == 9) Open(&primary_, "primary");
     if (round % 7 == 6) {
       Open(&follower_, "follower");
@@ -294,6 +298,29 @@ TEST_F(ReplicationTest, NothingIsDurableBehindTheBound) {
   EXPECT_EQ(read->durable_after, kNoSequence);
 }
 
+// What expires is the primary's to remove. A follower that removed it between its opening and
+// SetFollowing() would give the primary's next version to something of its own.
+TEST_F(ReplicationTest, AFollowerThatIsOpenedWritesNothingOfItsOwn) {
+  for (int i = 0; i < 100; ++i) {
+    WriteBatch batch;
+    batch.Put(fmt::format("k{}", i), "v", {.expiry_ms = primary_->NowMillis() + 1000});
+    ASSERT_TRUE(primary_->Write({}, &batch).ok());
+  }
+  ASSERT_TRUE(CatchUp(primary_.get(), follower_.get()).ok());
+  const SequenceNumber newest = ReplicationOf(follower_.get())->Identity().newest;
+  clock_.Advance(60'000);
+  for (int i = 0; i < 20; ++i) {
+    Open(&follower_, "follower");
+    std::string value;
+    EXPECT_FALSE(follower_->Get({}, "k1", &value)->found);
+    ASSERT_EQ(ReplicationOf(follower_.get())->Identity().newest, newest);
+  }
+  ReplicationOf(follower_.get())->SetFollowing(false);
+  EXPECT_TRUE(testing::Eventually([&] {
+    return ReplicationOf(follower_.get())->Identity().newest > newest;
+  })) << "a primary removes it";
+}
+
 TEST_F(ReplicationTest, WhatDoesNotFollowIsRefused) {
   ASSERT_TRUE(primary_->Put("a", "1").ok());
   ASSERT_TRUE(primary_->Sync().ok());
@@ -321,6 +348,7 @@ TEST_F(ReplicationTest, AFollowerWhoseCallsFailGoesOnFromWhereItWas) {
     EngineOptions options = SmallOptions(&clock_);
     options.changes.bytes = kRetained;
     options.file_system = &faulty;
+    options.follows = true;
     auto opened = StorageEngine::Open(directory_.File("follower"), options);
     ASSERT_TRUE(opened.ok()) << opened.status();
     ReplicationOf(opened->get())->SetFollowing(true);

@@ -130,26 +130,61 @@ TEST_P(SegmentIteratorTest, MovesAtRandomLikeAPositionInASortedVector) {
 INSTANTIATE_TEST_SUITE_P(Ways, SegmentIteratorTest,
                          ::testing::Values(Shape{"Cached", 16 << 20, 16 << 20, true},
                                            Shape{"CacheTooSmall", 16 << 20, 20000, true},
+                                           Shape{"CacheHalfFull", 16 << 20, 1 << 19, true},
                                            Shape{"Streaming", 16 << 20, 16 << 20, false},
                                            Shape{"NoCaches", 0, 0, true}),
                          [](const auto& shape) { return shape.param.name; });
 
-TEST(SegmentIteratorReadsTest, AScanThatFillsTheCacheIsReadFromDiskOnce) {
-  SegmentFixture fixture;
-  const auto records = NumberedRecords(5000, 100);
-  const auto segment = fixture.Open(fixture.Build(9, records));
-  const auto scan = [&](bool fill_cache) {
-    const uint64_t before = fixture.caches->statistics.scan_reads.Sum();
-    const auto iterator = segment->NewIterator(fill_cache);
+// Goes through the segment and returns how often it was read from disk.
+uint64_t ReadsOfScan(SegmentFixture* fixture, Segment* segment, bool fill_cache,
+                     bool backward = false) {
+  const ShardedCounter& reads = fixture->caches->statistics.scan_reads;
+  const uint64_t before = reads.Sum();
+  const auto iterator = segment->NewIterator(fill_cache);
+  if (backward) {
+    for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) {
+    }
+  } else {
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
     }
-    return fixture.caches->statistics.scan_reads.Sum() - before;
-  };
-  const uint64_t streamed = scan(false);
-  EXPECT_EQ(fixture.caches->blocks.usage(), 0u);
-  EXPECT_LE(streamed, 10u) << "reads grow to 256 KiB";
-  EXPECT_GT(scan(true), 150u);
-  EXPECT_EQ(scan(true), 0u);
+  }
+  return reads.Sum() - before;
+}
+
+TEST(SegmentIteratorReadsTest, AScanReadsAheadIntoFreeRoomOfTheCache) {
+  for (const bool backward : {false, true}) {
+    SegmentFixture fixture;
+    const auto segment = fixture.Open(fixture.Build(9, NumberedRecords(5000, 100)));
+    EXPECT_LE(ReadsOfScan(&fixture, segment.get(), /*fill_cache=*/false, backward), 10u)
+        << "reads grow to 256 KiB";
+    EXPECT_EQ(fixture.caches->blocks.usage(), 0u);
+    EXPECT_LE(ReadsOfScan(&fixture, segment.get(), /*fill_cache=*/true, backward), 12u)
+        << "two blocks by themselves";
+    EXPECT_GT(fixture.caches->blocks.usage(), 600000u);
+    EXPECT_EQ(ReadsOfScan(&fixture, segment.get(), /*fill_cache=*/true, backward), 0u);
+  }
+}
+
+TEST(SegmentIteratorReadsTest, AScanDrivesNothingOutOfAFullCache) {
+  SegmentFixture fixture(/*table_bytes=*/16 << 20, /*block_bytes=*/1 << 20);
+  const auto hot = fixture.Open(fixture.Build(8, NumberedRecords(100, 100)));
+  const auto cold = fixture.Open(fixture.Build(9, NumberedRecords(50000, 100)));
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(testing::Get(*hot, NumberedKey(20)).found);
+  const uint64_t reads = fixture.caches->statistics.record_reads.Sum();
+  for (const bool backward : {false, true}) {
+    EXPECT_LE(ReadsOfScan(&fixture, cold.get(), /*fill_cache=*/true, backward), 50u);
+    EXPECT_TRUE(testing::Get(*hot, NumberedKey(20)).found);
+  }
+  EXPECT_EQ(fixture.caches->statistics.record_reads.Sum(), reads) << "it is still in memory";
+}
+
+TEST(SegmentIteratorReadsTest, AShortScanReadsABlockOrTwo) {
+  SegmentFixture fixture;
+  const auto segment = fixture.Open(fixture.Build(9, NumberedRecords(5000, 100)));
+  const auto iterator = segment->NewIterator(/*fill_cache=*/true);
+  iterator->Seek(NumberedKey(5000), kMaxSequence);
+  for (int i = 0; i < 30; ++i) iterator->Next();
+  EXPECT_LT(fixture.caches->blocks.usage(), 3 * 4400u);
 }
 
 TEST(SegmentIteratorReadsTest, AScanFromTheStartLoadsNoIndex) {

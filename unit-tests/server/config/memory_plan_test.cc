@@ -20,7 +20,8 @@ uint64_t WriteBuffersOf(const ServerConfig& config) {
 
 uint64_t SumOf(const ServerConfig& config) {
   return WriteBuffersOf(config) + config.engine.offset_table_cache_size +
-         config.engine.block_cache_size + config.server.max_clients_memory;
+         config.engine.block_cache_size + config.engine.mapped_read_budget +
+         config.server.max_clients_memory;
 }
 
 ServerConfig Given(const std::vector<std::pair<const char*, const char*>>& settings) {
@@ -44,6 +45,26 @@ TEST(MemoryPlanTest, PartsKeepToTheLimitTogether) {
     EXPECT_GE(fitted->engine.write_buffer_size, 4 * kMi);
     EXPECT_LE(fitted->engine.write_buffer_size, ServerConfig().engine.write_buffer_size);
   }
+}
+
+TEST(MemoryPlanTest, MappingsHaveAQuarterOfTheBlockCacheOrWhatIsLeft) {
+  const absl::StatusOr<ServerConfig> fitted = FitIntoMemory(ServerConfig(), 16 * kGi);
+  ASSERT_TRUE(fitted.ok());
+  EXPECT_NEAR(static_cast<double>(fitted->engine.mapped_read_budget),
+              static_cast<double>(fitted->engine.block_cache_size) / 3, kMi);
+  const absl::StatusOr<ServerConfig> little =
+      FitIntoMemory(Given({{"memory-limit", "128MiB"}}), kGi);
+  ASSERT_TRUE(little.ok());
+  EXPECT_EQ(little->engine.mapped_read_budget, 0u) << "too little to be kept to";
+  const absl::StatusOr<ServerConfig> none =
+      FitIntoMemory(Given({{"mapped-read-budget", "0"}}), 16 * kGi);
+  ASSERT_TRUE(none.ok());
+  EXPECT_EQ(none->engine.mapped_read_budget, 0u);
+  const absl::StatusOr<ServerConfig> cache =
+      FitIntoMemory(Given({{"memory-limit", "1GiB"}, {"block-cache-size", "100MiB"}}), kGi);
+  ASSERT_TRUE(cache.ok());
+  EXPECT_GE(cache->engine.mapped_read_budget, 100 * kMi);
+  EXPECT_LE(SumOf(*cache), kGi - kGi / 8 - 24 * kMi);
 }
 
 TEST(MemoryPlanTest, WithoutALimitHalfOfTheMemoryAtHandIsDivided) {

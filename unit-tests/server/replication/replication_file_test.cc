@@ -52,5 +52,34 @@ TEST_F(ReplicationFileTest, EachDamagedByteIsFound) {
   }
 }
 
+TEST_F(ReplicationFileTest, TheErrorNamesTheFileAndTheLineAndSaysWhatToDo) {
+  ASSERT_TRUE(Write({.primary = PrimaryAddress{"a", 1}, .lineage = {.current = 1}}).ok());
+  const std::string text = testing::ReadFile(path());  // of six lines
+  const auto replaced = [&](const std::string& part, const std::string& with) {
+    std::string damaged = text;
+    return damaged.replace(text.find(part), part.size(), with);
+  };
+  const std::pair<std::string, std::string> damages[] = {
+      {"", "line 1 is not \"varve-replication 1\""},
+      {replaced("replication 1", "replication 2"), "line 1 is not \"varve-replication 1\""},
+      {replaced("primary a 1", "primary a 65536"), "line 2 makes no sense"},
+      {replaced("primary a 1", "primary a -1"), "line 2 makes no sense"},
+      {replaced("retains", "retained"), "line 3 makes no sense"},
+      {replaced("diverged 0", "diverged"), "line 4 makes no sense"},
+      {replaced("diverged 0", "diverged 7"), "line 6 is not the checksum of the lines before it"},
+      {text + "retains 1\n", "line 7 follows the checksum"},
+      {text.substr(0, text.size() - 1), "it ends in line 6 without a checksum"},
+      {text.substr(0, text.find("checksum")), "it ends in line 6 without a checksum"}};
+  for (const auto& [damaged, what] : damages) {
+    std::ofstream(path(), std::ios::binary) << damaged;
+    const std::string message(Read().status().message());
+    for (const std::string& part :
+         {directory_.File("") + "/REPLICATION is damaged: " + what + ". ",
+          std::string("from a copy of the directory"),
+          std::string("remove the file: the server then starts as a primary of its own")})
+      EXPECT_NE(message.find(part), std::string::npos) << message << "\nlacks " << part;
+  }
+}
+
 }  // namespace
 }  // namespace varve

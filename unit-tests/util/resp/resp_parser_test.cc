@@ -195,5 +195,15 @@ TEST(ParseRespIntegerTest, TakesWhatRedisTakes) {
   }
 }
 
+TEST(ParseRespCountTest, TakesWhatIsNotNegative) {
+  uint64_t count = 1;
+  EXPECT_TRUE(ParseRespCount("0", &count));
+  EXPECT_EQ(count, 0u);
+  EXPECT_TRUE(ParseRespCount("9223372036854775807", &count));
+  EXPECT_EQ(count, uint64_t{INT64_MAX});
+  for (const char* wrong : {"", "-1", "-0", "+1", "01", " 1", "9223372036854775808"})
+    EXPECT_FALSE(ParseRespCount(wrong, &count)) << wrong;
+}
+
 }  // namespace
 }  // namespace varve
