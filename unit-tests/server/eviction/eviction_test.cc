@@ -158,21 +158,21 @@ TEST_F(EvictionTest, IdleTimesAreTrueOnDiskAndAfterARestart) {
 TEST_F(EvictionTest, KeysThatAreReadOftenStay) {
   UseDatabases("allkeys-lfu", 100'000);
   for (int key = 0; key < 1000; ++key) ASSERT_EQ(Set(key), "OK");
-  for (int read = 0; read < 300; ++read) {
+  for (int read = 0; read < 120; ++read) {
     for (int key = 0; key < 100; ++key) ASSERT_TRUE(Has(key));
-    if (read % 30 == 0) Pass(100);
+    if (read % 12 == 0) Pass(100);
   }
   Pass(100);
   EXPECT_GT(std::stoi(Do({"OBJECT", "FREQ", Name(0)})), 8);
   EXPECT_EQ(Do({"OBJECT", "FREQ", Name(500)}), "5");
   EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(500)}).substr(0, 12), "!ERR An LFU ");
-  for (int key = 1000; key < 3000; ++key) {
+  for (int key = 1000; key < 2500; ++key) {
     clock_.Advance(1);
     ASSERT_EQ(Set(key), "OK");
   }
   EXPECT_EQ(Count(0, 100), 100u);
   Pass(600'000);
-  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(2999)}), "0");
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(2499)}), "0");
 }
 
 TEST_F(EvictionTest, EachEvictedKeyIsToldOnce) {
