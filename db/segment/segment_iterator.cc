@@ -23,7 +23,8 @@ SegmentIterator::SegmentIterator(Segment* segment, bool fill_cache)
     : segment_(segment),
       cached_(fill_cache && segment->caches().blocks.capacity() > 0),
       seed_(segment->number()),
-      ingested_at_(segment->info().ingested_at) {}
+      ingested_at_(segment->info().ingested_at),
+      decoder_(&segment->decoder()) {}
 
 bool SegmentIterator::Fail(absl::Status status) {
   // What the device fails to read counts as damaged.
@@ -177,7 +178,7 @@ bool SegmentIterator::DecodeCurrent() {
     return LoadForward(offset_, needed) && DecodeCurrent();
   }
   record_.sequence = std::max(record_.sequence, ingested_at_);
-  record_.decoder = segment_;
+  record_.decoder = decoder_;
   valid_ = true;
   return true;
 }
@@ -207,7 +208,7 @@ void SegmentIterator::Next() {
     size_ = DecodeRecord(Rest(), seed_, mode_, &record_);
     if (size_ != 0) [[likely]] {
       record_.sequence = std::max(record_.sequence, ingested_at_);
-      record_.decoder = segment_;
+      record_.decoder = decoder_;
       return;
     }
   }

@@ -331,7 +331,7 @@ absl::Status SegmentProbe::Decompress(FoundRecord* found) const {
     }
     record.value = std::string_view(found->plain).substr(0, value.plain_size);
   } else {
-    VARVE_ASSIGN_OR_RETURN(record.value, segment_->PlainValue(record, &found->plain));
+    VARVE_ASSIGN_OR_RETURN(record.value, segment_->decoder().PlainValue(record, &found->plain));
   }
   record.flags &= static_cast<uint8_t>(~kCompressed);
   return absl::OkStatus();
