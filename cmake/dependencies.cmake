@@ -20,12 +20,18 @@ find_package(LibArchive REQUIRED)
 add_library(varve_archive INTERFACE)
 target_link_libraries(varve_archive INTERFACE LibArchive::LibArchive)
 
-# The change files of archives (tools/archive).
+# Compressed values (db/compression), and the change files of archives (tools/archive).
 find_path(ZSTD_INCLUDE zstd.h REQUIRED)
 find_library(ZSTD_LIBRARY zstd REQUIRED)
 add_library(varve_zstd INTERFACE)
 target_include_directories(varve_zstd SYSTEM INTERFACE ${ZSTD_INCLUDE})
 target_link_libraries(varve_zstd INTERFACE ${ZSTD_LIBRARY})
+
+find_path(LZ4_INCLUDE lz4.h REQUIRED)
+find_library(LZ4_LIBRARY lz4 REQUIRED)
+add_library(varve_lz4 INTERFACE)
+target_include_directories(varve_lz4 SYSTEM INTERFACE ${LZ4_INCLUDE})
+target_link_libraries(varve_lz4 INTERFACE ${LZ4_LIBRARY})
 
 # XXH3 is used header-only, so that hashing of short keys is inlined.
 find_path(XXHASH_INCLUDE xxhash.h REQUIRED)

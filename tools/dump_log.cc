@@ -241,11 +241,13 @@ std::string DescribeChange(const RecordView& record) {
   const auto described = [&] {
     constexpr std::string_view kModes[] = {"always", "everysec", "no"};
     return fmt::format(
-        "{}, at most {} bytes and {} keys, expiry {} ms, sync {}, value separation {}",
+        "{}, at most {} bytes and {} keys, expiry {} ms, sync {}, value separation {}, "
+        "compression {}",
         change->space.name.empty() ? "no name" : "name " + Shown(change->space.name),
         options.max_bytes, options.max_keys, options.default_expiry_ms,
         options.sync ? kModes[static_cast<size_t>(*options.sync)] : "of the store",
-        options.value_separation_size);
+        options.value_separation_size,
+        options.compression ? FormatCompression(*options.compression) : "of the store");
   };
   switch (change->verb) {
     case NamespaceChange::Verb::kCreate:

@@ -17,6 +17,11 @@ void DumpRun(const std::vector<SegmentInfo>& run, size_t level, size_t number,
         segment.number, segment.file_size, segment.entries, segment.tombstones,
         segment.range_tombstones, segment.smallest_sequence, segment.largest_sequence,
         segment.referenced_bytes(), segment.value_files.size()));
+    for (const CompressedBytes& each : segment.compressed) {
+      print(fmt::format("    generation {}: values of {} bytes take {}, compression {}",
+                        each.generation, each.plain_bytes, each.stored_bytes,
+                        FormatCompression(each.compression)));
+    }
     if (segment.ingested_at != kNoSequence)
       print(fmt::format("    ingested at version {}", segment.ingested_at));
   }

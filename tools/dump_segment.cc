@@ -10,11 +10,13 @@
 
 #include "db/format/record_format.h"
 #include "db/format/record_window.h"
+#include "db/segment/segment_dictionary.h"
 #include "db/segment/segment_footer.h"
 #include "db/segment/segment_index.h"
 #include "structure/offset_table.h"
 #include "tools/dump.h"
 #include "tools/dump_printer.h"
+#include "tools/segment_survey.h"
 #include "tools/segment_verifier.h"
 #include "util/base/coding.h"
 #include "util/base/status.h"
@@ -55,6 +57,7 @@ class SegmentDumper {
     printer_.Line(footer.fences_offset,
                   fmt::format("fences: {}, {} bytes, of blocks of {} bytes", footer.fence_count,
                               footer.fences_size, footer.block_size));
+    if (footer.dictionary_size != 0) DumpDictionary(footer);
     CheckTable(footer);
     if (const absl::Status fences = LoadedFences::Load(file_, footer).status(); !fences.ok()) {
       printer_.Damage(footer.fences_offset, std::string(fences.message()));
@@ -72,6 +75,31 @@ class SegmentDumper {
       printer_.Line(footer.range_tombstones_offset,
                     fmt::format("{} {}", tombstone.sequence, DescribeRecord(record)));
     }
+  }
+
+  void DumpDictionary(const SegmentFooter& footer) {
+    absl::StatusOr<std::shared_ptr<const ValueDictionary>> dictionary =
+        ReadDictionary(file_, footer);
+    if (!dictionary.ok())
+      return printer_.Damage(footer.dictionary_offset(),
+                             std::string(dictionary.status().message()));
+    dictionary_ = *std::move(dictionary);
+    printer_.Line(
+        footer.dictionary_offset(),
+        fmt::format("dictionary of compressed values: {} bytes", dictionary_->content().size()));
+  }
+
+  // What people read of a record.
+  std::string Describe(const RecordView& record) {
+    if (!IsCompressed(record)) return DescribeRecord(record);
+    RecordView plain = record;
+    plain.flags &= static_cast<uint8_t>(~kCompressed);
+    if (IsSeparated(record)) return DescribeRecord(plain) + ", compressed";
+    const std::optional<std::string_view> value =
+        PlainValueWith(dictionary_.get(), record, &buffer_);
+    if (!value) return "a compressed value that can't be read";
+    plain.value = *value;
+    return fmt::format("{}, compressed to {} bytes", DescribeRecord(plain), record.value.size());
   }
 
   // Page by page, so that each damaged one is named.
@@ -122,7 +150,7 @@ class SegmentDumper {
         VARVE_RETURN_IF_ERROR(DumpLostRecord(good_end, offset, end));
         VARVE_RETURN_IF_ERROR(window_.RecordAt(offset, kLongestWhenLost, end, &record).status());
       }
-      printer_.Line(offset, fmt::format("{} {}", record.sequence, DescribeRecord(record)));
+      printer_.Line(offset, fmt::format("{} {}", record.sequence, Describe(record)));
       offset = good_end = offset + size;
     }
     return good_end == end ? absl::OkStatus() : DumpLostRecord(good_end, end, end);
@@ -133,6 +161,8 @@ class SegmentDumper {
   const uint64_t size_;
   DumpPrinter printer_;
   RecordWindow window_{file_, number_};
+  std::shared_ptr<const ValueDictionary> dictionary_;
+  std::string buffer_;
 };
 
 std::optional<uint64_t> NumberOf(const std::string& path) {

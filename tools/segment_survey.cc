@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <string_view>
 
+#include "db/compression/value_codec.h"
 #include "db/format/record_window.h"
+#include "db/segment/segment_dictionary.h"
 #include "db/segment/segment_format.h"
 #include "db/segment/segment_index.h"
 #include "db/segment/segment_values.h"
@@ -39,6 +41,7 @@ class Surveyor {
     } else {
       VARVE_RETURN_IF_ERROR(NoteOrFail(footer.status()));
       survey_.range_tombstones_are_lost = true;
+      VARVE_RETURN_IF_ERROR(SearchDictionary(size));
     }
     // Without a footer any part of the file may be data.
     VARVE_RETURN_IF_ERROR(
@@ -69,6 +72,13 @@ class Surveyor {
     if (absl::Status fences = LoadedFences::Load(file_, footer).status(); !fences.ok()) {
       VARVE_RETURN_IF_ERROR(NoteOrFail(fences));
     }
+    absl::StatusOr<std::shared_ptr<const ValueDictionary>> dictionary =
+        ReadDictionary(file_, footer);
+    if (dictionary.ok()) {
+      survey_.dictionary = *std::move(dictionary);
+    } else {
+      VARVE_RETURN_IF_ERROR(NoteOrFail(dictionary.status()));
+    }
     starts_are_known_ = footer.info.value_files.empty();  // else many slots lead to values
     for (const OffsetTableOverflow& entry : footer.overflow) starts_.push_back(entry.entry.offset);
     for (uint32_t page = 0; page < footer.table_pages; ++page)
@@ -79,6 +89,24 @@ class Surveyor {
     });
     survey_.value_addresses.assign(first_value, starts_.end());
     starts_.erase(first_value, starts_.end());
+    return absl::OkStatus();
+  }
+
+  // Looks for the dictionary without the footer, which would say where it lies.
+  absl::Status SearchDictionary(uint64_t size) {
+    constexpr uint64_t kPiece = uint64_t{1} << 20;
+    constexpr uint64_t kLongest = kDictionaryHeaderSize + kMaxDictionarySize;
+    std::string bytes;
+    for (uint64_t offset = 0; offset < size && survey_.dictionary == nullptr; offset += kPiece) {
+      bytes.resize(std::min(kPiece + kLongest, size - offset));
+      VARVE_ASSIGN_OR_RETURN(const size_t read, file_.Read(offset, bytes.size(), bytes.data()));
+      const std::string_view piece = std::string_view(bytes).substr(0, read);
+      for (size_t at = piece.find(kDictionaryMagic);
+           at != std::string_view::npos && survey_.dictionary == nullptr;
+           at = piece.find(kDictionaryMagic, at + 1)) {
+        if (at >= 8) survey_.dictionary = DecodeDictionary(piece.substr(at - 8), number_);
+      }
+    }
     return absl::OkStatus();
   }
 
@@ -167,6 +195,16 @@ class Surveyor {
 };
 
 }  // namespace
+
+std::optional<std::string_view> PlainValueWith(const ValueDictionary* dictionary,
+                                               const RecordView& record, std::string* buffer) {
+  if (!IsCompressed(record)) return record.value;
+  CompressedValue value;
+  if (!ParseCompressedValue(record.value, &value)) return std::nullopt;
+  if (buffer->size() < value.plain_size) buffer->resize(value.plain_size);
+  if (!DecompressValue(value, dictionary, buffer->data())) return std::nullopt;
+  return std::string_view(*buffer).substr(0, value.plain_size);
+}
 
 absl::StatusOr<SurveyedSegment> SurveySegment(const File& file, uint64_t number, uint64_t file_size,
                                               VisitRecord visit) {

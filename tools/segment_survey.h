@@ -10,13 +10,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "db/compression/value_dictionary.h"
 #include "db/format/range_tombstone.h"
 #include "db/segment/segment_footer.h"
 #include "type/record.h"
@@ -36,6 +39,9 @@ struct SurveyedSegment {
   std::optional<SegmentFooter> footer;  // if it can be read
   std::vector<absl::Status> damage;     // each DataLoss, with file and offset
   std::vector<Gap> gaps;
+  // The dictionary of compressed values, if there is one that can be read; where the footer can't,
+  // the first bytes of the file that pass for one.
+  std::shared_ptr<const ValueDictionary> dictionary;
   std::vector<RangeTombstone> range_tombstones;
   bool range_tombstones_are_lost = false;  // there may have been some
   uint64_t records = 0;                    // that can be read
@@ -44,6 +50,11 @@ struct SurveyedSegment {
   // (db/segment/segment_values.h), ascending; values of lost records are among them.
   std::vector<uint64_t> value_addresses;
 };
+
+// Returns the plain value of a record whose value is not kept apart; nothing if it can't be
+// decompressed. The view points into the record or into `*buffer`.
+std::optional<std::string_view> PlainValueWith(const ValueDictionary* dictionary,
+                                               const RecordView& record, std::string* buffer);
 
 // A record and the `size` bytes from `offset` on that it takes.
 using VisitRecord =

@@ -8,11 +8,13 @@
 
 #include "db/format/record_format.h"
 #include "db/format/value_handle.h"
+#include "db/segment/segment_dictionary.h"
 #include "db/segment/segment_fences.h"
 #include "db/segment/segment_footer.h"
 #include "db/segment/segment_format.h"
 #include "db/segment/segment_index.h"
 #include "db/segment/segment_values.h"
+#include "tools/segment_survey.h"
 #include "util/base/hash.h"
 #include "util/base/status.h"
 
@@ -24,8 +26,13 @@ constexpr uint64_t kPiece = uint64_t{1} << 20;
 // Reads the data from front to back.
 class DataVerifier {
  public:
-  DataVerifier(const File& file, const SegmentFooter& footer, const SegmentIndex& index)
-      : file_(file), footer_(footer), index_(index), fences_(footer.block_size) {}
+  DataVerifier(const File& file, const SegmentFooter& footer, const SegmentIndex& index,
+               const ValueDictionary* dictionary)
+      : file_(file),
+        footer_(footer),
+        index_(index),
+        dictionary_(dictionary),
+        fences_(footer.block_size) {}
 
   absl::Status Run() {
     uint64_t wanted = kPiece;
@@ -82,6 +89,7 @@ class DataVerifier {
       return Corruption(file_.path(), offset_, "segment record: neither value nor tombstone");
     }
     VARVE_RETURN_IF_ERROR(CheckPlace(record));
+    VARVE_RETURN_IF_ERROR(CheckCompressed(record));
     const bool first = entries_ == 0;
     if (!first && CompareInternal(key_, sequence_, record.key, record.sequence) >= 0) {
       return Corruption(file_.path(), offset_, "segment record: out of order");
@@ -102,6 +110,14 @@ class DataVerifier {
     ++entries_;
     if (record.kind == RecordKind::kTombstone) ++tombstones_;
     return absl::OkStatus();
+  }
+
+  absl::Status CheckCompressed(const RecordView& record) {
+    if (!IsCompressed(record)) return absl::OkStatus();
+    if (footer_.holds_compressed && record.kind == RecordKind::kValue &&
+        (IsSeparated(record) || PlainValueWith(dictionary_, record, &plain_)))
+      return absl::OkStatus();
+    return Corruption(file_.path(), offset_, "segment record: its value can't be decompressed");
   }
 
   // Counts what the record refers to.
@@ -153,6 +169,8 @@ class DataVerifier {
   const File& file_;
   const SegmentFooter& footer_;
   const SegmentIndex& index_;
+  const ValueDictionary* const dictionary_;
+  std::string plain_;
   SegmentFencesBuilder fences_;
   std::string piece_;
   uint64_t offset_ = 0;
@@ -208,7 +226,9 @@ absl::Status VerifySegment(FileSystem* file_system, const std::string& path,
   VARVE_ASSIGN_OR_RETURN(const auto index, SegmentIndex::Load(*opened.file, opened.footer));
   VARVE_RETURN_IF_ERROR(ReadSegmentRangeTombstones(*opened.file, opened.footer).status());
   VARVE_RETURN_IF_ERROR(CheckPadding(*opened.file, opened.footer));
-  return DataVerifier(*opened.file, opened.footer, *index).Run();
+  VARVE_ASSIGN_OR_RETURN(const std::shared_ptr<const ValueDictionary> dictionary,
+                         ReadDictionary(*opened.file, opened.footer));
+  return DataVerifier(*opened.file, opened.footer, *index, dictionary.get()).Run();
 }
 
 absl::Status VerifySegmentFooter(FileSystem* file_system, const std::string& path,

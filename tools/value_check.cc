@@ -48,8 +48,9 @@ absl::Status ValueChecker::Check(const RecordView& record) {
   VARVE_ASSIGN_OR_RETURN(const size_t read,
                          opened.file->Read(handle.offset, handle.operation_size, bytes_.data()));
   RecordView operation;
-  const std::string_view damage = DamageOfValue(std::string_view(bytes_).substr(0, read), handle,
-                                                UserKeyOf(record.key), record.sequence, &operation);
+  std::string_view damage = DamageOfValue(std::string_view(bytes_).substr(0, read), handle,
+                                          UserKeyOf(record.key), record.sequence, &operation);
+  if (damage.empty()) damage = DecompressOperation(&operation, &plain_);
   return damage.empty() ? absl::OkStatus() : Corruption(opened.file->path(), handle.offset, damage);
 }
 

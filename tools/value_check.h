@@ -52,6 +52,7 @@ class ValueChecker {
   std::map<uint64_t, Opened> files_;
   std::set<uint64_t> trusted_;
   std::string bytes_;
+  std::string plain_;
 };
 
 }  // namespace varve

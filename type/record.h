@@ -85,12 +85,15 @@ enum RecordFlags : uint8_t {
   kNoFlags = 0,
   kHasExpiry = 0x10,    // 8 bytes: expiry instant, milliseconds since the epoch
   kHasMetadata = 0x20,  // length-prefixed bytes
-  kCompressed = 0x40,   // reserved: the value is compressed. No version writes it yet
+  // In a segment or a value file: the value is compressed (db/format/compressed_value.h); beside
+  // kSeparatedValue, the one that the handle leads to. The log never has it.
+  kCompressed = 0x40,
   // In a segment: the value is a value handle (db/format/value_handle.h). In the log: a large
   // operation (db/format/large_operation.h).
   kSeparatedValue = 0x80,
-
 };
+
+class ValueDecoder;  // db/compression/value_decoder.h
 
 // Views into somebody's memory: valid as long as the source says.
 struct RecordView {
@@ -105,6 +108,9 @@ struct RecordView {
   // The place of a large operation in its log block's payload (db/log/log.h). 0: it is none, or
   // that is not known.
   uint32_t log_offset = 0;
+  // Reads the value where the flags have kCompressed. Set by iterators over segments, and as long
+  // valid as the segment; null: the record is of no segment, or the value needs no dictionary.
+  ValueDecoder* decoder = nullptr;
 };
 
 // The order of the tree: keys ascending as unsigned bytes, versions of one key newest first.

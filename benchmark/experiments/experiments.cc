@@ -82,6 +82,8 @@ const std::vector<Experiment>& AllExperiments() {
       {"scaling", "gets, MultiGets, puts and synced puts by 1 to 16 threads", ScalingExperiment},
       {"past_clones", "clones and differences of the past", PastClonesExperiment},
       {"archive_restore", "how fast an archive is restored", ArchiveRestoreExperiment},
+      {"compression", "what compression costs a get, a scan, a fill and a merge, and what it saves",
+       CompressionExperiment},
       {"large", "100 million keys (--keys) with memory for the tables alone: half an hour, 35 GB",
        LargeExperiment}};
   return *experiments;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/compaction/merge_compression.h"
 #include "db/compaction/merge_writer.h"
 #include "db/compaction/value_separation.h"
 #include "db/format/file_names.h"
@@ -30,6 +31,7 @@ MergeOptions MergeOptionsFor(const CompactionContext& context) {
   options.kept = context.kept;
   options.filter = context.options->compaction_filter.get();
   options.purged = context.purged;
+  options.compression.policy = context.compression;
   options.cancel = context.cancel;
   return options;
 }
@@ -123,6 +125,7 @@ absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input,
   options.average_record_size = size.entries == 0 ? 0 : size.bytes / size.entries;
   options.drops_tombstones = drops_tombstones;
   options.separation = separation;
+  options.compression.leaves_records_alone = true;
   return Merge(input, std::move(tombstones), options);
 }
 
@@ -151,13 +154,16 @@ absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const Com
   const std::unique_ptr<InternalIterator> input = NewMergingIterator(std::move(runs));
   std::unique_ptr<ValueSeparation> separation;
   if (!plan.emptied_files.empty()) {
-    separation =
-        NewCollectionSeparation(plan.emptied_files, {.file_system = context.file_system,
-                                                     .directory = context.directory,
-                                                     .next_file_number = context.next_file_number,
-                                                     .registry = &context.caches->values});
+    separation = NewCollectionSeparation(plan.emptied_files,
+                                         {.file_system = context.file_system,
+                                          .directory = context.directory,
+                                          .next_file_number = context.next_file_number,
+                                          .registry = &context.caches->values},
+                                         context.compression);
     options.separation = separation.get();
   }
+  VARVE_ASSIGN_OR_RETURN(options.compression.dictionary,
+                         ChooseMergeDictionary(version, plan, context.compression));
   VARVE_ASSIGN_OR_RETURN(CompactionResult result,
                          Merge(input.get(), std::move(tombstones), options));
   result.bytes_read = bytes;

@@ -19,6 +19,7 @@
 #include "db/format/namespace_forks.h"
 #include "db/format/range_tombstone.h"
 #include "db/history/horizons.h"
+#include "db/namespaces/compression_policy.h"
 #include "db/segment/segment.h"
 #include "db/version/compaction_plan.h"
 #include "db/version/version.h"
@@ -47,6 +48,7 @@ struct CompactionContext {
   NamespaceForks forks;               // forks of the live generations
   KeptVersions kept;                  // by horizons
   const PurgedKey* purged = nullptr;  // null: nothing is
+  CompressionPolicy compression;
   const std::atomic<bool>* cancel = nullptr;
   // Returns whether somebody waits for the merge by now. Flushes need none: they are always waited
   // for.

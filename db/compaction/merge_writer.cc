@@ -130,7 +130,8 @@ class Merge {
       : input_(input),
         options_(options),
         tombstones_(std::move(tombstones)),
-        stripes_(options.snapshots, options.forks, options.kept) {
+        stripes_(options.snapshots, options.forks, options.kept),
+        compression_(options.compression) {
     KeepTombstones();
   }
 
@@ -288,8 +289,11 @@ class Merge {
   // Shows the filter the record as its user wrote it.
   absl::StatusOr<bool> FilterDrops(const RecordView& record) {
     ValueHandle handle;
-    if (!IsSeparated(record) || !DecodeValueHandle(record.value, &handle))
-      return options_.filter->Drop(AsFiltered(record));
+    if (!IsSeparated(record) || !DecodeValueHandle(record.value, &handle)) {
+      RecordView plain = record;
+      VARVE_ASSIGN_OR_RETURN(plain.value, PlainValueOf(record, &value_));
+      return options_.filter->Drop(AsFiltered(plain));
+    }
     const std::shared_ptr<ValueFile> file = options_.caches->values.Find(handle.file_number);
     if (file == nullptr)
       return absl::InternalError("a value file is gone that a segment points into");
@@ -320,9 +324,13 @@ class Merge {
     ++result_.records_written;
     CountBytes(record);
     of_clones_ |= generation_is_of_clone_;
-    if (options_.separation == nullptr) return builder_->Add(record);
-    VARVE_ASSIGN_OR_RETURN(const RecordView separated, options_.separation->Separate(record));
-    return builder_->Add(separated);
+    RecordView written = record;
+    if (options_.separation != nullptr) {
+      VARVE_ASSIGN_OR_RETURN(written, options_.separation->Separate(record));
+    }
+    VARVE_ASSIGN_OR_RETURN(written, compression_.Encode(written));
+    compression_.Count(written);
+    return builder_->Add(written);
   }
 
   void CountBytes(const RecordView& record) {
@@ -344,6 +352,7 @@ class Merge {
     builder_options.expected_entries =
         std::min(options_.expected_entries, options_.segment_size / record_size + 1);
     builder_options.caches = options_.caches;
+    builder_options.dictionary = options_.compression.dictionary;
     VARVE_ASSIGN_OR_RETURN(builder_, SegmentBuilder::Create(options_.file_system, builder_options));
     return absl::OkStatus();
   }
@@ -370,6 +379,7 @@ class Merge {
     }
     VARVE_ASSIGN_OR_RETURN(SegmentInfo info, builder_->Finish());
     info.live = std::exchange(live_, {});
+    info.compressed = compression_.TakeCounts();
     info.of_clones = std::exchange(of_clones_, false);
     result_.segments.push_back(std::move(info));
     builder_.reset();
@@ -397,6 +407,7 @@ class Merge {
   bool key_is_in_fragment_ = false;
 
   std::unique_ptr<SegmentBuilder> builder_;
+  MergeCompression compression_;
   GenerationKeyCounts live_;  // in the output at hand
   bool of_clones_ = false;    // the same
   MergeResult result_;

@@ -16,7 +16,8 @@
 //   6. Records of dead generations go; the filter is asked about the rest.
 //   7. What is purged (db/compaction/purge.h) goes, whoever could see it.
 // Sequences are never changed, and values that lie elsewhere are not read, except for a filter or
-// to be moved. Memory: the range tombstones and a segment builder.
+// to be moved. db/compaction/merge_compression.h has the rules for compressed values. Memory: the
+// range tombstones and a segment builder.
 //
 // Thread-safety: a function without state of its own.
 // Invariants: outputs ascend and are disjoint; versions of one key are in one output.
@@ -30,6 +31,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "db/compaction/merge_compression.h"
 #include "db/format/internal_iterator.h"
 #include "db/format/namespace_forks.h"
 #include "db/format/range_tombstone.h"
@@ -68,7 +70,8 @@ struct MergeOptions {
   bool drops_tombstones = false;
   const CompactionFilter* filter = nullptr;
   const PurgedKey* purged = nullptr;  // null: nothing is
-  // Decides where values go; null: records are written as they are.
+  CompressionOptions compression;
+  // Decides where values go; null: they stay where they are.
   ValueSeparation* separation = nullptr;
   const std::atomic<bool>* cancel = nullptr;  // Aborted soon after it is set
   std::function<void()> rest;                 // called every now and then; may be empty

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "db/compression/value_codec.h"
 #include "db/format/file_names.h"
 #include "db/format/large_operation.h"
 #include "db/segment/segment_values.h"
@@ -17,6 +18,18 @@ namespace {
 
 // So that offset tables can address each of its values.
 constexpr uint64_t kMaxValueFileSize = kValueWindowSize;
+
+// Has `record`, which has the plain value, view the compressed one if that saves enough. Returns
+// whether it does.
+bool CompressLarge(const CompressionPolicy& policy, ValueCompressor* compressor,
+                   RecordView* record) {
+  const std::string_view compressed =
+      compressor->Compress(policy.Of(GenerationOf(record->key)), record->value);
+  if (compressed.empty()) return false;
+  record->value = compressed;
+  record->flags |= kCompressed;
+  return true;
+}
 
 class FlushSeparation final : public ValueSeparation {
  public:
@@ -32,16 +45,17 @@ class FlushSeparation final : public ValueSeparation {
       return record;
     const uint64_t separation_size = options_.separation_size(GenerationOf(record.key));
     if (separation_size == 0 || record.value.size() < separation_size) return record;
-    std::optional<ValueHandle> handle = InLog(record);
+    RecordView result = record;
+    const bool is_compressed = CompressLarge(options_.compression, &compressor_, &result);
+    std::optional<ValueHandle> handle = is_compressed ? std::nullopt : InLog(record);
     if (!handle) {
       operation_.clear();
-      AppendLargeOperation(record, &operation_);
+      AppendLargeOperation(result, &operation_);
       VARVE_ASSIGN_OR_RETURN(handle,
                              writer_.Add(operation_, static_cast<uint32_t>(record.value.size())));
     }
     encoded_handle_.clear();
     AppendValueHandle(*handle, &encoded_handle_);
-    RecordView result = record;
     result.value = encoded_handle_;
     result.flags |= kSeparatedValue;
     return result;
@@ -66,14 +80,19 @@ class FlushSeparation final : public ValueSeparation {
 
   const FlushSeparationOptions options_;
   ValueFileWriter writer_;
+  ValueCompressor compressor_{nullptr};
   std::string operation_;
   std::string encoded_handle_;
 };
 
 class CollectionSeparation final : public ValueSeparation {
  public:
-  CollectionSeparation(std::vector<uint64_t> emptied, ValueFileWriter::Options files)
-      : emptied_(std::move(emptied)), registry_(files.registry), writer_(std::move(files)) {
+  CollectionSeparation(std::vector<uint64_t> emptied, ValueFileWriter::Options files,
+                       CompressionPolicy compression)
+      : emptied_(std::move(emptied)),
+        registry_(files.registry),
+        compression_(std::move(compression)),
+        writer_(std::move(files)) {
     VARVE_ASSERT(std::is_sorted(emptied_.begin(), emptied_.end()));
   }
 
@@ -87,13 +106,19 @@ class CollectionSeparation final : public ValueSeparation {
     if (file == nullptr)
       return absl::InternalError("a value file is gone that a segment points into");
     RecordView operation;
-    VARVE_RETURN_IF_ERROR(file->ReadOperation(handle, UserKeyOf(record.key), record.sequence,
-                                              &operation_, &operation));
-    const std::string_view bytes = std::string_view(operation_).substr(0, handle.operation_size);
+    VARVE_RETURN_IF_ERROR(file->ReadStoredOperation(handle, UserKeyOf(record.key), record.sequence,
+                                                    &operation_, &operation));
+    RecordView result = record;
+    std::string_view bytes = std::string_view(operation_).substr(0, handle.operation_size);
+    if (!IsCompressed(operation) && CompressLarge(compression_, &compressor_, &operation)) {
+      compressed_.clear();
+      AppendLargeOperation(operation, &compressed_);
+      bytes = compressed_;
+      result.flags |= kCompressed;
+    }
     VARVE_ASSIGN_OR_RETURN(handle, writer_.Add(bytes, handle.value_size));
     encoded_handle_.clear();
     AppendValueHandle(handle, &encoded_handle_);
-    RecordView result = record;
     result.value = encoded_handle_;
     return result;
   }
@@ -104,8 +129,11 @@ class CollectionSeparation final : public ValueSeparation {
  private:
   const std::vector<uint64_t> emptied_;
   ValueFiles* const registry_;
+  const CompressionPolicy compression_;
   ValueFileWriter writer_;
+  ValueCompressor compressor_{nullptr};
   std::string operation_;
+  std::string compressed_;
   std::string encoded_handle_;
 };
 
@@ -163,8 +191,10 @@ std::unique_ptr<ValueSeparation> NewFlushSeparation(FlushSeparationOptions optio
 }
 
 std::unique_ptr<ValueSeparation> NewCollectionSeparation(std::vector<uint64_t> emptied,
-                                                         ValueFileWriter::Options files) {
-  return std::make_unique<CollectionSeparation>(std::move(emptied), std::move(files));
+                                                         ValueFileWriter::Options files,
+                                                         CompressionPolicy compression) {
+  return std::make_unique<CollectionSeparation>(std::move(emptied), std::move(files),
+                                                std::move(compression));
 }
 
 }  // namespace varve

@@ -1,7 +1,8 @@
 // Value separation decides where each value that a flush or a merge writes is stored. A flush
 // leaves a large value where the log wrote it, or writes it into a value file; the segment gets a
 // value handle. A collection moves the values of chosen files into a new value file. Every other
-// value stays in its record.
+// value stays in its record. Both compress what they write into value files as the policy says; a
+// flush leaves no value in the log that is smaller compressed.
 //
 // The value files that a job wrote are on disk once Finish() has returned OK. Until a manifest
 // names them they are orphans, which the next open removes. The destructor removes them unless the
@@ -20,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "db/format/value_handle.h"
 #include "db/log/large_blocks.h"
+#include "db/namespaces/compression_policy.h"
 #include "db/values/value_file.h"
 #include "type/record.h"
 #include "type/tree_key.h"
@@ -79,11 +81,13 @@ struct FlushSeparationOptions {
   // The places of the log's blocks that hold large values. Empty: the flush leaves no value in the
   // log.
   std::vector<LogBlockPlace> log_blocks;
+  CompressionPolicy compression;
 };
 std::unique_ptr<ValueSeparation> NewFlushSeparation(FlushSeparationOptions options,
                                                     ValueFileWriter::Options files);
 // Moves the values that lie in the files numbered `emptied`, ascending.
 std::unique_ptr<ValueSeparation> NewCollectionSeparation(std::vector<uint64_t> emptied,
-                                                         ValueFileWriter::Options files);
+                                                         ValueFileWriter::Options files,
+                                                         CompressionPolicy compression = {});
 
 }  // namespace varve

@@ -7,6 +7,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "db/compaction/compaction.h"
 #include "db/compaction/compaction_planner.h"
+#include "db/compaction/merge_compression.h"
 #include "db/compaction/value_collection.h"
 #include "db/engine/trouble.h"
 #include "db/version/version_edit.h"
@@ -54,6 +55,15 @@ bool LoadIndexIfRoom(Segment* segment) {
                         sizeof(SegmentIndex);
   const OffsetTableCache& tables = segment->caches().tables;
   return tables.Fits(tables.usage() + charge) && segment->Fences().ok();
+}
+
+// What moves into the last run as it is would stay plain there.
+void WriteInsteadOfMove(const CompressionPolicy& compression, CompactionPlan* plan) {
+  if (!plan->move_only || !plan->joins_last_run || !compression.any()) return;
+  for (const CompactionPlan::Input& input : plan->inputs) {
+    for (const std::shared_ptr<Segment>& segment : input.segments)
+      plan->move_only &= !WantsCompression(segment->info(), compression);
+  }
 }
 
 void LogPlan(const CompactionPlan& plan) {
@@ -314,6 +324,7 @@ absl::StatusOr<bool> Compactor::Step(bool may_merge, bool in_burst) {
     if (const auto pick = picker_->Pick(version->shape(), *parts_.options, in_burst)) {
       VARVE_ASSIGN_OR_RETURN(plan, PlanOf(*version, *pick));
     }
+    if (plan) WriteInsteadOfMove(context.compression, &*plan);
     if (plan && ReadsDamage(*plan)) plan = PlanAroundDamage(*version, *parts_.options);
   }
   if (!plan && may_merge) plan = PlanCollection(*version);

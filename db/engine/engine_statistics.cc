@@ -138,7 +138,9 @@ RangeSize Engine::EstimateSize(NamespaceId space, std::string_view lower,
       upper.empty() ? EndTreeKey(*generation) : std::string(TreeKey(*generation, upper).view());
   const RangeEstimate estimate = EstimateRange(*state->version, begin.view(), end);
   return {.keys = static_cast<uint64_t>(estimate.entries),
-          .bytes = static_cast<uint64_t>(estimate.bytes)};
+          .bytes = static_cast<uint64_t>(estimate.bytes),
+          .plain_value_bytes = static_cast<uint64_t>(estimate.plain_bytes),
+          .stored_value_bytes = static_cast<uint64_t>(estimate.stored_bytes)};
 }
 
 void Engine::AddWorkFigures(Figures* figures) const {

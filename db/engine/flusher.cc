@@ -79,7 +79,7 @@ absl::Status Flusher::Flush(const FullBuffer& full) {
       /*newest_only=*/(held.empty() || held.front() >= full.buffer->last_sequence()) &&
       context.kept.oldest() >= full.buffer->last_sequence());
   const bool first = parts_.versions->PresentVersion()->segment_count() == 0;
-  const std::unique_ptr<ValueSeparation> separation = NewValueSeparation(full);
+  const std::unique_ptr<ValueSeparation> separation = NewValueSeparation(full, context);
   VARVE_ASSIGN_OR_RETURN(const CompactionResult result,
                          RunFlush(records.get(), full.buffer->range_tombstones(),
                                   {full.buffer->entries(), full.buffer->bytes_used(),
@@ -105,8 +105,9 @@ absl::Status Flusher::Flush(const FullBuffer& full) {
   return absl::OkStatus();
 }
 
-std::unique_ptr<ValueSeparation> Flusher::NewValueSeparation(const FullBuffer& full) {
-  FlushSeparationOptions options;
+std::unique_ptr<ValueSeparation> Flusher::NewValueSeparation(const FullBuffer& full,
+                                                             const CompactionContext& context) {
+  FlushSeparationOptions options{.compression = context.compression};
   // By generation, for namespaces that ask for a size of their own.
   std::unordered_map<NamespaceGeneration, uint64_t> own_sizes;
   for (const ManifestNamespace& entry : full.namespaces.entries()) {

@@ -53,7 +53,8 @@ class Flusher {
   absl::Status FlushOldest();
   absl::Status Flush(const FullBuffer& full);
   // Decides where the flush leaves large values (db/values/value_file.h).
-  std::unique_ptr<ValueSeparation> NewValueSeparation(const FullBuffer& full);
+  std::unique_ptr<ValueSeparation> NewValueSeparation(const FullBuffer& full,
+                                                      const CompactionContext& context);
 
   const VersionSetParts parts_;
   VersionSet& version_set_;

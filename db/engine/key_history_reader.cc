@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "db/compression/value_decoder.h"
 #include "db/format/large_operation.h"
 #include "db/format/value_handle.h"
 #include "fmt/format.h"
@@ -61,6 +62,8 @@ absl::Status CopyValue(const SuperVersion& state, std::string_view key, const Re
     if (file == nullptr)
       return absl::DataLossError("segment record: the place of its value makes no sense");
     VARVE_RETURN_IF_ERROR(file->ReadOperation(handle, key, record.sequence, &bytes, &whole));
+  } else {
+    VARVE_ASSIGN_OR_RETURN(whole.value, PlainValueOf(record, &bytes));
   }
   removed->key.assign(key);
   removed->value.assign(whole.value);

@@ -125,6 +125,8 @@ CompactionContext VersionSet::NewJob(const std::atomic<bool>* cancel,
           .is_live = std::move(is_live),
           .forks = std::move(forks),
           .kept = std::move(kept),
+          .compression = CompressionPolicy(parts_.versions->Acquire()->namespaces,
+                                           parts_.options->compression),
           .cancel = cancel,
           .is_urgent = std::move(is_urgent)};
 }

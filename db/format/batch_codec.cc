@@ -137,6 +137,7 @@ bool BatchReader::Next(RecordView* operation) {
   operation->kind = KindWithoutCause(kind);
   operation->cause = CauseOf(kind);
   operation->flags = first & 0xf0 & ~kSeparatedValue;
+  if ((first & kCompressed) != 0) return false;  // the log holds plain values
   uint32_t key_size = 0, value_size = 0;
   if ((position = DecodeVarint32(position, limit, &key_size)) == nullptr) return false;
   if ((position = DecodeVarint32(position, limit, &value_size)) == nullptr) return false;

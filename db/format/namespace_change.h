@@ -18,8 +18,12 @@
 //
 //   description: string name (varint32 size, bytes)
 //                bytes at most, keys at most, default expiry in ms (varint64 each)
-//                1 byte sync (0: the store's; else 1 + Durability)
+//                1 byte sync (0: the store's; else 1 + Durability); 0x80: limits of the history
+//                follow, 0x40: an eviction rule follows, 0x20: the compression follows
 //                value separation size (varint64)
+//                limits of the history: time in ms, bytes (varint64 each)
+//                compression: 1 byte method, 1 byte level (varve/compression.h)
+//                eviction rule: 1 byte EvictionOrder, with 0x80 if only keys that expire go
 //
 // Thread-safety: stateless functions.
 #pragma once
@@ -66,8 +70,10 @@ std::string EncodeNamespaceChange(const NamespaceChange& change);
 // Returns nothing if the operation makes no sense.
 std::optional<NamespaceChange> DecodeNamespaceChange(const RecordView& record);
 
-// Encode and decode the description without the id. Decoding returns false if the bytes make no
-// sense.
+// Encode and decode a compression, and the description without the id. Decoding returns false if
+// the bytes make no sense.
+void PutCompression(const Compression& compression, std::string* bytes);
+bool ReadCompression(ByteReader* reader, Compression* compression);
 void EncodeDescription(const NamespaceDescription& space, std::string* bytes);
 bool DecodeDescription(ByteReader* reader, NamespaceDescription* space);
 

@@ -170,6 +170,7 @@ size_t DecodeRecord(std::string_view data, uint64_t checksum_seed, ChecksumMode 
   record->kind = KindWithoutCause(kind);
   record->cause = CauseOf(kind);
   record->flags = header.kind_and_flags & ~kKindMask;
+  record->decoder = nullptr;
   return size;
 }
 

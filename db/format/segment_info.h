@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "db/format/key_counts.h"
+#include "type/tree_key.h"
+#include "varve/compression.h"
 #include "varve/types.h"
 
 namespace varve {
@@ -20,6 +22,18 @@ struct ValueReference {
   uint64_t bytes = 0;  // size of the operations pointed to
 
   friend bool operator==(const ValueReference&, const ValueReference&) = default;
+};
+
+// What the values of one generation in a segment take, of which a flush or a merge decided how they
+// are compressed.
+struct CompressedBytes {
+  NamespaceGeneration generation = kNoGeneration;
+  // How its records are compressed; of a segment that a flush wrote they are not.
+  Compression compression;
+  uint64_t plain_bytes = 0;   // of values, those kept apart among them
+  uint64_t stored_bytes = 0;  // what they take on disk
+
+  friend bool operator==(const CompressedBytes&, const CompressedBytes&) = default;
 };
 
 struct SegmentInfo {
@@ -50,6 +64,9 @@ struct SegmentInfo {
   // The files with its separated values, in the order in which their records come;
   // db/segment/segment_values.h gives them addresses.
   std::vector<ValueReference> value_files;
+  // Ascending by generation; only those whose namespace says that values are compressed. The writer
+  // of the segment counts them; only the manifest holds the numbers.
+  std::vector<CompressedBytes> compressed;
 
   uint64_t referenced_bytes() const {
     uint64_t bytes = 0;

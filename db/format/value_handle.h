@@ -4,7 +4,7 @@
 //   v  number of the file: of the log, or a value file (db/values/value_file_format.h)
 //   v  offset in it of the large operation (db/format/large_operation.h) that holds the value
 //   v  size of that operation
-//   v  size of the value, so that asking for it reads nothing
+//   v  size of the plain value, so that asking for it reads nothing
 //
 // Thread-safety: plain values and stateless functions.
 #pragma once
@@ -13,8 +13,10 @@
 #include <string>
 #include <string_view>
 
+#include "db/format/compressed_value.h"
 #include "type/record.h"
 #include "util/base/coding.h"
+#include "varve/options.h"
 
 namespace varve {
 
@@ -39,7 +41,7 @@ inline bool DecodeValueHandle(std::string_view bytes, ValueHandle* handle) {
   ByteReader reader(bytes);
   return reader.ReadVarint64(&handle->file_number) && reader.ReadVarint64(&handle->offset) &&
          reader.ReadVarint32(&handle->operation_size) && reader.ReadVarint32(&handle->value_size) &&
-         reader.empty() && handle->file_number != 0 && handle->value_size <= handle->operation_size;
+         reader.empty() && handle->file_number != 0 && handle->value_size <= kMaxValueSize;
 }
 
 inline bool IsSeparated(const RecordView& record) { return (record.flags & kSeparatedValue) != 0; }
@@ -47,7 +49,7 @@ inline bool IsSeparated(const RecordView& record) { return (record.flags & kSepa
 // Returns the size of the user's value, wherever it lies.
 inline uint64_t ValueSizeOf(const RecordView& record) {
   if (!IsSeparated(record)) [[likely]]
-    return record.value.size();
+    return IsCompressed(record) ? PlainSizeOf(record.value) : record.value.size();
   ValueHandle handle;
   return DecodeValueHandle(record.value, &handle) ? handle.value_size : 0;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/compression/value_decoder.h"
 #include "db/format/large_operation.h"
 #include "db/format/value_handle.h"
 #include "db/segment/segment_caches.h"
@@ -102,19 +103,23 @@ class StoreIterator final : public Iterator {
   std::string_view value() const override {
     if (is_fetched_) [[unlikely]]
       return fetched_.value;
-    if (IsSeparated()) [[unlikely]]
+    if (IsEncoded()) [[unlikely]]
       return {};  // not wanted
     return backward_ ? std::string_view(value_) : current_->value;
   }
   uint64_t value_size() const override {
     if (!backward_) return ValueSizeOf(*current_);
-    return ValueSizeOf({.value = value_, .flags = flags_});
+    RecordView record = kept_;
+    record.value = value_;
+    return ValueSizeOf(record);
   }
   std::string_view metadata() const override {
     return backward_ ? std::string_view(metadata_) : current_->metadata;
   }
-  SequenceNumber version() const override { return backward_ ? version_ : current_->sequence; }
-  uint64_t expiry_ms() const override { return backward_ ? expiry_ms_ : current_->expiry_ms; }
+  SequenceNumber version() const override {
+    return backward_ ? kept_.sequence : current_->sequence;
+  }
+  uint64_t expiry_ms() const override { return backward_ ? kept_.expiry_ms : current_->expiry_ms; }
   SequenceNumber durable_after() const override { return durable_after_; }
   absl::Status status() const override { return trouble_.ok() ? records_->status() : trouble_; }
 
@@ -126,17 +131,33 @@ class StoreIterator final : public Iterator {
       is_fetched_ = false;
       step();
       if (hidden_until_ > recorded_until_) VARVE_RETURN_IF_ERROR(RecordExpirySeen());
-      return values_.wanted && valid_ && IsSeparated() ? Fetch() : absl::OkStatus();
+      return values_.wanted && valid_ && IsEncoded() ? Fetch() : absl::OkStatus();
     });
     if (!trouble_.ok()) [[unlikely]]
       valid_ = false;
   }
 
-  bool IsSeparated() const {
-    return ((backward_ ? flags_ : current_->flags) & kSeparatedValue) != 0;
+  // Returns whether the current entry has something else in the place of its value: a handle, or
+  // the compressed value.
+  bool IsEncoded() const {
+    return ((backward_ ? kept_.flags : current_->flags) & (kSeparatedValue | kCompressed)) != 0;
   }
-  // Reads the value that the current entry points to.
+  // Puts the value of the current entry into fetched_.
   absl::Status Fetch() {
+    if (((backward_ ? kept_.flags : current_->flags) & kSeparatedValue) != 0)
+      return FetchSeparated();
+    fetched_ = backward_ ? kept_ : *current_;
+    if (backward_) {
+      fetched_.key = key_;
+      fetched_.value = value_;
+    }
+    VARVE_ASSIGN_OR_RETURN(fetched_.value, PlainValueOf(fetched_, &fetched_bytes_));
+    is_fetched_ = true;
+    return absl::OkStatus();
+  }
+
+  // Reads the value that the current entry points to.
+  absl::Status FetchSeparated() {
     const std::string_view encoded = backward_ ? std::string_view(value_) : current_->value;
     ValueHandle handle;
     ValueFile* file = nullptr;
@@ -167,8 +188,10 @@ class StoreIterator final : public Iterator {
     }
     // The reader of the value has verified it; if another thread was faster, it lies in that
     // thread's entry.
-    if (ParseLargeOperation(fetched_pin_.data(), &fetched_) != 0) return absl::OkStatus();
-    return file->Damaged(handle.offset, "value: wrong size");
+    if (ParseLargeOperation(fetched_pin_.data(), &fetched_) == 0)
+      return file->Damaged(handle.offset, "value: wrong size");
+    const std::string_view damage = DecompressOperation(&fetched_, &fetched_bytes_);
+    return damage.empty() ? absl::OkStatus() : file->Damaged(handle.offset, damage);
   }
 
   absl::Status RecordExpirySeen() {
@@ -218,9 +241,7 @@ class StoreIterator final : public Iterator {
   void Keep(const RecordView& record) {
     value_.assign(record.value);
     metadata_.assign(record.metadata);
-    version_ = record.sequence;
-    expiry_ms_ = record.expiry_ms;
-    flags_ = record.flags;
+    kept_ = record;  // views of which only the copies above hold
   }
 
   // Moves from where the records stand to the first key that has a visible value and is not
@@ -251,9 +272,7 @@ class StoreIterator final : public Iterator {
   std::string key_;  // forward: the last key that was dealt with
   std::string value_;
   std::string metadata_;
-  SequenceNumber version_ = kNoSequence;
-  uint64_t expiry_ms_ = 0;
-  uint8_t flags_ = kNoFlags;
+  RecordView kept_;  // what else the entry has
 
   bool is_fetched_ = false;  // the current entry's value, from elsewhere
   std::string fetched_bytes_;
@@ -338,7 +357,7 @@ void StoreIterator::FindBackward() {
     records_->Prev();
   }
   valid_ = have_key && is_value && records_->status().ok();
-  VARVE_ASSERT(!valid_ || (version_ <= versions_.at && key_ >= lower_));
+  VARVE_ASSERT(!valid_ || (kept_.sequence <= versions_.at && key_ >= lower_));
 }
 
 class ErrorIterator final : public Iterator {

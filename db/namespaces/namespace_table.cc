@@ -123,6 +123,10 @@ void NamespaceTable::Describe(const NamespaceDescription& space) {
 
 absl::Status NamespaceTable::CheckDescription(const NamespaceDescription& space) const {
   if (space.options.history.has_value() && !keeps_history_) return NoPlaceForHistory();
+  if (space.options.compression.has_value() && !keeps_history_) {
+    return absl::FailedPreconditionError(
+        "the store's format has no place for compressed values: finalize its upgrade first");
+  }
   if (space.name.size() > kMaxNamespaceName) {
     return absl::InvalidArgumentError(
         fmt::format("name of a namespace of {} bytes: at most {} are allowed", space.name.size(),

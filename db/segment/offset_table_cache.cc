@@ -32,9 +32,9 @@ void ResidentIndex::WaitUntilUnpinned() const {
 }
 
 bool OffsetTableCache::Insert(ResidentIndex* resident, std::shared_ptr<const SegmentIndex> index) {
-  if (!Fits(index->charge())) return false;
   Victims victims;
   absl::MutexLock lock(&mutex_);
+  if (!Fits(index->charge())) return false;
   if (resident->owner_ != nullptr) return true;
   MakeRoom(index->charge(), &victims);
   ring_.push_back(resident);  // from here on nothing needs memory
@@ -71,9 +71,8 @@ std::shared_ptr<const SegmentIndex> OffsetTableCache::Unhook(ResidentIndex* resi
 void OffsetTableCache::MakeRoom(size_t charge, Victims* victims) {
   while (usage_ + charge > capacity_ && !left_.empty()) DropOldestLeft(victims);
   // Each step evicts an index or clears a bit, so the loop ends; once the ring is empty, every
-  // index fits.
-  while (usage_ + charge > capacity_) {
-    VARVE_ASSERT(!ring_.empty());
+  // index fits that Fits() says to fit.
+  while (usage_ + charge > capacity_ && !ring_.empty()) {
     if (hand_ >= ring_.size()) hand_ = 0;
     ResidentIndex* resident = ring_[hand_];
     if (resident->recently_used_.exchange(false, std::memory_order_relaxed)) {
@@ -88,9 +87,9 @@ void OffsetTableCache::MakeRoom(size_t charge, Victims* victims) {
 }
 
 void OffsetTableCache::Leave(std::shared_ptr<const SegmentIndex> index) {
-  if (!Fits(index->charge())) return;
   Victims victims;
   absl::MutexLock lock(&mutex_);
+  if (!Fits(index->charge())) return;
   if (left_.size() >= kMaxLeft) DropOldestLeft(&victims);
   MakeRoom(index->charge(), &victims);
   left_.push_back(index);
@@ -116,6 +115,21 @@ std::shared_ptr<const SegmentIndex> OffsetTableCache::Collect(uint64_t segment_n
   VARVE_ASSERT(usage_ >= index->charge());
   usage_ -= index->charge();
   return index;
+}
+
+void OffsetTableCache::Hold(size_t charge) {
+  Victims victims;
+  absl::MutexLock lock(&mutex_);
+  MakeRoom(charge, &victims);
+  usage_ += charge;
+  held_.fetch_add(charge, std::memory_order_relaxed);
+}
+
+void OffsetTableCache::Release(size_t charge) {
+  absl::MutexLock lock(&mutex_);
+  VARVE_ASSERT(held_.load(std::memory_order_relaxed) >= charge && usage_ >= charge);
+  usage_ -= charge;
+  held_.fetch_sub(charge, std::memory_order_relaxed);
 }
 
 size_t OffsetTableCache::usage() const {

@@ -11,7 +11,8 @@
 //
 // Thread-safety: all functions may be called by any thread.
 // Invariants: the indexes in all ResidentIndexes and those that wait for Collect() are together
-// charged with at most capacity(); the cache frees no index that a pin sees.
+// charged with at most capacity(), together with what segments hold beside their indexes, as far as
+// that alone fits; the cache frees no index that a pin sees.
 #pragma once
 
 #include <array>
@@ -108,7 +109,14 @@ class OffsetTableCache {
   void Leave(std::shared_ptr<const SegmentIndex> index);
   std::shared_ptr<const SegmentIndex> Collect(uint64_t segment_number);
 
-  bool Fits(size_t charge) const { return charge <= capacity_; }
+  // Charges the budget with what a segment keeps beside its index, and evicts indexes for it.
+  // Release() gives it back.
+  void Hold(size_t charge);
+  void Release(size_t charge);
+
+  bool Fits(size_t charge) const {
+    return charge + held_.load(std::memory_order_relaxed) <= capacity_;
+  }
   size_t capacity() const { return capacity_; }
   size_t usage() const;
 
@@ -126,6 +134,7 @@ class OffsetTableCache {
   size_t hand_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<std::shared_ptr<const SegmentIndex>> left_ ABSL_GUARDED_BY(mutex_);
   size_t usage_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::atomic<size_t> held_{0};  // part of usage_; changes under mutex_
 };
 
 }  // namespace varve

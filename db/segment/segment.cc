@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "db/compression/value_codec.h"
 #include "db/format/file_names.h"
 #include "db/segment/segment_format.h"
 #include "db/segment/segment_iterator.h"
@@ -64,7 +65,10 @@ absl::StatusOr<std::shared_ptr<Segment>> Segment::Open(FileSystem* file_system,
 }
 
 Segment::Segment(std::unique_ptr<File> file, SegmentInfo info, SegmentCaches* caches)
-    : file_(std::move(file)), info_(std::move(info)), caches_(caches) {}
+    : file_(std::move(file)),
+      info_(std::move(info)),
+      caches_(caches),
+      dictionary_(caches == nullptr ? nullptr : &caches->tables) {}
 
 void Segment::HoldValueFiles(FileSystem* file_system, const std::string& directory) {
   for (const ValueReference& file : info_.value_files) {
@@ -89,6 +93,7 @@ absl::Status Segment::Initialize(DamagePolicy policy) {
     footer_.store(footer_owner_.get(), std::memory_order_release);
     caches_->tables.Insert(&resident_, std::move(index));
   }
+  if (footer_.load(std::memory_order_relaxed) != nullptr) LoadDictionary();
   if (info_.range_tombstones == 0) return absl::OkStatus();
   const auto read = [&]() -> absl::StatusOr<std::vector<RangeTombstone>> {
     VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
@@ -205,6 +210,7 @@ absl::StatusOr<std::shared_ptr<const SegmentIndex>> Segment::LoadIndex(
   if (absl::IsDataLoss(index.status())) index_is_damaged_.store(true, std::memory_order_relaxed);
   VARVE_RETURN_IF_ERROR(index.status());
   touches_.store(0, std::memory_order_relaxed);
+  LoadDictionary();
   caches_->tables.Insert(&resident_, *index);
   return index;
 }
@@ -274,6 +280,49 @@ absl::Status Segment::DamagedRecord(uint64_t offset) {
   return Corruption(file_->path(), offset, "segment record: wrong checksum or size");
 }
 
+absl::StatusOr<const ValueDictionary*> Segment::Dictionary() {
+  VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
+  return dictionary_.Get(*file_, *footer);
+}
+
+absl::StatusOr<std::shared_ptr<const ValueDictionary>> Segment::ShareDictionary() {
+  VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
+  return dictionary_.Share(*file_, *footer);
+}
+
+Compression Segment::CompressionOf(NamespaceGeneration generation) const {
+  for (const CompressedBytes& each : info_.compressed) {
+    if (each.generation == generation) return each.compression;
+  }
+  return {};
+}
+
+absl::StatusOr<std::string_view> Segment::PlainValue(const RecordView& record,
+                                                     std::string* buffer) {
+  CompressedValue value;
+  if (!ParseCompressedValue(record.value, &value)) return UnreadableValue(record);
+  const ValueDictionary* dictionary = nullptr;
+  if (value.codec == ValueCodec::kZstdWithDictionary) {
+    absl::StatusOr<const ValueDictionary*> read = Dictionary();
+    if (!read.ok()) {
+      if (absl::IsDataLoss(read.status())) NoteDamage();
+      return Report(read.status());
+    }
+    dictionary = *read;
+  }
+  if (buffer->size() < value.plain_size) buffer->resize(value.plain_size);
+  if (!DecompressValue(value, dictionary, buffer->data())) return UnreadableValue(record);
+  return std::string_view(*buffer).substr(0, value.plain_size);
+}
+
+absl::Status Segment::UnreadableValue(const RecordView& record) {
+  NoteDamage();
+  SegmentIterator records(this, /*fill_cache=*/false);
+  records.Seek(record.key, std::max(record.sequence, info_.ingested_at));
+  return Report(Corruption(file_->path(), records.Valid() ? records.offset() : 0,
+                           "segment record: its value can't be decompressed"));
+}
+
 absl::StatusOr<ClockCache::Handle> Segment::Block(BlockSpan span, uint32_t block_size,
                                                   ShardedCounter* reads) {
   const uint64_t key = BlockKey(span.begin, block_size);
@@ -305,12 +354,13 @@ ClockCache::Handle Segment::KeepBlock(uint64_t key, ClockCache::Handle block) {
 
 void Segment::CacheBlocks(const SegmentFences& fences, size_t first, size_t last,
                           std::string_view bytes, uint32_t block_size) {
+  for (size_t i = first; i < last; ++i)
+    caches_->blocks.PrefetchSlot(info_.number, BlockKey(fences.Span(i).begin, block_size));
   const uint64_t begin = fences.Span(first).begin;
   for (size_t i = first; i < last; ++i) {
     const BlockSpan span = fences.Span(i);
     const uint64_t key = BlockKey(span.begin, block_size);
-    if (!fences.IsCacheable(span) || caches_->blocks.Lookup(info_.number, key, span.begin))
-      continue;
+    if (!fences.IsCacheable(span)) continue;
     ClockCache::Handle block = caches_->blocks.New(span.end - span.begin);
     block.set_base(span.begin);
     const std::string_view content = bytes.substr(span.begin - begin, span.end - span.begin);

@@ -7,10 +7,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include "db/format/compressed_value.h"
 #include "db/format/file_names.h"
 #include "db/format/record_format.h"
 #include "db/format/value_handle.h"
 #include "db/segment/segment_caches.h"
+#include "db/segment/segment_dictionary.h"
 #include "db/segment/segment_fences.h"
 #include "db/segment/segment_footer.h"
 #include "db/segment/segment_format.h"
@@ -69,6 +71,7 @@ absl::Status SegmentBuilder::Add(const RecordView& record) {
         fmt::format("segment {}: more than {} GiB of data; start another one", file_->path(),
                     DataLimit(info_.value_files.size()) >> 30));
   }
+  if (IsCompressed(record)) VARVE_RETURN_IF_ERROR(NoteCompressed(record));
   uint64_t target = offset;
   size_t size = AppendRecord(record, options_.number, file_->buffer());
   if (IsSeparated(record)) VARVE_RETURN_IF_ERROR(Refer(record, &target, &size));
@@ -85,6 +88,19 @@ absl::Status SegmentBuilder::Add(const RecordView& record) {
   CoverSequence(record.sequence);
   VARVE_ASSERT(table_.size() <= info_.entries && info_.smallest <= last_key_);
   return file_->WriteFull();
+}
+
+absl::Status SegmentBuilder::NoteCompressed(const RecordView& record) {
+  holds_compressed_ = true;
+  if (IsSeparated(record)) return absl::OkStatus();
+  CompressedValue value;
+  if (!ParseCompressedValue(record.value, &value) ||
+      (value.codec == ValueCodec::kZstdWithDictionary && options_.dictionary == nullptr)) {
+    return absl::InvalidArgumentError(
+        fmt::format("segment {}: a compressed value makes no sense", file_->path()));
+  }
+  uses_dictionary_ |= value.codec == ValueCodec::kZstdWithDictionary;
+  return absl::OkStatus();
 }
 
 absl::Status SegmentBuilder::Refer(const RecordView& record, uint64_t* target, size_t* size) {
@@ -181,6 +197,9 @@ absl::StatusOr<SegmentInfo> SegmentBuilder::Finish() {
   AlignedBytes index = EncodeIndex(&footer);
   VARVE_RETURN_IF_ERROR(file_->Append({index.data(), index.size()}));
   VARVE_ASSERT(file_size() == footer.table_offset + index.size());
+  footer.holds_compressed = holds_compressed_;
+  if (uses_dictionary_) AppendDictionary(*options_.dictionary, options_.number, file_->buffer());
+  footer.dictionary_size = file_size() - footer.dictionary_offset();
   footer.range_tombstones_offset = file_size();
   AppendRangeTombstones(file_->buffer());
   footer.range_tombstones_size = file_size() - footer.range_tombstones_offset;

@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "db/compression/value_dictionary.h"
 #include "db/format/key_counts.h"
 #include "db/format/range_tombstone.h"
 #include "db/format/segment_info.h"
@@ -45,6 +46,8 @@ class SegmentBuilder {
     // The builder leaves the finished offset table and fences here, so that Segment::Open need not
     // read them back. May be null.
     SegmentCaches* caches = nullptr;
+    // The dictionary of the compressed values that are added; null: none of them needs one.
+    std::shared_ptr<const ValueDictionary> dictionary;
   };
   // Returns the block size for records that have `average_record_size` bytes on average.
   static uint32_t BlockSizeFor(uint64_t average_record_size);
@@ -53,7 +56,7 @@ class SegmentBuilder {
       FileSystem* file_system, const Options& options);
   ~SegmentBuilder() = default;  // removes the file if Finish has not succeeded
 
-  // Adds a record. Returns InvalidArgument if the record is out of order or is neither a value nor
+  // Adds a record, whose value may be compressed. Returns InvalidArgument if the record is out of order or is neither a value nor
   // a tombstone, and ResourceExhausted if the data would go beyond 128 GiB. After an error of the
   // disk every call fails, and the destructor removes the file.
   [[nodiscard]] absl::Status Add(const RecordView& record);
@@ -67,6 +70,8 @@ class SegmentBuilder {
  private:
   SegmentBuilder(FileSystem* file_system, const Options& options, std::unique_ptr<FileWriter> file);
   absl::Status CheckOrder(const RecordView& record) const;
+  // Notes that the record's value is compressed, and whether it takes the dictionary.
+  absl::Status NoteCompressed(const RecordView& record);
   void CoverSequence(SequenceNumber sequence);
   void CoverRangeTombstones();
   // Counts the bytes of the record's separated value for the file that holds it. If the value is
@@ -85,6 +90,8 @@ class SegmentBuilder {
   SequenceNumber last_sequence_ = kNoSequence;
   OffsetTableBuilder table_;
   SegmentFencesBuilder fences_;
+  bool holds_compressed_ = false;
+  bool uses_dictionary_ = false;
   std::vector<RangeTombstone> range_tombstones_;
   std::unordered_map<uint64_t, size_t> value_file_indexes_;  // into info_.value_files, by number
 };

@@ -52,9 +52,10 @@ absl::StatusOr<Tail> DecodeTail(std::string_view bytes, uint64_t number, uint64_
   return tail;
 }
 
-bool ReadValueFiles(ByteReader* reader, std::vector<ValueReference>* files) {
+bool ReadValueFiles(ByteReader* reader, bool may_be_none, std::vector<ValueReference>* files) {
   uint64_t count = 0;
-  if (!reader->ReadVarint64(&count) || count == 0 || count > reader->rest().size() / 2)
+  if (!reader->ReadVarint64(&count) || (count == 0 && !may_be_none) ||
+      count > reader->rest().size() / 2)
     return false;
   files->resize(count);
   return std::all_of(files->begin(), files->end(), [&](ValueReference& file) {
@@ -100,7 +101,11 @@ bool DecodeBody(std::string_view bytes, uint32_t version, SegmentFooter* footer)
       return false;
     }
   }
-  if (version != kSegmentWithoutValues && !ReadValueFiles(&reader, &info.value_files)) return false;
+  footer->holds_compressed = version > kSegmentOfPlainValues;
+  if (version != kSegmentWithoutValues &&
+      !ReadValueFiles(&reader, footer->holds_compressed, &info.value_files))
+    return false;
+  if (footer->holds_compressed && !reader.ReadVarint64(&footer->dictionary_size)) return false;
   return reader.empty() &&
          std::is_sorted(footer->overflow.begin(), footer->overflow.end(),
                         [](const auto& a, const auto& b) { return a.hash < b.hash; });
@@ -108,7 +113,8 @@ bool DecodeBody(std::string_view bytes, uint32_t version, SegmentFooter* footer)
 
 // Returns whether the parts lie one behind the other without a gap.
 bool IsConsistent(const SegmentFooter& footer, uint64_t number, uint64_t footer_offset) {
-  for (const uint64_t part : {footer.data_size, footer.fences_size, footer.range_tombstones_size}) {
+  for (const uint64_t part : {footer.data_size, footer.fences_size, footer.dictionary_size,
+                              footer.range_tombstones_size}) {
     if (part > footer_offset) return false;
   }
   const uint64_t padded =
@@ -116,7 +122,7 @@ bool IsConsistent(const SegmentFooter& footer, uint64_t number, uint64_t footer_
   return footer.info.number == number && footer.table_offset == padded &&
          footer.fences_offset ==
              footer.table_offset + uint64_t{footer.table_pages} * kOffsetTablePageSize &&
-         footer.range_tombstones_offset == footer.fences_offset + footer.fences_size &&
+         footer.range_tombstones_offset == footer.dictionary_offset() + footer.dictionary_size &&
          footer_offset == footer.range_tombstones_offset + footer.range_tombstones_size &&
          (footer.data_size == 0) == (footer.fence_count == 0) &&
          (footer.data_size == 0) == (footer.table_pages == 0);
@@ -144,17 +150,22 @@ void AppendSegmentFooter(const SegmentFooter& footer, std::string* destination) 
     PutFixed64(destination, entry.entry.offset);
     destination->push_back(static_cast<char>(entry.entry.length_class));
   }
-  if (!info.value_files.empty()) PutVarint64(destination, info.value_files.size());
+  const bool has_values_elsewhere = !info.value_files.empty();
+  if (has_values_elsewhere || footer.holds_compressed)
+    PutVarint64(destination, info.value_files.size());
   for (const ValueReference& file : info.value_files) {
     PutVarint64(destination, file.file_number);
     PutVarint64(destination, file.bytes);
   }
+  if (footer.holds_compressed) PutVarint64(destination, footer.dictionary_size);
   const std::string_view body = std::string_view(*destination).substr(start);
   const uint32_t checksum = Checksum(body, SegmentPartSeed(info.number, SegmentPart::kFooter));
   std::string tail;
   PutFixed64(&tail, footer.range_tombstones_offset + footer.range_tombstones_size);
   PutFixed32(&tail, static_cast<uint32_t>(body.size()));
-  PutFixed32(&tail, info.value_files.empty() ? kSegmentWithoutValues : kSegmentFormatVersion);
+  PutFixed32(&tail, footer.holds_compressed ? kSegmentFormatVersion
+                    : has_values_elsewhere  ? kSegmentOfPlainValues
+                                            : kSegmentWithoutValues);
   PutFixed32(&tail, checksum);
   PutFixed32(&tail, Checksum(tail, SegmentPartSeed(info.number, SegmentPart::kTail)));
   tail.append(kSegmentMagic, sizeof(kSegmentMagic));

@@ -11,7 +11,8 @@
 //            [ smallest key: length-prefixed ][ largest key: length-prefixed ]
 //            [ overflow entries: varint64 ][ each: hash: 8, offset: 8, length class: 1 ]
 //            [ value files: varint64 ][ each: number: varint64, bytes referred to: varint64 ]
-//                                                            version 2; version 1 has none
+//                                                    from version 2 on; version 1 has none
+//            [ size of the dictionary: varint64 ]            from version 3 on
 //   tail   = [ footer offset: 8 ][ footer size: 4 ][ format version: 4 ][ footer checksum: 4 ]
 //            [ checksum of the tail's 20 bytes before: 4 ][ magic: 8 ]
 //
@@ -44,7 +45,10 @@ struct SegmentFooter {
   uint64_t range_tombstones_offset = 0;
   uint64_t range_tombstones_size = 0;
   std::vector<OffsetTableOverflow> overflow;
+  bool holds_compressed = false;  // some value, here or in a value file, is compressed
+  uint64_t dictionary_size = 0;   // of the part behind the fences; 0: there is none
 
+  uint64_t dictionary_offset() const { return fences_offset + fences_size; }
   // Returns the bytes of the table and the fences, which follow each other.
   uint64_t index_size() const { return fences_offset + fences_size - table_offset; }
 };

@@ -177,6 +177,7 @@ bool SegmentIterator::DecodeCurrent() {
     return LoadForward(offset_, needed) && DecodeCurrent();
   }
   record_.sequence = std::max(record_.sequence, ingested_at_);
+  record_.decoder = segment_;
   valid_ = true;
   return true;
 }
@@ -206,6 +207,7 @@ void SegmentIterator::Next() {
     size_ = DecodeRecord(Rest(), seed_, mode_, &record_);
     if (size_ != 0) [[likely]] {
       record_.sequence = std::max(record_.sequence, ingested_at_);
+      record_.decoder = segment_;
       return;
     }
   }

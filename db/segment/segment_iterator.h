@@ -42,6 +42,9 @@ class SegmentIterator final : public InternalIterator {
   void Prev() override;
   const RecordView& record() const override { return record_; }
   absl::Status status() const override { return status_; }
+  // Returns where the record lies in the file.
+  // Requires: Valid().
+  uint64_t offset() const { return offset_; }
 
  private:
   // Each returns false, with valid_ false, at the end of the data or on an error (then status_ says

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/compression/value_codec.h"
 #include "db/format/large_operation.h"
 #include "db/format/value_handle.h"
 #include "db/segment/segment.h"
@@ -88,17 +89,18 @@ absl::StatusOr<bool> SegmentProbe::Finish(std::string_view tree_key, SequenceNum
     return false;
   }
   const Target target{tree_key, at, fill_cache};
-  if (is_only_ && FindInMemory(target, found)) [[likely]] {
-    found->record.sequence = std::max(found->record.sequence, ingested_at);
-    segment_ = nullptr;
-    return true;
+  absl::StatusOr<bool> result = true;
+  if (!is_only_ || !FindInMemory(target, found)) [[unlikely]] {
+    result = Find(target, found);
+    if (!result.ok()) [[unlikely]] {
+      result = segment_->Report(result.status());
+    } else if (*result && !found->too_large && IsSeparated(found->record) && !found->without_value)
+        [[unlikely]] {
+      result = FollowHandle(tree_key, found);  // damage of values is not the segment's
+    }
   }
-  absl::StatusOr<bool> result = Find(target, found);
-  if (!result.ok()) [[unlikely]] {
-    result = segment_->Report(result.status());
-  } else if (*result && !found->too_large && IsSeparated(found->record) && !found->without_value)
-      [[unlikely]] {
-    result = FollowHandle(tree_key, found);  // damage of values is not the segment's
+  if (result.ok() && *result && IsCompressed(found->record)) {
+    if (absl::Status status = Decompress(found); !status.ok()) result = std::move(status);
   }
   found->record.sequence = std::max(found->record.sequence, ingested_at);
   segment_ = nullptr;
@@ -307,6 +309,32 @@ absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::FindBySeek(const Target& tar
   found->record.value = bytes.substr(record.key.size(), record.value.size());
   found->record.metadata = bytes.substr(record.key.size() + record.value.size());
   return Outcome::kFound;
+}
+
+absl::Status SegmentProbe::Decompress(FoundRecord* found) const {
+  RecordView& record = found->record;
+  if (found->too_large || found->without_value) return absl::OkStatus();
+  VARVE_ASSERT(!IsSeparated(record));
+  if (PlainSizeOf(record.value) > found->most_bytes) {
+    found->too_large = true;
+    return absl::OkStatus();
+  }
+  // A record that was found past the table is the segment's own.
+  if (is_value_ && record.decoder == nullptr) {
+    CompressedValue value;
+    const bool is_value = ParseCompressedValue(record.value, &value);
+    if (is_value && found->plain.size() < value.plain_size) found->plain.resize(value.plain_size);
+    if (!is_value || !DecompressValue(value, nullptr, found->plain.data())) {
+      const AddressedValue at = ValueAt(entry_.offset);
+      return segment_->value_files()[at.file_index]->Damaged(at.offset,
+                                                             "value: it can't be decompressed");
+    }
+    record.value = std::string_view(found->plain).substr(0, value.plain_size);
+  } else {
+    VARVE_ASSIGN_OR_RETURN(record.value, segment_->PlainValue(record, &found->plain));
+  }
+  record.flags &= static_cast<uint8_t>(~kCompressed);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> SegmentProbe::FollowHandle(std::string_view tree_key,

@@ -37,19 +37,20 @@ namespace varve {
 
 class Segment;
 
-// A record found by a point lookup. Its views point into `pin` or `storage` and are good until the
-// next lookup into the same object. Using one object again spares allocations: `storage` only
-// grows.
+// A record found by a point lookup. Its views point into `pin`, `storage` or `plain` and are good
+// until the next lookup into the same object. Using one object again spares allocations: `storage`
+// and `plain` only grow.
 struct FoundRecord {
   RecordView record;
   ClockCache::Handle pin;  // keeps the cached bytes in place
   std::string storage;     // backs the views when nothing was cached
+  std::string plain;       // a value that was compressed
   // The probe does not read a longer record from disk: it sets `too_large` instead, and the caller
   // then knows nothing about the key.
   size_t most_bytes = SIZE_MAX;
   bool too_large = false;
-  // With this, the probe does not read separated values: the record found holds a handle to the
-  // value.
+  // With this, the probe neither reads separated values nor decompresses any: the record found
+  // holds what its flags say.
   bool without_value = false;
 };
 
@@ -104,6 +105,9 @@ class SegmentProbe {
   // Finds through the fences what the table does not lead to: the record of a separated value, or
   // an older version.
   absl::StatusOr<Outcome> FindBySeek(const Target& target, FoundRecord* found) const;
+  // Puts the plain value into the record found, unless it is too large or not wanted.
+  // Requires: the value is not kept apart any more.
+  absl::Status Decompress(FoundRecord* found) const;
   // Reads the value to which the record found points.
   absl::StatusOr<bool> FollowHandle(std::string_view tree_key, FoundRecord* found) const;
   // Returns how many bytes have to be read for the whole record.

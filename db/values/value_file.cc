@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/compression/value_codec.h"
 #include "db/format/file_names.h"
 #include "db/format/large_operation.h"
 #include "db/format/log_format.h"
@@ -30,6 +31,18 @@ std::string_view DamageOfValue(std::string_view bytes, const ValueHandle& handle
   // A record that a clone reads in its parent has the parent's generation.
   if (record->sequence != sequence || UserKeyOf(record->key) != user_key)
     return "value: that of another write";
+  if (ValueSizeOf(*record) != handle.value_size) return "value: of another size";
+  return {};
+}
+
+std::string_view DecompressOperation(RecordView* record, std::string* buffer) {
+  if (!IsCompressed(*record)) return {};
+  CompressedValue value;
+  if (!ParseCompressedValue(record->value, &value)) return "value: it can't be decompressed";
+  if (buffer->size() < value.plain_size) buffer->resize(value.plain_size);
+  if (!DecompressValue(value, nullptr, buffer->data())) return "value: it can't be decompressed";
+  record->value = std::string_view(*buffer).substr(0, value.plain_size);
+  record->flags &= static_cast<uint8_t>(~kCompressed);
   return {};
 }
 
@@ -76,6 +89,24 @@ absl::StatusOr<size_t> ValueFile::Read(uint64_t offset, size_t size, char* buffe
 absl::Status ValueFile::ReadOperation(const ValueHandle& handle, std::string_view user_key,
                                       SequenceNumber sequence, std::string* bytes,
                                       RecordView* record) {
+  VARVE_RETURN_IF_ERROR(ReadStoredOperation(handle, user_key, sequence, bytes, record));
+  if (!IsCompressed(*record)) return absl::OkStatus();
+  // The plain value takes the place behind the operation, which the longer string may move.
+  std::string plain;
+  if (const std::string_view damage = DecompressOperation(record, &plain); !damage.empty())
+    return Damaged(handle.offset, damage);
+  const size_t size = record->value.size();
+  bytes->resize(handle.operation_size);
+  bytes->append(plain, 0, size);
+  ParseLargeOperation(*bytes, record);
+  record->value = std::string_view(*bytes).substr(handle.operation_size);
+  record->flags &= static_cast<uint8_t>(~kCompressed);
+  return absl::OkStatus();
+}
+
+absl::Status ValueFile::ReadStoredOperation(const ValueHandle& handle, std::string_view user_key,
+                                            SequenceNumber sequence, std::string* bytes,
+                                            RecordView* record) {
   if (bytes->size() < handle.operation_size) bytes->resize(handle.operation_size);
   VARVE_ASSIGN_OR_RETURN(const size_t read,
                          Read(handle.offset, handle.operation_size, bytes->data()));

@@ -38,10 +38,13 @@ class ValueFiles;
 
 // Verifies that `bytes`, which were read at `handle`, are the operation of this user key and
 // sequence. Returns what is wrong with them; empty if nothing is, and then `record` views into
-// them.
+// them; its value may be compressed.
 std::string_view DamageOfValue(std::string_view bytes, const ValueHandle& handle,
                                std::string_view user_key, SequenceNumber sequence,
                                RecordView* record);
+// Decompresses the value of an operation, if it is compressed, into `*buffer`, which only grows, and
+// has `record` view it there. Returns what is wrong with it; empty if nothing is.
+std::string_view DecompressOperation(RecordView* record, std::string* buffer);
 
 class ValueFile {
  public:
@@ -60,10 +63,15 @@ class ValueFile {
       file->Prefetch(offset, size);
   }
   // Reads the operation at `handle` into `*bytes`, which only grows, and verifies that it is
-  // undamaged and is the one of this user key and sequence. `record` views into `*bytes`.
+  // undamaged and is the one of this user key and sequence. `record` views into `*bytes` and has
+  // the plain value.
   [[nodiscard]] absl::Status ReadOperation(const ValueHandle& handle, std::string_view user_key,
                                            SequenceNumber sequence, std::string* bytes,
                                            RecordView* record);
+  // Does the same, but leaves the value as it is stored.
+  [[nodiscard]] absl::Status ReadStoredOperation(const ValueHandle& handle,
+                                                 std::string_view user_key, SequenceNumber sequence,
+                                                 std::string* bytes, RecordView* record);
   // Notes that the bytes at `offset` are not what was written there, and logs it once. Returns the
   // DataLoss status for it.
   absl::Status Damaged(uint64_t offset, std::string_view what);

@@ -41,7 +41,8 @@ namespace {
 // Tags. They are on disk and never change.
 constexpr uint32_t kHistoryIdSection = 1, kTimesSection = 2, kHorizonsSection = 3,
                    kRetiredSection = 4, kChangesSection = 5, kFeedsSection = 6,
-                   kPastClonesSection = 8, kWholeSection = 9, kIngestedSection = 10;
+                   kPastClonesSection = 8, kWholeSection = 9, kIngestedSection = 10,
+                   kCompressedSection = 12;
 // The fewest bytes that one of each takes: a declared count never asks for more than the bytes at
 // hand can hold.
 constexpr size_t kMinSectionSize = 2;
@@ -52,6 +53,8 @@ constexpr size_t kMinChangeFileSize = 4;
 constexpr size_t kMinFeedSize = 9;
 constexpr size_t kMinPastCloneSize = 2;
 constexpr size_t kMinIngestedSize = 2;
+constexpr size_t kMinCompressedSize = 7;
+constexpr size_t kMinCompressedBytesSize = 5;
 
 bool ReadCount(ByteReader* reader, size_t min_size, size_t* count) {
   uint64_t declared = 0;
@@ -325,6 +328,59 @@ bool DecodeIngested(ByteReader reader, Manifest* manifest) {
   return reader.empty();
 }
 
+std::string EncodeCompressed(const Manifest& manifest) {
+  std::map<uint64_t, const SegmentInfo*> compressed;
+  ForEachSegment(&manifest.levels, [&](const SegmentInfo* segment) {
+    if (!segment->compressed.empty()) compressed[segment->number] = segment;
+  });
+  std::string content;
+  if (compressed.empty()) return content;
+  PutVarint64(&content, compressed.size());
+  for (const auto& [number, segment] : compressed) {
+    PutVarint64(&content, number);
+    PutVarint64(&content, segment->compressed.size());
+    for (const CompressedBytes& each : segment->compressed) {
+      PutVarint32(&content, each.generation);
+      PutCompression(each.compression, &content);
+      PutVarint64(&content, each.plain_bytes);
+      PutVarint64(&content, each.stored_bytes);
+    }
+  }
+  return content;
+}
+
+bool DecodeCompressedBytes(ByteReader* reader, std::vector<CompressedBytes>* compressed) {
+  size_t count = 0;
+  if (!ReadCount(reader, kMinCompressedBytesSize, &count) || count == 0) return false;
+  for (; count > 0; --count) {
+    CompressedBytes each;
+    if (!reader->ReadVarint32(&each.generation) || !ReadCompression(reader, &each.compression) ||
+        !reader->ReadVarint64(&each.plain_bytes) || !reader->ReadVarint64(&each.stored_bytes) ||
+        (!compressed->empty() && compressed->back().generation >= each.generation))
+      return false;
+    compressed->push_back(each);
+  }
+  return true;
+}
+
+bool DecodeCompressed(ByteReader reader, Manifest* manifest) {
+  size_t count = 0;
+  if (!ReadCount(&reader, kMinCompressedSize, &count) || count == 0) return false;
+  std::unordered_map<uint64_t, SegmentInfo*> segments;
+  ForEachSegment(&manifest->levels,
+                 [&](SegmentInfo* segment) { segments[segment->number] = segment; });
+  uint64_t last = 0;
+  for (; count > 0; --count) {
+    uint64_t number = 0;
+    if (!reader.ReadVarint64(&number) || number <= last) return false;
+    last = number;
+    const auto found = segments.find(number);
+    if (found == segments.end() || !DecodeCompressedBytes(&reader, &found->second->compressed))
+      return false;
+  }
+  return reader.empty();
+}
+
 bool DecodeSection(uint32_t tag, ByteReader content, Manifest* manifest) {
   switch (tag) {
     case kHistoryIdSection:
@@ -345,6 +401,8 @@ bool DecodeSection(uint32_t tag, ByteReader content, Manifest* manifest) {
       return DecodeWhole(content, &manifest->horizons);
     case kIngestedSection:
       return DecodeIngested(content, manifest);
+    case kCompressedSection:
+      return DecodeCompressed(content, manifest);
     case kPastClonesSection:
       return DecodePastClones(content, &manifest->forks);
     default:
@@ -377,6 +435,8 @@ void EncodeSections(const Manifest& manifest, std::string* bytes) {
     sections.emplace_back(kWholeSection, std::move(whole));
   if (std::string ingested = EncodeIngested(manifest); !ingested.empty())
     sections.emplace_back(kIngestedSection, std::move(ingested));
+  if (std::string compressed = EncodeCompressed(manifest); !compressed.empty())
+    sections.emplace_back(kCompressedSection, std::move(compressed));
   PutVarint64(bytes, sections.size());
   for (const auto& [tag, content] : sections) {
     PutVarint32(bytes, tag);

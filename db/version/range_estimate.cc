@@ -18,6 +18,11 @@ RangeEstimate EstimateRange(const Version& version, std::string_view lower,
       const double end = upper.empty() ? 1 : segment.ShareBefore(upper);
       const double share = std::max(0.0, end - segment.ShareBefore(lower));
       VARVE_ASSERT(share <= 1);
+      for (const CompressedBytes& each : info.compressed) {
+        if (each.generation != GenerationOf(lower)) continue;
+        sum.plain_bytes += share * static_cast<double>(each.plain_bytes);
+        sum.stored_bytes += share * static_cast<double>(each.stored_bytes);
+      }
       const uint64_t hidden = std::min(info.entries, 2 * info.tombstones);
       sum.bytes += share * static_cast<double>(info.file_size + info.referenced_bytes());
       sum.entries += share * static_cast<double>(info.entries - hidden);

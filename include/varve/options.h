@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "varve/compression.h"
 #include "varve/types.h"
 
 namespace varve {
@@ -107,6 +108,9 @@ struct EngineOptions {
   // The size in bytes from which on a value is written once and segments point to it; less than 1
   // KiB counts as 1 KiB. 0: no value is kept apart.
   size_t value_separation_size = 1u << 10;
+  // How values are compressed, in namespaces that have no setting of their own
+  // (NamespaceOptions::compression). A store whose upgrade is not finalized compresses nothing.
+  Compression compression;
 
   // The limits of namespaces that have none of their own (NamespaceOptions::history). They take a
   // store of the present format.

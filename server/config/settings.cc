@@ -10,6 +10,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "server/config/eviction_policy.h"
 #include "server/config/key_event_classes.h"
 #include "server/config/secret_file.h"
 #include "server/config/settings_live.h"
@@ -109,6 +110,24 @@ constexpr Setting Milliseconds(std::string_view name, std::chrono::nanoseconds m
   return setting;
 }
 
+// A compression as a number, and back.
+int64_t CompressionNumber(const Compression& compression) {
+  return static_cast<int64_t>(compression.method) | int64_t{compression.level} << 8;
+}
+Compression CompressionOf(int64_t number) {
+  return {static_cast<CompressionMethod>(number & 0xff), static_cast<uint8_t>(number >> 8)};
+}
+template <typename Field>
+constexpr Setting HowCompressed(std::string_view name, Field, std::string_view help) {
+  Setting setting{.name = name, .kind = SettingKind::kCompression, .help = help};
+  setting.get = [](const ServerConfig& config) {
+    return CompressionNumber(Field()(const_cast<ServerConfig&>(config)));
+  };
+  setting.set = [](ServerConfig& config, int64_t value) { Field()(config) = CompressionOf(value); };
+  setting.max = std::numeric_limits<int64_t>::max();
+  return setting;
+}
+
 constexpr Setting Limits(std::string_view name, std::string_view help) {
   return {.name = name, .kind = SettingKind::kLimits, .help = help};
 }
@@ -137,7 +156,7 @@ std::string TlsProtocolsNeeded(const std::string& text) {
   return "";
 }
 std::string PolicyNeeded(const std::string& text) {
-  return text == "noeviction" ? "" : "takes noeviction; Varve evicts no keys";
+  return ParseEvictionPolicy(text) ? "" : "takes " + EvictionPolicies();
 }
 // "host port", as REPLICAOF takes them.
 std::string PrimaryNeeded(const std::string& text) {
@@ -297,10 +316,12 @@ constexpr Setting kSettings[] = {
         .SharesMemory(),
     Size("maxmemory", 0, 16 * kTi, VARVE_KEPT_IN(server.max_memory),
          "bytes of keys and values that all databases and namespaces may hold together; then "
-         "commands that add data are refused. 0: any")
+         "maxmemory-policy makes room, or commands that add data are refused. 0: any")
         .Live(ApplyMaxMemory),
     Text("maxmemory-policy", VARVE_KEPT_IN(server.max_memory_policy),
-         "what makes room when maxmemory is reached: noeviction (nothing)")
+         "which keys of the databases go when maxmemory is reached: noeviction (none), "
+         "allkeys-lru, allkeys-lfu, allkeys-random, or, of those that expire, volatile-lru, "
+         "volatile-lfu, volatile-random, volatile-ttl")
         .Checked(PolicyNeeded)
         .Live(ApplyMaxMemory),
     Limits("client-output-buffer-limit",
@@ -463,6 +484,9 @@ constexpr Setting kSettings[] = {
         .SharesMemory(),
     Size("value-separation-size", 0, 1 * kGi, VARVE_KEPT_IN(engine.value_separation_size),
          "values from this size up, at least 1 KiB, are written once and pointed to; 0: none are"),
+    HowCompressed("compression", VARVE_KEPT_IN(engine.compression),
+                  "how merges compress values, where COMPRESS of a namespace doesn't say: none, "
+                  "lz4, zstd or zstd:LEVEL"),
     // What it tells.
     Word("loglevel", kLogLevels, VARVE_KEPT_IN(log_level),
          "trace, debug, info, warning, error, critical or off")
@@ -503,6 +527,8 @@ std::string Takes(const Setting& setting) {
       return "takes octal permissions such as 700";
     case SettingKind::kEvents:
       return std::string(kKeyEventsNeeded);
+    case SettingKind::kCompression:
+      return fmt::format("takes none, lz4, zstd, or zstd:1 to zstd:{}", kHighestZstdLevel);
     case SettingKind::kLimits:
       return "takes normal or pubsub, bytes, bytes, seconds; such as: pubsub 32MiB 8MiB 60";
   }
@@ -538,6 +564,10 @@ absl::StatusOr<int64_t> ParseNumber(const Setting& setting, std::string_view tex
       return ParseDigits(text, 8);
     case SettingKind::kEvents:
       if (const std::optional<uint32_t> classes = ParseKeyEvents(text)) return *classes;
+      break;
+    case SettingKind::kCompression:
+      if (const std::optional<Compression> how = ParseCompression(text))
+        return CompressionNumber(*how);
       break;
     case SettingKind::kSize: {
       VARVE_ASSIGN_OR_RETURN(const uint64_t bytes, ParseSize(text));
@@ -614,6 +644,8 @@ std::string Show(const Setting& setting, const ServerConfig& config, bool short_
       return FormatDuration(std::chrono::nanoseconds(value));
     case SettingKind::kMode:
       return fmt::format("{:o}", value);
+    case SettingKind::kCompression:
+      return FormatCompression(CompressionOf(value));
     case SettingKind::kEvents:
       return ShowKeyEvents(static_cast<uint32_t>(value));
     default:

@@ -39,15 +39,16 @@ struct ServerConfig {
 
 enum class SettingKind : uint8_t {
   kText,
-  kWord,      // one of `words`; kept as its index
-  kSwitch,    // yes or no
-  kInteger,   // min to max
-  kSize,      // bytes: 4096, 64MiB
-  kDuration,  // 200us, 10min; kept as nanoseconds
-  kSeconds,   // 3600, 1h; kept and shown as a number of seconds
-  kMode,      // permissions of a file, octal
-  kEvents,    // letters: Kg$
-  kLimits,    // of output: normal 0 0 0 pubsub 32MiB 8MiB 60
+  kWord,         // one of `words`; kept as its index
+  kSwitch,       // yes or no
+  kInteger,      // min to max
+  kSize,         // bytes: 4096, 64MiB
+  kDuration,     // 200us, 10min; kept as nanoseconds
+  kSeconds,      // 3600, 1h; kept and shown as a number of seconds
+  kMode,         // permissions of a file, octal
+  kEvents,       // letters: Kg$
+  kCompression,  // none, lz4, zstd, zstd:7; kept as CompressionNumber()
+  kLimits,       // of output: normal 0 0 0 pubsub 32MiB 8MiB 60
 };
 
 struct Setting {

@@ -63,6 +63,7 @@ absl::StatusOr<NamespaceId> RdbLoad::StagingOf(NamespaceId database) {
     // What decides how keys are kept. Its quota, and the usual expiry, are for its own writers.
     staging.options.value_separation_size = place->options.value_separation_size;
     staging.options.history = place->options.history;
+    staging.options.compression = place->options.compression;
   }
   VARVE_ASSIGN_OR_RETURN(const NamespaceId id, Create(server_.store, std::move(staging)));
   staging_.emplace(database, id);

@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<RescuedRecord>> RescueThroughValues(const SurveyedSeg
     record.key = operation->key;
     record.metadata = operation->metadata;
     AppendValueHandle({file, offset, static_cast<uint32_t>(LargeOperationSizeOf(*operation)),
-                       static_cast<uint32_t>(operation->value.size())},
+                       static_cast<uint32_t>(ValueSizeOf(*operation))},
                       &record.handle);
     record.rest = *operation;
     record.rest.flags |= kSeparatedValue;
@@ -76,6 +76,45 @@ absl::StatusOr<std::vector<RescuedRecord>> RescueThroughValues(const SurveyedSeg
     return CompareInternal(a.key, a.rest.sequence, b.key, b.rest.sequence) < 0;
   });
   return rescued;
+}
+
+// Gives the records of a survey their plain values, and counts those that can't be decompressed.
+class PlainRecords {
+ public:
+  explicit PlainRecords(std::shared_ptr<const ValueDictionary> dictionary)
+      : dictionary_(std::move(dictionary)) {}
+
+  // Returns false if the record's value can't be decompressed. The value is valid until the next
+  // call.
+  bool Decompress(uint64_t offset, RecordView* record) {
+    if (!IsCompressed(*record) || IsSeparated(*record)) return true;
+    const std::optional<std::string_view> plain =
+        PlainValueWith(dictionary_.get(), *record, &buffer_);
+    if (!plain) {
+      if (lost_++ == 0) first_lost_ = offset;
+      return false;
+    }
+    record->value = *plain;
+    record->flags &= static_cast<uint8_t>(~kCompressed);
+    return true;
+  }
+  uint64_t lost() const { return lost_; }
+  uint64_t first_lost() const { return first_lost_; }  // its offset
+
+ private:
+  const std::shared_ptr<const ValueDictionary> dictionary_;
+  std::string buffer_;
+  uint64_t lost_ = 0;
+  uint64_t first_lost_ = 0;
+};
+
+std::string GoOnAs(const std::string& name, uint64_t records, size_t ranges, size_t rescued) {
+  return fmt::format("{} records and {} deleted ranges go on as {}{}", records, ranges, name,
+                     rescued == 0
+                         ? ""
+                         : fmt::format("; {} of the lost ones among them, found through their "
+                                       "values",
+                                       rescued));
 }
 
 }  // namespace
@@ -135,11 +174,13 @@ absl::StatusOr<std::optional<SegmentInfo>> RepairJob::Salvage(uint64_t number, u
   RepairWriter writer(file_system_, directory_, new_number,
                       survey.records == 0 ? 0 : bytes / survey.records, survey.range_tombstones);
   auto next = rescued.begin();
-  const auto add = [&](uint64_t, uint64_t, const RecordView& record) -> absl::Status {
+  PlainRecords plain(survey.dictionary);
+  const auto add = [&](uint64_t offset, uint64_t, RecordView record) -> absl::Status {
     for (; next != rescued.end(); ++next) {
       if (CompareInternal(next->key, next->rest.sequence, record.key, record.sequence) > 0) break;
       VARVE_RETURN_IF_ERROR(writer.Add(next->View()));
     }
+    if (!plain.Decompress(offset, &record)) return absl::OkStatus();
     const absl::Status value = values_.Check(record);
     if (value.ok()) return writer.Add(record);
     if (!absl::IsDataLoss(value)) return value;
@@ -151,17 +192,16 @@ absl::StatusOr<std::optional<SegmentInfo>> RepairJob::Salvage(uint64_t number, u
   };
   VARVE_RETURN_IF_ERROR(SurveySegment(*file, number, file_size, add).status());
   for (; next != rescued.end(); ++next) VARVE_RETURN_IF_ERROR(writer.Add(next->View()));
+  if (plain.lost() > 0) {
+    Lost(NameOf(number), plain.first_lost(),
+         fmt::format("{} values that can't be decompressed, from here on; {}", plain.lost(),
+                     kOlderMayBeBack));
+  }
   VARVE_ASSIGN_OR_RETURN(std::optional<SegmentInfo> info, writer.Finish());
   if (info) {
     info->of_clones = named != nullptr && named->of_clones;
-    Saved(NameOf(number),
-          fmt::format(
-              "{} records and {} deleted ranges go on as {}{}", survey.records + rescued.size(),
-              survey.range_tombstones.size(), NameOf(new_number),
-              rescued.empty()
-                  ? ""
-                  : fmt::format("; {} of the lost ones among them, found through their values",
-                                rescued.size())));
+    Saved(NameOf(number), GoOnAs(NameOf(new_number), survey.records - plain.lost() + rescued.size(),
+                                 survey.range_tombstones.size(), rescued.size()));
   }
   return info;
 }

@@ -4,6 +4,7 @@
 //
 //   input  = [ image: 1 ][ checksums to be left as they are: 1, a bit for each Part ][ bytes cut
 //          off the end: 2 ] changes
+//   Bit 7 of the second byte leaves that of the dictionary as it is.
 //   change = [ part: 1 ][ offset in it, modulo its size: 2 ][ size less 1: 1, modulo 8 ][ bytes ]
 //            or, for part kNewFooter: [ piece: takes the place of the footer ]
 //   Image 255: the bytes behind the first four are the file as it is.
@@ -14,11 +15,15 @@
 #include <utility>
 #include <vector>
 
+#include "db/compression/dictionary_training.h"
+#include "db/compression/value_codec.h"
+#include "db/compression/value_decoder.h"
 #include "db/format/file_names.h"
 #include "db/format/record_format.h"
 #include "db/segment/segment.h"
 #include "db/segment/segment_builder.h"
 #include "db/segment/segment_caches.h"
+#include "db/segment/segment_dictionary.h"
 #include "db/segment/segment_footer.h"
 #include "db/segment/segment_format.h"
 #include "tools/dump.h"
@@ -37,6 +42,7 @@ using testing::MemoryFileSystem;
 constexpr uint64_t kNumber = 7;
 constexpr uint8_t kRawImage = 255;
 constexpr size_t kMostSteps = 100'000;
+constexpr uint64_t kMostPlainBytes = uint64_t{1} << 20;
 
 enum Part : uint8_t {
   kData,
@@ -46,7 +52,8 @@ enum Part : uint8_t {
   kFooter,
   kTail,
   kParts,
-  kNewFooter = kParts
+  kNewFooter = kParts,
+  kDictionary  // changed where the input says kNewFooter + 1
 };
 
 struct OwnedRecord {
@@ -56,8 +63,15 @@ struct OwnedRecord {
   bool operator==(const OwnedRecord&) const = default;
 };
 
+// The record with its plain value; what can't be decompressed is empty.
 OwnedRecord Copy(const RecordView& record) {
-  return {std::string(record.key), std::string(record.value), record.sequence, record.kind};
+  std::string buffer;
+  // A changed header may say any size up to that of the largest value.
+  const bool is_sane = !IsCompressed(record) || PlainSizeOf(record.value) <= kMostPlainBytes;
+  const auto value = is_sane ? PlainValueOf(record, &buffer)
+                             : absl::StatusOr<std::string_view>(std::string_view());
+  return {std::string(record.key), value.ok() ? std::string(*value) : std::string(),
+          record.sequence, record.kind};
 }
 
 struct Image {
@@ -78,6 +92,8 @@ struct Image {
         return {footer.table_offset, footer.fences_offset - footer.table_offset};
       case kFences:
         return {footer.fences_offset, footer.fences_size};
+      case kDictionary:
+        return {footer.dictionary_offset(), footer.dictionary_size};
       case kRangeTombstones:
         return {footer.range_tombstones_offset, footer.range_tombstones_size};
       case kFooter:
@@ -90,6 +106,58 @@ struct Image {
 
 std::string Key(int number) {
   return std::string(4, '\0') + "key:" + std::to_string(1000 + number);
+}
+
+Image Finished(SegmentBuilder* builder, MemoryFileSystem& files) {
+  Image image;
+  auto info = builder->Finish();
+  VARVE_FUZZ_REQUIRE(info.ok());
+  image.info = *std::move(info);
+  image.bytes = files.files().at(SegmentPath("store", kNumber));
+  const auto file = files.OpenForRead(SegmentPath("store", kNumber));
+  auto footer = ReadSegmentFooter(**file, kNumber, image.bytes.size(), nullptr);
+  VARVE_FUZZ_REQUIRE(footer.ok());
+  image.footer = *std::move(footer);
+  return image;
+}
+
+const std::shared_ptr<const ValueDictionary>& Dictionary() {
+  static const auto* const dictionary = [] {
+    ValueSamples samples;
+    for (int i = 0; i < 2000; ++i)
+      samples.Add("{\"name\":\"" + Key(i * i % 977).substr(4) + "\",\"city\":\"Hamburg\"}" +
+                  Key(i));
+    return new auto(ChooseDictionary(samples, nullptr, 3, 4096));
+  }();
+  return *dictionary;
+}
+
+// A segment of compressed values: with the dictionary, with zstd alone, with LZ4, and plain ones.
+Image MakeCompressedImage(int keys) {
+  MemoryFileSystem files;
+  SegmentBuilder::Options options{
+      .directory = "store", .number = kNumber, .dictionary = Dictionary()};
+  auto builder = SegmentBuilder::Create(&files, options);
+  VARVE_FUZZ_REQUIRE(builder.ok() && Dictionary() != nullptr);
+  ValueCompressor with(Dictionary()), without(nullptr);
+  for (int i = 0; i < keys; ++i) {
+    const std::string key = Key(i);
+    const std::string value =
+        "{\"name\":\"" + key.substr(4) + "\",\"city\":\"Hamburg\"}" + std::string(100, 'z');
+    RecordView record{.key = key, .value = value, .sequence = static_cast<SequenceNumber>(i + 1)};
+    const Compression zstd{CompressionMethod::kZstd, kDefaultZstdLevel};
+    const std::string_view compressed = i % 4 == 0   ? with.Compress(zstd, value)
+                                        : i % 4 == 1 ? without.Compress(zstd, value)
+                                        : i % 4 == 2
+                                            ? without.Compress({CompressionMethod::kLz4, 0}, value)
+                                            : std::string_view();
+    if (!compressed.empty()) {
+      record.value = compressed;
+      record.flags = kCompressed;
+    }
+    VARVE_FUZZ_REQUIRE((*builder)->Add(record).ok());
+  }
+  return Finished(builder->get(), files);
 }
 
 // `value_size` bytes a value; every third key is deleted, every fifth has older versions.
@@ -121,22 +189,14 @@ Image MakeImage(int keys, size_t value_size, bool tombstones, uint32_t block_siz
     VARVE_FUZZ_REQUIRE((*builder)->AddRangeTombstone({Key(1), Key(4), 1000}).ok());
     VARVE_FUZZ_REQUIRE((*builder)->AddRangeTombstone({Key(2), Key(9), 2000}).ok());
   }
-  Image image;
-  auto info = (*builder)->Finish();
-  VARVE_FUZZ_REQUIRE(info.ok());
-  image.info = *std::move(info);
-  image.bytes = files.files().at(SegmentPath("store", kNumber));
-  const auto file = files.OpenForRead(SegmentPath("store", kNumber));
-  auto footer = ReadSegmentFooter(**file, kNumber, image.bytes.size(), nullptr);
-  VARVE_FUZZ_REQUIRE(footer.ok());
-  image.footer = *std::move(footer);
-  return image;
+  return Finished(builder->get(), files);
 }
 
 const std::vector<Image>& Images() {
-  static const auto* const images = new std::vector<Image>{
-      MakeImage(5, 10, false, 4096), MakeImage(60, 200, true, 4096), MakeImage(6, 3000, true, 4096),
-      MakeImage(0, 0, true, 4096), MakeImage(3, 9000, false, 8192)};
+  static const auto* const images =
+      new std::vector<Image>{MakeImage(5, 10, false, 4096),   MakeImage(60, 200, true, 4096),
+                             MakeImage(6, 3000, true, 4096),  MakeImage(0, 0, true, 4096),
+                             MakeImage(3, 9000, false, 8192), MakeCompressedImage(40)};
   return *images;
 }
 
@@ -181,6 +241,14 @@ void RepairRangeTombstones(const Image& image, std::string* bytes) {
                          SegmentPartSeed(kNumber, SegmentPart::kRangeTombstones)));
 }
 
+void RepairDictionary(const Image& image, std::string* bytes) {
+  const auto [begin, size] = image.SpanOf(kDictionary);
+  if (size < kDictionaryHeaderSize) return;
+  EncodeFixed32(bytes->data() + begin,
+                Checksum(std::string_view(*bytes).substr(begin + 4, size - 4),
+                         SegmentPartSeed(kNumber, SegmentPart::kDictionary)));
+}
+
 void RepairEnd(size_t footer_begin, bool footer, bool tail, std::string* bytes) {
   char* const end = bytes->data() + bytes->size() - kSegmentTailSize;
   const std::string_view body(bytes->data() + footer_begin,
@@ -195,7 +263,7 @@ std::string Changed(const Image& image, uint8_t left, Input* input) {
   std::string bytes = image.bytes;
   const size_t footer_begin = image.SpanOf(kFooter).begin;
   while (!input->empty()) {
-    const uint8_t part = input->Byte() % (kParts + 1);
+    const uint8_t part = input->Byte() % (kDictionary + 1);
     if (part == kNewFooter) {
       const std::string footer(input->Piece());
       const std::string tail = bytes.substr(bytes.size() - kSegmentTailSize);
@@ -219,6 +287,7 @@ std::string Changed(const Image& image, uint8_t left, Input* input) {
   if (repaired(kData)) RepairRecords(image, &bytes);
   if (repaired(kTable)) RepairTable(image, &bytes);
   if (repaired(kFences)) RepairFences(image, &bytes);
+  if ((left & 0x80) == 0) RepairDictionary(image, &bytes);
   if (repaired(kRangeTombstones)) RepairRangeTombstones(image, &bytes);
   RepairEnd(footer_begin, repaired(kFooter), repaired(kTail), &bytes);
   return bytes;
@@ -311,11 +380,13 @@ std::vector<std::string> Seeds() {
   for (char image = 0; image < static_cast<char>(Images().size()); ++image) {
     const std::string head = {image, 0, 0, 0};
     seeds.push_back(head);
-    for (const Part part : {kData, kTable, kFences, kRangeTombstones, kFooter, kTail}) {
+    for (const Part part :
+         {kData, kTable, kFences, kRangeTombstones, kFooter, kTail, kDictionary}) {
       seeds.push_back(head + Change(part, 0, "\1"));
       seeds.push_back(head + Change(part, 8, std::string(8, '\xff')));
-      seeds.push_back(std::string{image, static_cast<char>(1 << part), 0, 0} +
-                      Change(part, 20, "x"));
+      seeds.push_back(
+          std::string{image, static_cast<char>(part == kDictionary ? 0x80 : 1 << part), 0, 0} +
+          Change(part, 20, "x"));
     }
     std::string replaced = head + static_cast<char>(kNewFooter);
     const auto [begin, size] = Images()[static_cast<size_t>(image)].SpanOf(kFooter);

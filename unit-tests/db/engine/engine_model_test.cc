@@ -200,6 +200,8 @@ TEST_P(EngineModelTest, AgreesWithAMap) {
   if (GetParam() % 4 < 2) options.compaction_picker = std::make_shared<testing::EagerPicker>();
   if (GetParam() % 3 == 0) options.block_cache_size = 0;
   if (GetParam() % 4 == 0) options.offset_table_cache_size = 0;
+  if (GetParam() % 3 == 1) options.compression = *ParseCompression("zstd");
+  if (GetParam() % 5 == 2) options.compression = *ParseCompression("lz4");
   RandomRun run(GetParam(), options);
   for (int i = 0; i < 2000 && !HasFatalFailure(); ++i) run.Step();
 }

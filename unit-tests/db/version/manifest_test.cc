@@ -161,6 +161,39 @@ TEST(ManifestTest, TheBytesOfHistoryNeverChange) {
   EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "MANIFEST")->times, TimeFilePlace());
 }
 
+// Version 6: a namespace evicts.
+TEST(ManifestTest, TheBytesOfEvictionRulesNeverChange) {
+  Manifest manifest = SmallManifest();
+  manifest.levels[0][0][0].live = GenerationKeyCounts();
+  manifest.counted_groups.clear();
+  manifest.has_history = true;
+  manifest.history_id = 1;
+  manifest.descriptions = {{.id = kFirstNamedNamespace,
+                            .name = "a",
+                            .options = {.max_bytes = 300,
+                                        .sync = Durability::kNone,
+                                        .eviction = {EvictionOrder::kTtl, true},
+                                        .history = HistoryLimits{1000, 0}}}};
+  const std::string bytes = EncodeManifest(manifest);
+  EXPECT_EQ(bytes.substr(0, 12), "VARVEMAN\6\0\0\0"s);
+  const std::string description =
+      "\x80\x80\x04\x01"
+      "a\xac\x02\x00\x00\xc3\x00\xe8\x07\x00\x83"s;
+  EXPECT_NE(bytes.find(description), std::string::npos);
+  const Manifest decoded = DecodeManifest(bytes, "MANIFEST").value();
+  EXPECT_EQ(decoded.descriptions, manifest.descriptions);
+  EXPECT_EQ(EncodeManifest(decoded), bytes);
+  // Neither version says what the other one says.
+  std::string other = bytes;
+  other[8] = 5;
+  EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(Sealed(other), "MANIFEST").status()));
+  manifest.descriptions[0].options.eviction = {};
+  other = EncodeManifest(manifest);
+  EXPECT_EQ(other[8], 5);
+  other[8] = 6;
+  EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(Sealed(other), "MANIFEST").status()));
+}
+
 TEST(ManifestTest, TheBytesOfIngestedSegmentsNeverChange) {
   Manifest manifest = SmallManifest();
   manifest.has_history = true;
@@ -179,6 +212,40 @@ TEST(ManifestTest, TheBytesOfIngestedSegmentsNeverChange) {
   std::string wrong = bytes;
   ++wrong.back();  // another version than that of its records
   EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(Sealed(wrong), "MANIFEST").status()));
+}
+
+TEST(ManifestTest, TheBytesOfCompressedSegmentsNeverChange) {
+  Manifest manifest = SmallManifest();
+  manifest.has_history = true;
+  manifest.history_id = 1;
+  const std::string before = EncodeManifest(manifest);
+  SegmentInfo& segment = manifest.levels[0][0][0];
+  segment.number = 7;
+  segment.compressed = {{.generation = 1,
+                         .compression = {CompressionMethod::kZstd, 3},
+                         .plain_bytes = 300,
+                         .stored_bytes = 100},
+                        {.generation = 2,
+                         .compression = {CompressionMethod::kLz4, 0},
+                         .plain_bytes = 5,
+                         .stored_bytes = 5}};
+  const std::string bytes = EncodeManifest(manifest);
+  const std::string section =
+      "\x0c\x0e\x01\x07\x02"
+      "\x01\x02\x03\xac\x02\x64"
+      "\x02\x01\x00\x05\x05"s;
+  EXPECT_EQ(bytes.substr(bytes.size() - section.size()), section);
+  const Manifest decoded = DecodeManifest(bytes, "MANIFEST").value();
+  EXPECT_EQ(decoded.levels[0][0][0].compressed, segment.compressed);
+  EXPECT_EQ(EncodeManifest(decoded), bytes);
+  EXPECT_EQ(before.find(section), std::string::npos);
+  // A method and a level that there are not, generations out of order, and no such segment.
+  for (const auto& [from_end, byte] :
+       {std::pair(10, '\x03'), std::pair(9, '\x14'), std::pair(5, '\x01'), std::pair(13, '\x63')}) {
+    std::string wrong = bytes;
+    wrong[wrong.size() - static_cast<size_t>(from_end)] = byte;
+    EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(Sealed(wrong), "MANIFEST").status())) << from_end;
+  }
 }
 
 TEST(ManifestTest, AnUnknownSectionIsRefused) {

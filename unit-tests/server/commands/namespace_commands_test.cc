@@ -1,8 +1,10 @@
 // Databases and named namespaces over a socket.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 
+#include "fmt/format.h"
 #include "unit-tests/server/command_fixture.h"
 
 namespace varve {
@@ -186,11 +188,13 @@ TEST_F(NamespaceCommandsTest, NamedOnesComeAndGo) {
       " maxkeys 1000 maxbytes 1048576 default_expiry_ms 60000 value_separation_size 4096 sync ";
   EXPECT_EQ(Do({"NAMESPACE", "INFO", "users"}),
             "(name users id 65536 keys 1 bytes 8" + limits +
-                "everysec keep default keep_bytes 0 first_version 3)");
+                "everysec keep default keep_bytes 0 compress default plain_value_bytes 0 "
+                "stored_value_bytes 0 first_version 3)");
   EXPECT_EQ(Do({"NAMESPACE", "ALTER", "users", "SYNC", "default", "MAXKEYS", "1000"}), "OK");
   EXPECT_EQ(Do({"NAMESPACE", "INFO", "users"}),
             "(name users id 65536 keys 1 bytes 8" + limits +
-                "default keep default keep_bytes 0 first_version 4)");
+                "default keep default keep_bytes 0 compress default plain_value_bytes 0 "
+                "stored_value_bytes 0 first_version 4)");
   EXPECT_EQ(Do({"NAMESPACE", "DROP", "users"}), "OK");
   const std::string dropped =
       "!ERR the namespace in use was dropped: SELECT a database, or NAMESPACE USE another one";
@@ -207,6 +211,58 @@ TEST_F(NamespaceCommandsTest, NamedOnesComeAndGo) {
   Use("0");
   EXPECT_EQ(Do({"GET", "key"}), "nil");
   EXPECT_EQ(Do({"NAMESPACE", "LIST"}), "(a b users)");
+}
+
+// JSON of which a part is random.
+std::string Account(int number) {
+  return fmt::format(
+      R"({{"id":{},"token":"{:08x}","name":"customer number {}","city":"Hamburg","country":"Germany",)"
+      R"("tags":["regular","newsletter","invoice by mail"],"active":true,"balance":{}.{:02}}})",
+      number, static_cast<uint32_t>(number) * 2654435761u, number, number % 977, number % 100);
+}
+
+// Returns the figure of that name in what NAMESPACE INFO shows.
+int64_t FigureIn(const std::string& shown, const std::string& name) {
+  const size_t at = shown.find(" " + name + " ");
+  return at == std::string::npos ? -1 : std::stoll(shown.substr(at + name.size() + 2));
+}
+
+TEST_F(NamespaceCommandsTest, ValuesAreCompressedAsTheNamespaceSays) {
+  constexpr int kKeys = 2000;
+  const auto key = [](int number) { return "account:" + std::to_string(100000 + number); };
+  EXPECT_EQ(Do({"NAMESPACE", "CREATE", "x", "COMPRESS", "gzip"}),
+            "!ERR 'gzip' is no value for COMPRESS");
+  EXPECT_EQ(Do({"NAMESPACE", "CREATE", "accounts", "COMPRESS", "zstd:5"}), "OK");
+  EXPECT_EQ(Do({"NAMESPACE", "USE", "accounts"}), "OK");
+  for (int i = 0; i < kKeys; ++i) ASSERT_EQ(Do({"SET", key(i), Account(i)}), "OK");
+  EXPECT_EQ(Do({"COMPACT"}), "OK");
+  for (int round = 0; round < 2; ++round) {
+    const std::string shown = Do({"NAMESPACE", "INFO", "accounts"});
+    EXPECT_NE(shown.find(" compress zstd:5 "), std::string::npos) << shown;
+    EXPECT_GT(FigureIn(shown, "plain_value_bytes"), kKeys * 150);
+    EXPECT_LT(FigureIn(shown, "stored_value_bytes") * 2, FigureIn(shown, "plain_value_bytes"));
+    for (int i = 0; i < kKeys; i += 97) {
+      const std::string value = Account(i);
+      ASSERT_EQ(Do({"GET", key(i)}), value);
+      ASSERT_EQ(Do({"STRLEN", key(i)}), std::to_string(value.size()));
+      ASSERT_EQ(Do({"GETRANGE", key(i), "5", "12"}), value.substr(5, 8));
+      ASSERT_EQ(Do({"RANGE", key(i), "+", "LIMIT", "1"}), "(" + key(i) + " " + value + ")");
+    }
+    ASSERT_EQ(Do({"MGET", key(1), key(2)}), "(" + Account(1) + " " + Account(2) + ")");
+    Restart();
+    EXPECT_EQ(Do({"NAMESPACE", "USE", "accounts"}), "OK");
+  }
+  EXPECT_EQ(Do({"APPEND", key(3), "more"}), std::to_string(Account(3).size() + 4));
+  EXPECT_EQ(Do({"GET", key(3)}), Account(3) + "more");
+  EXPECT_EQ(Do({"NAMESPACE", "CLONE", "accounts", "copy"}), "OK");
+  EXPECT_EQ(Do({"NAMESPACE", "ALTER", "accounts", "COMPRESS", "none"}), "OK");
+  EXPECT_EQ(Do({"COMPACT"}), "OK");
+  for (const std::string space : {"accounts", "copy"}) {
+    EXPECT_EQ(Do({"NAMESPACE", "USE", space}), "OK");
+    for (int i = 0; i < kKeys; i += 97) ASSERT_EQ(Do({"GET", key(i)}), Account(i));
+  }
+  EXPECT_EQ(Do({"NAMESPACE", "ALTER", "accounts", "COMPRESS", "default"}), "OK");
+  EXPECT_NE(Do({"NAMESPACE", "INFO", "accounts"}).find(" compress default "), std::string::npos);
 }
 
 TEST_F(NamespaceCommandsTest, ACloneGoesItsOwnWay) {

@@ -147,6 +147,7 @@ const std::map<std::string, std::vector<std::string>>& Words() {
       {"replica-read-only", {"yes"}},
       {"replica-serve-stale-data", {"yes", "no"}},
       {"execution", {"adaptive", "pool", "inline"}},
+      {"compression", {"none", "lz4", "zstd", "zstd:1", "zstd:19"}},
       {"protected-mode", {"yes", "no"}},
       {"finalize-upgrade", {"yes", "no"}},
       {"loglevel", {"trace", "debug", "info", "warning", "error", "critical", "off"}},
