@@ -91,6 +91,7 @@ void Measure(const Method& method, const std::string& directory, uint64_t entrie
           latencies.histogram().Percentile(share) * 1e-3);
     }
     CheckOk(store->Close());
+    store.reset();
   }
 }
 
