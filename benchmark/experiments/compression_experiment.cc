@@ -14,7 +14,8 @@ std::string Json(uint64_t number) {
   constexpr const char* kCities[] = {"Aarhus", "Bergen", "Coimbra", "Dresden", "Eindhoven", "Faro"};
   Random random(number + 1);
   std::string text = fmt::format(
-      R"({{"id":{:012},"name":"customer {:x}","city":"{}","active":{},"balance":{}.{:02},"orders":[)",
+      R"({{"id":{:012},"name":"customer {:x}","city":"{}","active":{},"balance":{}.{:02},)"
+      R"("orders":[)",
       number, random.Below(UINT32_MAX), kCities[random.Below(6)], random.Below(2) == 0,
       random.Below(100'000), random.Below(100));
   const uint64_t orders = 1 + random.Below(9);

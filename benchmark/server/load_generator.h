@@ -29,7 +29,8 @@
 
 namespace varve::bench {
 
-// Runs the load, in as many threads as it says. `server_cpu`, which any of them calls, returns the server's processor time so far, in seconds.
+// Runs the load, in as many threads as it says. `server_cpu`, which any of them calls, returns the
+// server's processor time so far, in seconds.
 LoadResult RunLoad(const Load& load, const std::function<double()>& server_cpu);
 
 class LoadConnection;

@@ -178,13 +178,6 @@ void Segment::VisitFences(std::string_view lower, std::string_view upper, size_t
   for (size_t i = range.begin; i < range.end; i += stride) visit(pin->fences().Key(i));
 }
 
-bool Segment::ProbeResident(uint64_t hash, OffsetTableCandidates* candidates) const {
-  const ResidentIndex::Pin pin(resident_);
-  if (!pin) return false;
-  pin->table().Lookup(hash, candidates);
-  return true;
-}
-
 absl::Status Segment::ProbePage(const SegmentFooter& footer, uint64_t hash,
                                 OffsetTableCandidates* candidates) {
   VARVE_ASSERT(footer.table_pages > 0);
@@ -236,13 +229,18 @@ void Segment::MaybeLoadIndex(const SegmentFooter& footer, uint64_t touches) {
 }
 
 absl::Status Segment::FindCandidates(uint64_t hash, OffsetTableCandidates* candidates) {
-  if (ProbeResident(hash, candidates)) [[likely]]
+  const auto probe_resident = [&] {
+    const ResidentIndex::Pin pin(resident_);
+    if (pin) pin->table().Lookup(hash, candidates);
+    return bool(pin);
+  };
+  if (probe_resident()) [[likely]]
     return absl::OkStatus();
   VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
   if (footer->table_pages == 0) return absl::OkStatus();
   const uint64_t touches = touches_.fetch_add(1, std::memory_order_relaxed) + 1;
   MaybeLoadIndex(*footer, touches);
-  if (ProbeResident(hash, candidates)) return absl::OkStatus();
+  if (probe_resident()) return absl::OkStatus();
   return ProbePage(*footer, hash, candidates);
 }
 
@@ -277,52 +275,6 @@ absl::Status Segment::ReadExactly(uint64_t offset, size_t size, char* buffer) co
 absl::Status Segment::DamagedRecord(uint64_t offset) {
   NoteDamage();
   return Corruption(file_->path(), offset, "segment record: wrong checksum or size");
-}
-
-absl::StatusOr<ClockCache::Handle> Segment::Block(BlockSpan span, uint32_t block_size,
-                                                  ShardedCounter* reads) {
-  const uint64_t key = BlockKey(span.begin, block_size);
-  if (ClockCache::Handle block = caches_->blocks.Lookup(info_.number, key, span.begin)) {
-    caches_->statistics.block_cache_hits.Add(1);
-    return block;
-  }
-  VARVE_ASSERT(span.begin < span.end);
-  caches_->statistics.block_cache_misses.Add(1);
-  ClockCache::Handle block = caches_->blocks.New(span.end - span.begin);
-  block.set_base(span.begin);
-  reads->Add(1);
-  VARVE_RETURN_IF_ERROR(ReadExactly(span.begin, block.data().size(), block.mutable_data()));
-  return KeepBlock(key, std::move(block));
-}
-
-ClockCache::Handle Segment::KeepBlock(uint64_t key, ClockCache::Handle block) {
-  RecordView record;
-  for (std::string_view rest = block.data(); !rest.empty();) {
-    const size_t size = DecodeRecord(rest, info_.number, ChecksumMode::kVerify, &record);
-    if (size == 0) {
-      block.set_flagged();
-      break;
-    }
-    rest.remove_prefix(size);
-  }
-  return caches_->blocks.Insert(info_.number, key, std::move(block));
-}
-
-void Segment::CacheBlocks(const SegmentFences& fences, size_t first, size_t last,
-                          std::string_view bytes, uint32_t block_size) {
-  for (size_t i = first; i < last; ++i)
-    caches_->blocks.PrefetchSlot(info_.number, BlockKey(fences.Span(i).begin, block_size));
-  const uint64_t begin = fences.Span(first).begin;
-  for (size_t i = first; i < last; ++i) {
-    const BlockSpan span = fences.Span(i);
-    const uint64_t key = BlockKey(span.begin, block_size);
-    if (!fences.IsCacheable(span)) continue;
-    ClockCache::Handle block = caches_->blocks.New(span.end - span.begin);
-    block.set_base(span.begin);
-    const std::string_view content = bytes.substr(span.begin - begin, span.end - span.begin);
-    std::copy(content.begin(), content.end(), block.mutable_data());
-    KeepBlock(key, std::move(block));
-  }
 }
 
 BlockSpan Segment::CacheableBlockOf(uint64_t offset) const {

@@ -138,14 +138,6 @@ class Segment {
   // Returns the block of the record at `offset`; its end is 0 if blocks of that size are not
   // cached, or the fences are not in memory.
   BlockSpan CacheableBlockOf(uint64_t offset) const;
-  // Returns a block from the cache, or reads it into the cache and verifies it. A block behind a
-  // flagged handle has a damaged record in it, so the caller checks each record on use. `*reads`
-  // counts the disk reads.
-  absl::StatusOr<ClockCache::Handle> Block(BlockSpan span, uint32_t block_size,
-                                           ShardedCounter* reads);
-  // Gives the block cache the blocks [first, last), which stand in `bytes`. What it has stays.
-  void CacheBlocks(const SegmentFences& fences, size_t first, size_t last, std::string_view bytes,
-                   uint32_t block_size);
   // Reads exactly `size` bytes at `offset`; fewer are DataLoss.
   absl::Status ReadExactly(uint64_t offset, size_t size, char* buffer) const;
   // Notes that the record at `offset` is damaged. Returns the DataLoss status for it.
@@ -165,10 +157,6 @@ class Segment {
   void HoldValueFiles(FileSystem* file_system, const std::string& directory);
   absl::Status Initialize(DamagePolicy policy);
 
-  // Verifies the records of a block that was read, flags it if one is damaged, and gives it to the
-  // cache. Returns what the cache then has.
-  ClockCache::Handle KeepBlock(uint64_t key, ClockCache::Handle block);
-  bool ProbeResident(uint64_t hash, OffsetTableCandidates* candidates) const;
   absl::Status ProbePage(const SegmentFooter& footer, uint64_t hash,
                          OffsetTableCandidates* candidates);
   bool IndexIsLoadable(const SegmentFooter& footer) const;

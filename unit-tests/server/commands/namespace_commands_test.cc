@@ -217,7 +217,8 @@ TEST_F(NamespaceCommandsTest, NamedOnesComeAndGo) {
 std::string Account(int number) {
   return fmt::format(
       R"({{"id":{},"token":"{:08x}","name":"customer number {}","city":"Hamburg","country":)"
-      R"("Germany","tags":["regular","newsletter","invoice by mail"],"active":true,"balance":{}.{:02}}})",
+      R"("Germany","tags":["regular","newsletter","invoice by mail"],"active":true,)"
+      R"("balance":{}.{:02}}})",
       number, static_cast<uint32_t>(number) * 2654435761u, number, number % 977, number % 100);
 }
 
