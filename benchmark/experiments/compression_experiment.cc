@@ -32,6 +32,25 @@ struct Method {
   Compression compression;
 };
 
+// Gets keys at random, first until the caches are full and then with a look at each.
+Latencies TimeGets(StorageEngine* store, uint64_t entries) {
+  Key key;
+  Random random(1);
+  std::string value;
+  const auto get = [&] {
+    const uint64_t number = random.Below(entries);
+    const auto result = store->Get(ReadOptions(), key.Present(number), &value);
+    CheckOk(result.status());
+    if (!result->found || value.find(fmt::format("{:012}", number)) == std::string::npos)
+      Fail("a get gave a wrong answer");
+  };
+  for (uint64_t i = 0; i < 2 * entries; ++i) get();
+  Latencies latencies(1);
+  latencies.Start();
+  for (uint64_t i = 0; i < entries; ++i) latencies.Time(get);
+  return latencies;
+}
+
 // Fills a store at random, merges it into one run, and gets keys at random, from the files and from
 // the block cache.
 void Measure(const Method& method, const std::string& directory, uint64_t entries,
@@ -73,19 +92,7 @@ void Measure(const Method& method, const std::string& directory, uint64_t entrie
   for (const bool from_cache : {false, true}) {
     options.block_cache_size = from_cache ? 2 * plain : 0;
     store = OpenStore(directory, options);
-    Random random(1);
-    std::string value;
-    const auto get = [&] {
-      const uint64_t number = random.Below(entries);
-      const auto result = store->Get(ReadOptions(), key.Present(number), &value);
-      CheckOk(result.status());
-      if (!result->found || value.find(fmt::format("{:012}", number)) == std::string::npos)
-        Fail("a get gave a wrong answer");
-    };
-    for (uint64_t i = 0; i < 2 * entries; ++i) get();  // fills the caches
-    Latencies latencies(1);
-    latencies.Start();
-    for (uint64_t i = 0; i < entries; ++i) latencies.Time(get);
+    const Latencies latencies = TimeGets(store.get(), entries);
     const std::string where = from_cache ? "from the block cache" : "from the files";
     for (const auto& [name, share] : {std::pair{"p50", 0.5}, {"p99", 0.99}}) {
       add(fmt::format("a get {}, {}", where, name), "µs",

@@ -106,7 +106,7 @@ class LogFiles final : private FileThread::Job {
     bool reusable = false;
   };
 
-  // What is done with files that are retired and made.
+  // The rules say what is done with files that are retired, and how files are made.
   struct Rules {
     bool recycles = true;
     bool allocates = false;  // the last file gained nothing by zeros
