@@ -1,8 +1,8 @@
 // The segment decoder reads the compressed values of one segment. The segment owns it, and records
 // of iterators over the segment carry it (RecordView::decoder).
 //
-// It reads the dictionary once, when the offset table is loaded or at the first value that needs it,
-// and keeps it as long as the segment is open.
+// It reads the dictionary once, when the offset table is loaded or at the first value that needs
+// it, and keeps it as long as the segment is open.
 //
 // Thread-safety: all functions may be called by any thread.
 #pragma once
@@ -31,7 +31,8 @@ class SegmentDecoder final : public ValueDecoder {
   [[nodiscard]] absl::StatusOr<const ValueDictionary*> Dictionary() override;
   [[nodiscard]] absl::StatusOr<std::shared_ptr<const ValueDictionary>> ShareDictionary();
   Compression CompressionOf(NamespaceGeneration generation) const override;
-  // Reads the dictionary, if there is one. What fails then, the first reader of a value meets again.
+  // Reads the dictionary, if there is one. What fails then, the first reader of a value meets
+  // again.
   void LoadDictionary();
 
  private:

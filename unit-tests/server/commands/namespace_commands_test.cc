@@ -215,10 +215,11 @@ TEST_F(NamespaceCommandsTest, NamedOnesComeAndGo) {
 
 // JSON of which a part is random.
 std::string Account(int number) {
-  return fmt::format(
-      R"({{"id":{},"token":"{:08x}","name":"customer number {}","city":"Hamburg","country":)"
-      R"("Germany","tags":["regular","newsletter","invoice by mail"],"active":true,"balance":{}.{:02}}})",
-      number, static_cast<uint32_t>(number) * 2654435761u, number, number % 977, number % 100);
+  return fmt::format(R"({{"id":{},"token":"{:08x}","name":"customer number {}","city":"Hamburg",)"
+                     R"("country":"Germany","tags":["regular","newsletter","invoice by mail"],)"
+                     R"("active":true,"balance":{}.{:02}}})",
+                     number, static_cast<uint32_t>(number) * 2654435761u, number, number % 977,
+                     number % 100);
 }
 
 // Returns the figure of that name in what NAMESPACE INFO shows.
