@@ -28,8 +28,11 @@ struct Leftovers {
   std::mutex mutex;
   std::map<pid_t, std::string> children;  // with the path of its log
   std::string directory;
-  std::string group;
+  std::vector<std::string> groups;
 };
+
+// The exit status of EndAsKilled().
+constexpr int kKilledStatus = 137;
 
 Leftovers& TheLeftovers() {
   static Leftovers* const leftovers = new Leftovers;  // outlives every thread
@@ -44,7 +47,8 @@ void CleanUp() {
     waitpid(pid, nullptr, 0);
   }
   leftovers.children.clear();
-  if (!leftovers.group.empty()) rmdir(leftovers.group.c_str());
+  for (auto group = leftovers.groups.rbegin(); group != leftovers.groups.rend(); ++group)
+    rmdir(group->c_str());
   if (!leftovers.directory.empty()) {
     std::error_code ignored;
     std::filesystem::remove_all(leftovers.directory, ignored);
@@ -148,10 +152,13 @@ std::string ClaimDataDirectory(const std::string& parent, const std::string& nam
 void RemoveGroupAtEnd(const std::string& path) {
   Leftovers& leftovers = TheLeftovers();
   const std::lock_guard lock(leftovers.mutex);
-  leftovers.group = path;
+  leftovers.groups.push_back(path);
 }
 
-std::string Capture(const std::vector<std::string>& args, bool* ok) {
+namespace {
+
+// Runs a program to its end, stores its wait status, and returns what it wrote.
+std::string RunToEnd(const std::vector<std::string>& args, int* status) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     Fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
@@ -173,8 +180,15 @@ std::string Capture(const std::vector<std::string>& args, bool* ok) {
     const std::lock_guard lock(leftovers.mutex);
     leftovers.children.erase(pid);
   }
+  waitpid(pid, status, 0);
+  return output;
+}
+
+}  // namespace
+
+std::string Capture(const std::vector<std::string>& args, bool* ok) {
   int status = 0;
-  waitpid(pid, &status, 0);
+  const std::string output = RunToEnd(args, &status);
   const bool succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (ok != nullptr) {
     *ok = succeeded;
@@ -182,6 +196,21 @@ std::string Capture(const std::vector<std::string>& args, bool* ok) {
     Fail(fmt::format("{} failed (status {}): {}", args[0], status, output));
   }
   return output;
+}
+
+std::string CaptureUnlessKilled(const std::vector<std::string>& args, bool* killed) {
+  int status = 0;
+  const std::string output = RunToEnd(args, &status);
+  *killed = (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ||
+            (WIFEXITED(status) && WEXITSTATUS(status) == kKilledStatus);
+  if (!*killed && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
+    Fail(fmt::format("{} failed (status {}): {}", args[0], status, output));
+  return output;
+}
+
+void EndAsKilled() {
+  CleanUp();
+  _exit(kKilledStatus);
 }
 
 Child::Child(const std::vector<std::string>& args, const std::string& log) {

@@ -32,12 +32,20 @@ std::string ProgramPath();
 void MakeEmptyDirectory(const std::string& path);
 void RemoveDirectory(const std::string& path);
 
-// Has the empty cgroup removed when the process ends, once its children are gone.
+// Has the empty cgroup removed when the process ends, once its children are gone. The last one that
+// was named is removed first.
 void RemoveGroupAtEnd(const std::string& path);
 
 // Runs a program to its end and returns what it wrote to standard output. Stores in `*ok` whether
 // it exited with 0; without `ok` a failure ends the benchmark. args[0] is a path or a name in PATH.
 std::string Capture(const std::vector<std::string>& args, bool* ok = nullptr);
+
+// Runs a program as Capture() does, and stores in `*killed` whether a signal SIGKILL ended it or a
+// process that it needs, which is what a memory cgroup does; any other failure ends the benchmark.
+std::string CaptureUnlessKilled(const std::vector<std::string>& args, bool* killed);
+
+// Ends this process as one that CaptureUnlessKilled() takes for killed.
+[[noreturn]] void EndAsKilled();
 
 // A child is a server that runs beside the benchmark. The destructor kills it.
 class Child {

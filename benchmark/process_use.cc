@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -25,6 +26,10 @@ void ForEachFile(const std::string& directory,
   }
 }
 
+// Where this process goes in version 2's hierarchy, in which a group that has processes can pass no
+// controller on to groups below it.
+constexpr const char* kOwnLeaf = "/varve_benchmark_itself";
+
 // Where a memory cgroup of ours can be made: below our own, in version 1's hierarchy or in version
 // 2's. Its limit's file is named in `*limit_file`. Empty: nowhere.
 std::string OwnMemoryGroup(std::string* limit_file) {
@@ -40,13 +45,33 @@ std::string OwnMemoryGroup(std::string* limit_file) {
     if (path == controllers + 1) unified = "/sys/fs/cgroup" + line.substr(path);
   }
   *limit_file = "memory.max";
-  return unified;
+  // PassMemoryOn() may have moved this process one group down.
+  const size_t below = unified.rfind(kOwnLeaf);
+  return below == std::string::npos ? unified : unified.substr(0, below);
 }
 
 bool WriteTo(const std::string& path, const std::string& text) {
   std::ofstream file(path);
   file << text << std::flush;
   return file.good();
+}
+
+// Lets groups below `own` of version 2's hierarchy limit memory. Returns false if this user may not,
+// or other processes are in that group.
+bool PassMemoryOn(const std::string& own) {
+  const std::string control = own + "/cgroup.subtree_control";
+  std::ifstream passed_on(control);
+  for (std::string controller; passed_on >> controller;) {
+    if (controller == "memory") return true;
+  }
+  if (WriteTo(control, "+memory")) return true;
+  const std::string leaf = own + kOwnLeaf;
+  if (mkdir(leaf.c_str(), 0755) != 0 && errno != EEXIST) return false;
+  if (!WriteTo(leaf + "/cgroup.procs", std::to_string(getpid()))) return false;
+  if (WriteTo(control, "+memory")) return true;
+  WriteTo(own + "/cgroup.procs", std::to_string(getpid()));
+  rmdir(leaf.c_str());
+  return false;
 }
 
 }  // namespace
@@ -129,9 +154,15 @@ void DropFromPageCache(const std::string& directory) {
 MemoryLimit::MemoryLimit(uint64_t bytes) {
   std::string limit_file;
   const std::string own = OwnMemoryGroup(&limit_file);
-  const std::string group = fmt::format("{}/varve_benchmark_{}", own, getpid());
-  if (own.empty() || mkdir(group.c_str(), 0755) != 0) return;
+  if (own.empty()) return;
+  const bool unified = limit_file == "memory.max";
+  if (unified && !PassMemoryOn(own)) return;
+  static int groups = 0;
+  const std::string group = fmt::format("{}/varve_benchmark_{}_{}", own, getpid(), ++groups);
+  if (mkdir(group.c_str(), 0755) != 0) return;
   RemoveGroupAtEnd(group);
+  // Memory that goes to a swap file would be memory all the same.
+  if (unified) WriteTo(group + "/memory.swap.max", "0");
   if (WriteTo(group + "/" + limit_file, std::to_string(bytes))) {
     group_ = group;
   } else {

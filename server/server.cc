@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "fmt/format.h"
+#include "server/config/memory_plan.h"
 #include "server/user_commands/command_rights.h"
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
@@ -69,6 +70,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig
         return pool->TrySubmit(std::move(task));
       });
   if (!audited.ok()) return audited;
+  const ServerConfig in_force = server->state_.configuration.in_force();
+  server->state_.evictor.Start(in_force.directory + "/" + std::string(kAccessDirectory),
+                               EvictionMemory(in_force.memory_limit), server->state_.disk);
   const size_t threads = static_cast<size_t>(server->state_.options.threads);
   if (server->pool_.threads() < threads) {
     return absl::ResourceExhaustedError(
@@ -102,7 +106,10 @@ Server::Server(Store* store, ServerConfig config, ServerProgram program,
 
 void Server::WireReplication() {
   state_.calls.follow = [this](const PrimaryAddress& primary) {
-    return following_.Follow(primary);
+    const absl::Status followed = following_.Follow(primary);
+    // A server that becomes a primary evicts from now on.
+    state_.evictor.NoteNamespaces();
+    return followed;
   };
   state_.calls.fail_over = [this](const FailoverRequest& request) {
     return failover_.Begin(request);
@@ -284,6 +291,7 @@ void Server::Stop() {
   }
   maintenance_.Stop();
   pool_.Stop();
+  state_.evictor.Stop();
   state_.clients.audit.Stop();
   if (listening_to_store_) {
     state_.store->SetExpiryListener({});

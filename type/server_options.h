@@ -52,7 +52,7 @@ struct ServerOptions {
   int threads = 0;          // of the pool; 0: one for every core, at least 2
   size_t max_clients = 10000;
   size_t max_memory = 0;  // bytes of keys and values that the store may hold; 0: any
-  std::string max_memory_policy = "noeviction";  // what makes room for more: nothing
+  std::string max_memory_policy = "noeviction";  // which keys make room for more
 
   // Bounds on what one connection may hold.
   size_t max_batch_requests = 1024;  // requests that are read ahead and executed together

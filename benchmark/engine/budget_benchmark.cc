@@ -20,6 +20,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
+#include "benchmark/help.h"
 #include "fmt/format.h"
 #include "varve/storage_engine.h"
 
@@ -157,6 +158,13 @@ void Observe(benchmark::State& state) {
 }
 
 int Main(int argc, char** argv) {
+  HelpIfAsked(argc, argv, "engine/budget_benchmark.cc",
+              "measures the engine's own budgets on one large store.",
+              {{"Rows (--benchmark_filter):",
+                {{"observe", "what a scrape of the metrics asks of many segments and namespaces"},
+                 {"open", "opening after a clean stop"},
+                 {"hits", "gets of keys that exist: reads a get, memory of the tables a key"},
+                 {"misses", "gets of keys that don't"}}}});
   benchmark::Initialize(&argc, argv);
   absl::ParseCommandLine(argc, argv);
   std::filesystem::remove_all(absl::GetFlag(FLAGS_dir));

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "benchmark/engine/engine_work.h"
 #include "benchmark/process.h"
 #include "benchmark/process_use.h"
@@ -51,6 +53,10 @@ void SyncFileSystem(const std::string& directory) {
   close(descriptor);
 }
 
+int64_t ResidentBytesOf(const Peer* peer) {
+  return ResidentBytes(peer->process() == 0 ? "self" : std::to_string(peer->process()));
+}
+
 }  // namespace
 
 Figures FiguresOf(const Row& row, const Timing& timing) {
@@ -68,161 +74,243 @@ Figures FiguresOf(const Row& row, const Timing& timing) {
   return figures;
 }
 
+std::string PreparedDirectory(const std::string& directory, const Row& row, const Engine& engine) {
+  return fmt::format("{}/{}-prepared-{}-{}", directory, engine.id, row.value_size,
+                     row.cold() ? "cold" : std::to_string(static_cast<int>(row.level)));
+}
+
+std::string UsedDirectory(const std::string& directory, const Row& row, const Engine& engine) {
+  if (row.cold()) return PreparedDirectory(directory, row, engine);
+  return fmt::format("{}/{}-passes", directory, engine.id);
+}
+
 Measurements::Store::~Store() {
   peer.reset();
   RemoveDirectory(directory);
 }
 
-std::unique_ptr<Measurements::Store> Measurements::Open(const Engine& engine,
-                                                        const std::string& name, bool synced) {
-  CheckOnce(engine);
+std::unique_ptr<Peer> Measurements::OpenAt(const Row& row, const std::string& directory) const {
+  return engine_.open({.dir = directory,
+                       .synced = row.work == Work::kPutSynced || row.work == Work::kPutAsync,
+                       .defaults = settings_.defaults,
+                       .memory = row.memory,
+                       .short_of_memory = row.short_of_memory()});
+}
+
+std::unique_ptr<Measurements::Store> Measurements::Open(const Row& row, const std::string& name) {
+  CheckOnce();
   auto store = std::make_unique<Store>();
-  store->directory = fmt::format("{}/{}-{}", settings_.directory, engine.id, name);
+  store->directory = fmt::format("{}/{}-{}", settings_.directory, engine_.id, name);
   MakeEmptyDirectory(store->directory);
-  store->peer =
-      engine.open({.dir = store->directory, .synced = synced, .defaults = settings_.defaults});
+  store->peer = OpenAt(row, store->directory);
   return store;
 }
 
-void Measurements::CheckOnce(const Engine& engine) {
-  if (checked_.insert(engine.id).second) CheckPeer(engine, Open(engine, "check")->peer.get());
+void Measurements::CheckOnce() {
+  if (checked_) return;
+  checked_ = true;
+  CheckPeer(engine_, Open({.work = Work::kPut}, "check")->peer.get());
 }
 
-void Measurements::Settle(const Row& row, Peer* peer) {
+void Measurements::Rest(Peer* peer) const {
   peer->Flush();
-  WaitUntilIdle(settings_.rest_seconds);
+  WaitUntilIdle(settings_.rest_seconds, peer->process());
   SyncFileSystem(settings_.directory);
+}
+
+void Measurements::Settle(const Row& row, Peer* peer) const {
+  Rest(peer);
   ReadThrough(row, peer);
 }
 
-Measurements::Store* Measurements::DataSet(const Row& row, const Engine& engine) {
-  std::unique_ptr<Store>& store = data_sets_[engine.id];
+Measurements::Store* Measurements::DataSet(const Row& row) {
   // Nothing undoes a compaction.
-  if (store != nullptr && store->compacted && !row.compacted) store.reset();
-  if (store == nullptr) {
+  if (data_set_ != nullptr && data_set_->compacted && !row.compacted) data_set_.reset();
+  if (data_set_ == nullptr) {
     Row fill = row;
     fill.work = Work::kFillAtRandom;
-    store = Open(engine, "data");
-    DoWork(fill, store->peer.get());
-    Settle(row, store->peer.get());
+    data_set_ = Open(row, "data");
+    DoWork(fill, data_set_->peer.get());
+    Settle(row, data_set_->peer.get());
   }
-  if (row.compacted && !store->compacted) {
-    store->peer->Compact();
-    Settle(row, store->peer.get());
-    store->compacted = true;
+  if (row.compacted && !data_set_->compacted) {
+    data_set_->peer->Compact();
+    Settle(row, data_set_->peer.get());
+    data_set_->compacted = true;
   }
-  return store.get();
+  return data_set_.get();
 }
 
-Figures Measurements::Measure(const Row& row, const Engine& engine) {
-  const bool needs_data_sets =
-      row.reads_data_set() || row.work == Work::kFillAtRandom || row.work == Work::kFillInBatches;
-  if (!needs_data_sets || row.value_size != data_set_value_size_) data_sets_.clear();
-  data_set_value_size_ = row.value_size;
+Figures Measurements::MeasureOne(const Row& row) {
+  if (row.cold()) return MeasureCold(row);
+  if (row.work == Work::kMemoryFilled || row.work == Work::kMemoryRead) return MeasureMemory(row);
+  if (row.work == Work::kBatchesOfWrite) return MeasureBatches(row);
   if (row.reads_data_set()) {
-    const Figures figures = FiguresOf(row, DoWork(row, DataSet(row, engine)->peer.get()));
-    if (row.work == Work::kReadWhileWriting || row.work == Work::kDelete)
-      data_sets_.erase(engine.id);
+    Peer* const peer = DataSet(row)->peer.get();
+    if (row.work == Work::kYcsb) Rest(peer);  // from the workload before
+    const Figures figures = FiguresOf(row, DoWork(row, peer));
+    if (row.work == Work::kReadWhileWriting || row.work == Work::kDelete) data_set_.reset();
     return figures;
   }
   const bool fills_data_set = row.work == Work::kFillAtRandom;
-  if (fills_data_set) data_sets_.erase(engine.id);
-  std::unique_ptr<Store> store = Open(engine, fills_data_set ? "data" : "fresh",
-                                      row.work == Work::kPutSynced || row.work == Work::kPutAsync);
+  if (fills_data_set || row.work != Work::kFillInBatches) data_set_.reset();
+  std::unique_ptr<Store> store = Open(row, fills_data_set ? "data" : "fresh");
   const Figures figures = FiguresOf(row, DoWork(row, store->peer.get()));
   if (fills_data_set) {
     Settle(row, store->peer.get());
-    data_sets_[engine.id] = std::move(store);
+    data_set_ = std::move(store);
   }
   return figures;
 }
 
-std::string Measurements::ColdDirectory(const Row& row, const Engine& engine) const {
-  return fmt::format("{}/{}-cold-{}", settings_.directory, engine.id, row.value_size);
-}
-
-std::unique_ptr<Peer> Measurements::OpenCold(const Row& row, const Engine& engine) const {
-  return engine.open({.dir = ColdDirectory(row, engine),
-                      .defaults = settings_.defaults,
-                      .memory_limit = static_cast<size_t>(row.memory_limit())});
-}
-
-void Measurements::Prepare(const Row& row, const Engine& engine) {
-  MakeEmptyDirectory(ColdDirectory(row, engine));
-  const std::unique_ptr<Peer> peer = OpenCold(row, engine);
-  DoWork({.work = Work::kFillAtRandom,
-          .value_size = row.value_size,
-          .threads = 1,
-          .entries = row.entries},
-         peer.get());
-  peer->Flush();
-  WaitUntilIdle(settings_.rest_seconds);
+void Measurements::Prepare(const Row& row) {
+  CheckOnce();
+  const std::string directory = PreparedDirectory(settings_.directory, row, engine_);
+  MakeEmptyDirectory(directory);
+  const std::unique_ptr<Peer> peer = OpenAt(row, directory);
+  Row fill = row;
+  fill.work = Work::kFillAtRandom;
+  fill.operations = row.entries;
+  DoWork(fill, peer.get());
+  // Rows of passes begin with what the fill leaves to be done.
+  if (row.cold()) Rest(peer.get());
 }
 
 // The caches are filled by random reads, as they will be used, of other keys than those that are
 // counted: as many as there is room for, or for some seconds.
-Figures Measurements::MeasureCold(const Row& row, const Engine& engine) {
+Figures Measurements::MeasureCold(const Row& row) {
   constexpr int kWarmingThreads = 8;
   constexpr uint64_t kWarmingSteps = 32;
   constexpr double kWarmingSeconds = 8;
-  const std::string directory = ColdDirectory(row, engine);
-  const std::unique_ptr<Peer> peer = OpenCold(row, engine);
+  const std::string directory = UsedDirectory(settings_.directory, row, engine_);
+  const std::unique_ptr<Peer> peer = OpenAt(row, directory);
   double warmed = 0;
   for (uint64_t step = 1; step <= kWarmingSteps && warmed < kWarmingSeconds; ++step) {
     warmed += ReadAtRandom(row, kWarmingThreads, row.entries / kColdRatio / kWarmingSteps,
                            1000 * step, peer.get())
                   .seconds;
   }
-  const uint64_t bytes = ProcessUse::Now().disk_read;
+  return MeasurePass(row, directory, peer.get());
+}
+
+// Does the row's work once on the open store, and counts what the disk has to give for it.
+Figures Measurements::MeasurePass(const Row& row, const std::string& directory, Peer* peer) {
+  const uint64_t bytes = ProcessUse::Now(peer->process()).disk_read;
   const uint64_t reads = DiskReads(directory);
-  Figures figures = FiguresOf(row, DoWork(row, peer.get()));
+  Figures figures = FiguresOf(row, DoWork(row, peer));
+  if (!row.short_of_memory()) return figures;
   const auto operations = static_cast<double>(row.operations);
-  figures["disk_bytes"] = static_cast<double>(ProcessUse::Now().disk_read - bytes) / operations;
+  figures["disk_bytes"] =
+      static_cast<double>(ProcessUse::Now(peer->process()).disk_read - bytes) / operations;
   figures["disk_reads"] = static_cast<double>(DiskReads(directory) - reads) / operations;
-  figures[kResident] = static_cast<double>(ResidentBytes("self"));
+  figures[kResident] = static_cast<double>(ResidentBytesOf(peer));
   return figures;
 }
 
-Figures Measurements::MeasureFootprint(const Row& row, Store* store) {
+void Measurements::MeasurePasses(const std::vector<Row>& rows, const Done& done) {
+  const Row& any = rows.front();
+  const auto wanted = [&](State state) {
+    return std::find_if(rows.begin(), rows.end(),
+                        [&](const Row& row) { return row.state == state; });
+  };
+  const State last = rows.back().state;
+  Store store{.directory = UsedDirectory(settings_.directory, any, engine_)};
+  if (any.prepared()) {
+    store.peer = OpenAt(any, store.directory);
+  } else {
+    CheckOnce();
+    MakeEmptyDirectory(store.directory);
+    store.peer = OpenAt(any, store.directory);
+    Row fill = any;
+    fill.work = Work::kFillAtRandom;
+    DoWork(fill, store.peer.get());
+  }
+  const auto pass = [&](State state) {
+    // Other random keys in each pass, so that one doesn't find what another left in a cache.
+    Row measured = any;
+    measured.seed = 1000 * (1 + static_cast<uint64_t>(state));
+    const Figures figures = MeasurePass(measured, store.directory, store.peer.get());
+    if (const auto row = wanted(state); row != rows.end()) done(*row, figures);
+  };
+  pass(State::kPendingFirst);
+  pass(State::kPendingSecond);
+  if (last <= State::kPendingSecond) return;
+  Rest(store.peer.get());
+  store.peer.reset();
+  if (any.short_of_memory()) DropFromPageCache(store.directory);
+  store.peer = OpenAt(any, store.directory);
+  pass(State::kRestFirst);
+  pass(State::kRestSecond);
+  if (last <= State::kRestSecond) return;
+  store.peer->Compact();
+  Rest(store.peer.get());
+  DoWork(any, store.peer.get());
+  pass(State::kCompacted);
+}
+
+Figures Measurements::MeasureFootprint(const Row& row) {
+  const std::unique_ptr<Store> store = Open(row, "fresh");
   Peer* const peer = store->peer.get();
   const bool over = row.work == Work::kWrittenOver || row.work == Work::kSpaceOver;
-  const auto settle = [&] {
-    peer->Flush();
-    WaitUntilIdle(settings_.rest_seconds);
-    SyncFileSystem(settings_.directory);
-  };
   const auto live = static_cast<double>(row.live_bytes());
-  uint64_t before = ProcessUse::Now().disk_written;
-  Timing timing = DoWork(row, peer);
-  settle();
+  Row fill = row;
+  fill.work = Work::kFillAtRandom;
+  uint64_t before = ProcessUse::Now(peer->process()).disk_written;
+  Timing timing = DoWork(fill, peer);
+  Rest(peer);
   if (over) {
-    before = ProcessUse::Now().disk_written;
+    before = ProcessUse::Now(peer->process()).disk_written;
     timing = Overwrite(row, row.operations, peer);
-    settle();
+    Rest(peer);
   }
   Figures figures = FiguresOf(row, timing);
   const double put = live * static_cast<double>(row.operations) / static_cast<double>(row.entries);
-  figures[kWritten] = static_cast<double>(ProcessUse::Now().disk_written - before) / put;
+  figures[kWritten] =
+      static_cast<double>(ProcessUse::Now(peer->process()).disk_written - before) / put;
   figures[kSpace] = static_cast<double>(BytesOnDisk(store->directory)) / live;
+  figures[kResident] = static_cast<double>(ResidentBytesOf(peer));
   return figures;
 }
 
-Figures Measurements::MeasureApart(const Row& row, const Engine& engine) {
-  if (row.cold()) return MeasureCold(row, engine);
-  const std::unique_ptr<Store> store = Open(engine, "fresh");
-  Figures figures;
-  if (row.footprint()) {
-    figures = MeasureFootprint(row, store.get());
-  } else {
-    figures = FiguresOf(row, DoWork(row, store->peer.get()));
-    store->peer->Flush();
-    WaitUntilIdle(settings_.rest_seconds);
-    if (row.work == Work::kMemoryRead) {
-      figures = FiguresOf(row, ReadAtRandom(row, 1, row.operations, 1, store->peer.get()));
-    }
-  }
-  figures[kResident] = static_cast<double>(ResidentBytes("self"));
+Figures Measurements::MeasureMemory(const Row& row) {
+  const std::unique_ptr<Store> store = Open(row, "fresh");
+  Peer* const peer = store->peer.get();
+  Row fill = row;
+  fill.work = Work::kFillAtRandom;
+  Figures figures = FiguresOf(row, DoWork(fill, peer));
+  peer->Flush();
+  WaitUntilIdle(settings_.rest_seconds, peer->process());
+  if (row.work == Work::kMemoryRead)
+    figures = FiguresOf(row, ReadAtRandom(row, 1, row.operations, 1, peer));
+  figures[kResident] = static_cast<double>(ResidentBytesOf(peer));
   return figures;
+}
+
+// The disk's mood changes from minute to minute: the bare writes stand on both sides.
+Figures Measurements::MeasureBatches(const Row& row) {
+  Row batches = row;
+  batches.work = Work::kFillInBatches;
+  const double before = BareWrite(row, settings_.directory).seconds;
+  const std::unique_ptr<Store> store = Open(row, "fresh");
+  const Timing timing = DoWork(batches, store->peer.get());
+  Rest(store->peer.get());
+  const double after = BareWrite(row, settings_.directory).seconds;
+  Figures figures = FiguresOf(row, timing);
+  const double bare = (before + after) / 2;
+  figures[kShare] = bare / timing.seconds;
+  figures["write_per_second"] = static_cast<double>(row.operations) / bare;
+  return figures;
+}
+
+void Measurements::Measure(const std::vector<Row>& rows, const Done& done) {
+  if (rows.empty()) return;
+  if (rows.front().passes()) return MeasurePasses(rows, done);
+  if (rows.front().footprint()) {
+    const Figures figures = MeasureFootprint(rows.front());
+    for (const Row& row : rows) done(row, figures);
+    return;
+  }
+  for (const Row& row : rows) done(row, MeasureOne(row));
 }
 
 }  // namespace varve::bench

@@ -1,26 +1,26 @@
-// The measurements provide what each row needs (a fresh store, the settled data set, a process of
-// its own, little memory), run its work, and turn the outcome into figures:
+// The measurements provide what each row needs (a fresh store, the settled data set, the passes of a
+// store), run its work, and turn the outcome into figures:
 //
 //   operations_per_second
 //   p50_us p99_us p999_us p9999_us   of an operation or call; p9999_us only of writes
 //   cpu_us                           processor time of the process for each operation, its
 //                                    background threads included
 //   writes_per_second                beside the reads of kReadWhileWriting
+//   share_of_write write_per_second  kBatchesOfWrite: to a bare write(), and that one's rate
 //   resident_bytes                   memory of the process at the end, pages of mapped files
-//                                    included; rows apart
-//   disk_bytes, disk_reads           cold rows: bytes that the process read from the disk for each
-//                                    operation, and reads that the disk served meanwhile for all
-//                                    processes
+//                                    included; rows of memory and space, and cold ones
+//   disk_bytes, disk_reads           rows with more data than memory: bytes that the process read
+//                                    from the disk for each operation, and reads that the disk
+//                                    served meanwhile for all processes
 //   written_per_byte, space_per_byte
 //
 // Thread-safety: one thread uses an object.
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
+#include <vector>
 
 #include "benchmark/engine/engine_rows.h"
 #include "benchmark/engine/peer.h"
@@ -38,26 +38,26 @@ struct Settings {
   double rest_seconds = kRestSeconds;
 };
 
-// The two steps of a row that runs apart; each runs in a process of its own.
-enum class Step { kPrepare, kMeasure };
+// Returns the directory of the store that Prepare() leaves for the row.
+std::string PreparedDirectory(const std::string& directory, const Row& row, const Engine& engine);
+// Returns the directory where the row's process looks for it: a copy, if the row changes it.
+std::string UsedDirectory(const std::string& directory, const Row& row, const Engine& engine);
 
+// Measures rows of one part with one engine. Requires: the process is fresh, and has the memory of
+// the part.
 class Measurements {
  public:
-  explicit Measurements(Settings settings) : settings_(std::move(settings)) {}
+  using Done = std::function<void(const Row&, const Figures&)>;
 
-  // Measures the row in this process. Requires: !row.apart().
-  Figures Measure(const Row& row, const Engine& engine);
+  Measurements(Settings settings, Engine engine)
+      : settings_(std::move(settings)), engine_(std::move(engine)) {}
 
-  // The two steps of a row that runs apart. Prepare() leaves a store behind, which any cold row of
-  // that engine may measure.
-  // Requires: the process is fresh, and has little memory if the row is cold.
-  void Prepare(const Row& row, const Engine& engine);
-  Figures MeasureApart(const Row& row, const Engine& engine);
+  // Fills the store of a row that is prepared() and closes it.
+  void Prepare(const Row& row);
 
-  // Closes the stores of this process, before a step runs in another process.
-  void CloseStores() { data_sets_.clear(); }
-
-  std::string ColdDirectory(const Row& row, const Engine& engine) const;
+  // Measures the rows in their order. `done` is told the figures of each.
+  // Requires: the rows are of one part, and its store was prepared if they want that.
+  void Measure(const std::vector<Row>& rows, const Done& done);
 
  private:
   struct Store {
@@ -68,22 +68,26 @@ class Measurements {
     ~Store();
   };
 
-  std::unique_ptr<Store> Open(const Engine& engine, const std::string& name, bool synced = false);
-  void CheckOnce(const Engine& engine);
-  // Returns the settled store for the read rows of this value size. Fills it first if there is none
-  // or another row has changed it.
-  Store* DataSet(const Row& row, const Engine& engine);
-  void Settle(const Row& row, Peer* peer);
-  // Opens the store with the settings for little memory.
-  std::unique_ptr<Peer> OpenCold(const Row& row, const Engine& engine) const;
-  Figures MeasureCold(const Row& row, const Engine& engine);
-  Figures MeasureFootprint(const Row& row, Store* store);
+  std::unique_ptr<Store> Open(const Row& row, const std::string& name);
+  std::unique_ptr<Peer> OpenAt(const Row& row, const std::string& directory) const;
+  void CheckOnce();
+  // Returns the settled store for the read rows. Fills it first if there is none or another row has
+  // changed it.
+  Store* DataSet(const Row& row);
+  void Rest(Peer* peer) const;
+  void Settle(const Row& row, Peer* peer) const;
+  Figures MeasureOne(const Row& row);
+  Figures MeasureCold(const Row& row);
+  Figures MeasureFootprint(const Row& row);
+  Figures MeasureMemory(const Row& row);
+  Figures MeasureBatches(const Row& row);
+  void MeasurePasses(const std::vector<Row>& rows, const Done& done);
+  Figures MeasurePass(const Row& row, const std::string& directory, Peer* peer);
 
   const Settings settings_;
-  std::set<std::string> checked_;
-  // The data sets by engine, all of the value size `data_set_value_size_`.
-  std::map<std::string, std::unique_ptr<Store>> data_sets_;
-  size_t data_set_value_size_ = 0;
+  const Engine engine_;
+  bool checked_ = false;
+  std::unique_ptr<Store> data_set_;
 };
 
 }  // namespace varve::bench

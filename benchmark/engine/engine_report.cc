@@ -24,6 +24,7 @@ struct Mean {
 
 std::string MainCell(const Row& row, double figure) {
   if (figure == 0) return kNotRun;
+  if (row.figure() == std::string(kShare)) return FormatRatio(figure);
   if (!row.less_is_better()) return FormatRate(figure);
   return row.figure() == std::string(kResident) ? FormatBytes(figure)
                                                 : fmt::format("{:.2f}", figure);
@@ -42,9 +43,11 @@ std::string BesideCell(const Samples& samples, const Row& row, const Engine& eng
   cell += fmt::format("{}CPU {}", cell.empty() ? "" : ", ", FormatMicros(median("cpu_us")));
   if (const double rate = median("writes_per_second"); rate > 0)
     cell += fmt::format(", {} writes/s", FormatRate(rate));
-  if (row.cold())
+  if (row.short_of_memory())
     cell += fmt::format(", {:.2f} reads, {:.0f} B", median("disk_reads"), median("disk_bytes"));
-  if (row.apart()) cell += ", " + FormatBytes(median(kResident));
+  if (const double resident = median(kResident); resident > 0) cell += ", " + FormatBytes(resident);
+  if (const double bare = median("write_per_second"); bare > 0)
+    cell += fmt::format(", write() {}/s", FormatRate(bare));
   return cell;
 }
 
@@ -57,13 +60,16 @@ struct Comparison {
       0;  // to the best peer, above 1 where Varve is better; 0 where one of them is missing
 };
 
-Comparison Compare(const Row& row, const std::vector<Engine>& engines, const Samples& samples) {
+Comparison Compare(const Row& row, const std::vector<Engine>& engines, const Samples& samples,
+                   const Reasons& reasons) {
   Comparison comparison{.cells = {row.title}, .beside = {row.title}};
   double best = 0;
   std::string best_title = "-";
   for (const Engine& engine : engines) {
     const double figure = MedianOf(samples, row.id, engine.id, row.figure());
-    comparison.cells.push_back(MainCell(row, figure));
+    const auto reason = reasons.find({row.id, engine.id});
+    comparison.cells.push_back(figure == 0 && reason != reasons.end() ? reason->second
+                                                                      : MainCell(row, figure));
     comparison.beside.push_back(BesideCell(samples, row, engine));
     if (engine.id == "varve") {
       comparison.ours = figure;
@@ -83,7 +89,7 @@ Comparison Compare(const Row& row, const std::vector<Engine>& engines, const Sam
 }  // namespace
 
 EngineReport Report(const std::vector<Row>& rows, const std::vector<Engine>& engines,
-                    const Samples& samples) {
+                    const Samples& samples, const Reasons& reasons) {
   std::vector<std::vector<std::string>> table = {{"work"}};
   std::vector<std::vector<std::string>> beside = {{"work"}};
   for (const Engine& engine : engines) {
@@ -95,7 +101,7 @@ EngineReport Report(const std::vector<Row>& rows, const std::vector<Engine>& eng
   Mean of_rates;
   Mean of_all;
   for (const Row& row : rows) {
-    const Comparison comparison = Compare(row, engines, samples);
+    const Comparison comparison = Compare(row, engines, samples, reasons);
     const double ours = comparison.ours;
     const double ratio = comparison.ratio;
     const std::vector<std::string>& beside_cells = comparison.beside;
@@ -103,7 +109,8 @@ EngineReport Report(const std::vector<Row>& rows, const std::vector<Engine>& eng
     // What was counted beside it stands with the row before it, of the same run.
     const bool ran = std::any_of(beside_cells.begin() + 1, beside_cells.end(),
                                  [](const std::string& cell) { return cell != kNotRun; });
-    if (ran && row.figure() != std::string(kSpace)) beside.push_back(beside_cells);
+    if (ran && row.figure() != std::string(kSpace) && row.work != Work::kResidentFilled)
+      beside.push_back(beside_cells);
     if (const double bare = MedianOf(samples, row.id, kBareWrite, kRate); bare > 0) {
       report.notes +=
           fmt::format("{}: a bare write() of the same bytes does {}/s; Varve {} of it.\n",

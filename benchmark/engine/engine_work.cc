@@ -6,49 +6,17 @@
 
 #include <atomic>
 #include <functional>
-#include <latch>
 #include <semaphore>
 #include <thread>
 
+#include "benchmark/engine/timed_threads.h"
+#include "benchmark/engine/ycsb.h"
 #include "benchmark/process.h"
 #include "benchmark/process_use.h"
 #include "benchmark/workload.h"
 
 namespace varve::bench {
 namespace {
-
-// A thread's part of the work: its number, the operations [begin, end) of all, and where it times
-// them.
-using Part = std::function<void(int, uint64_t, uint64_t, Latencies*)>;
-
-// Splits `operations` among threads that start together.
-Timing TimeThreads(int threads, uint64_t operations, uint64_t latency_every, const Part& part) {
-  const auto count = static_cast<uint64_t>(threads);
-  std::vector<Clock::time_point> starts(count);
-  std::vector<Clock::time_point> ends(count);
-  std::vector<Latencies> latencies(count, Latencies(std::max<uint64_t>(1, latency_every)));
-  std::latch ready(threads);
-  const auto run = [&](int thread) {
-    const auto at = static_cast<uint64_t>(thread);
-    ready.arrive_and_wait();
-    starts[at] = Clock::now();
-    latencies[at].Start();
-    part(thread, operations * at / count, operations * (at + 1) / count, &latencies[at]);
-    ends[at] = Clock::now();
-  };
-  const double cpu = ProcessUse::Now().cpu_seconds;
-  std::vector<std::thread> others;
-  for (int thread = 1; thread < threads; ++thread) others.emplace_back(run, thread);
-  run(0);
-  for (std::thread& other : others) other.join();
-  Timing timing;
-  const auto first = *std::min_element(starts.begin(), starts.end());
-  const auto last = *std::max_element(ends.begin(), ends.end());
-  timing.seconds = std::chrono::duration<double>(last - first).count();
-  timing.cpu_seconds = ProcessUse::Now().cpu_seconds - cpu;
-  for (const Latencies& one : latencies) timing.latencies.Add(one.histogram());
-  return timing;
-}
 
 void CheckEntry(std::string_view value, uint64_t number, size_t size) {
   if (value.size() != size || Value::Number(value) != number) {
@@ -179,7 +147,7 @@ void MultiGets(const Row& row, Reader* reader, Random* random, uint64_t begin, u
 
 Timing Read(const Row& row, Peer* peer) {
   return ReadBy(
-      row.threads, row.operations, row.latency_every(), 1, peer,
+      row.threads, row.operations, row.latency_every(), row.seed, peer,
       [&](Reader* reader, Random* random, uint64_t begin, uint64_t end, Latencies* latencies) {
         if (row.work == Work::kReadInOrder) {
           for (uint64_t read = begin; read < end;) read += ReadAll(row, reader);
@@ -238,16 +206,23 @@ Timing Delete(const Row& row, Peer* peer) {
 }  // namespace
 
 Timing DoWork(const Row& row, Peer* peer) {
+  Timing by_itself;
+  if (peer->DoByItself(row, &by_itself)) return by_itself;
   switch (row.work) {
     case Work::kFillInBatches:
       return FillInBatches(row, peer);
+    case Work::kPut:
     case Work::kPutSynced:
       return Fill(row, row.threads, peer);
+    case Work::kYcsb:
+      return RunYcsb(row, peer);
+    case Work::kOverwrite:
+      return Overwrite(row, row.operations, peer);
     case Work::kPutAsync:
       return peer->CanPutAsync() ? PutAsync(row, peer) : Fill(row, row.threads, peer);
     case Work::kReadAtRandom:
     case Work::kGetCold:
-      return ReadAtRandom(row, row.threads, row.operations, 1, peer);
+      return ReadAtRandom(row, row.threads, row.operations, row.seed, peer);
     case Work::kReadInOrder:
     case Work::kMultiGet:
     case Work::kReadMissing:
@@ -264,6 +239,11 @@ Timing DoWork(const Row& row, Peer* peer) {
 }
 
 Timing Overwrite(const Row& row, uint64_t count, Peer* peer) {
+  Row overwrite = row;
+  overwrite.work = Work::kOverwrite;
+  overwrite.operations = count;
+  Timing by_itself;
+  if (peer->DoByItself(overwrite, &by_itself)) return by_itself;
   return TimeThreads(1, count, 1, [&](int, uint64_t begin, uint64_t end, Latencies* latencies) {
     Random random(row.entries);
     Key key;
@@ -276,6 +256,13 @@ Timing Overwrite(const Row& row, uint64_t count, Peer* peer) {
 }
 
 Timing ReadAtRandom(const Row& row, int threads, uint64_t count, uint64_t seed, Peer* peer) {
+  Row read = row;
+  read.work = Work::kReadAtRandom;
+  read.threads = threads;
+  read.operations = count;
+  read.seed = seed;
+  Timing by_itself;
+  if (peer->DoByItself(read, &by_itself)) return by_itself;
   return ReadBy(
       threads, count, row.latency_every(), seed, peer,
       [&](Reader* reader, Random* random, uint64_t begin, uint64_t end, Latencies* latencies) {
@@ -288,7 +275,13 @@ Timing ReadAtRandom(const Row& row, int threads, uint64_t count, uint64_t seed, 
       });
 }
 
-void ReadThrough(const Row& row, Peer* peer) { ReadAll(row, peer->NewReader().get()); }
+void ReadThrough(const Row& row, Peer* peer) {
+  Row read = row;
+  read.work = Work::kReadInOrder;
+  read.threads = 1;
+  read.operations = row.entries;
+  DoWork(read, peer);
+}
 
 Timing BareWrite(const Row& row, const std::string& directory) {
   const std::string path = directory + "/bare_write";

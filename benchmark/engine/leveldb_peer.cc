@@ -39,12 +39,12 @@ struct LevelDbApi {
 struct LevelDbParts {
   explicit LevelDbParts(const PeerOptions& peer)
       : filter(leveldb::NewBloomFilterPolicy(kBloomBitsPerKey)),
-        cache(leveldb::NewLRUCache(peer.block_cache_bytes())) {
+        cache(leveldb::NewLRUCache(peer.memory.block_cache)) {
     options.create_if_missing = true;
     if (peer.defaults) return;
     options.filter_policy = filter.get();
     options.block_cache = cache.get();
-    options.write_buffer_size = peer.write_buffer_bytes();
+    options.write_buffer_size = peer.memory.write_buffer;
     options.compression = leveldb::kNoCompression;
   }
 

@@ -89,7 +89,7 @@ class LmdbPeer : public Peer {
     // MDB_NOTLS ties a read transaction to its Reader instead of to a thread.
     unsigned flags = MDB_NOTLS;
     if (!options.synced) flags |= MDB_NOSYNC;
-    if (options.memory_limit > 0 && !options.defaults) flags |= MDB_NORDAHEAD;
+    if (options.short_of_memory && !options.defaults) flags |= MDB_NORDAHEAD;
     Check(mdb_env_open(env_, options.dir.c_str(), flags, 0644));
     MDB_txn* txn = nullptr;
     Check(mdb_txn_begin(env_, nullptr, 0, &txn));

@@ -1,12 +1,12 @@
 // A peer is the interface of every engine of engine_benchmark, so that all do the same work: Varve
-// (varve_peer.cc) and RocksDB, LevelDB and LMDB (one adapter file each, which also states that
-// engine's settings).
+// (varve_peer.cc) and RocksDB, LevelDB, LMDB, WiredTiger and Pebble (one adapter file each, which
+// also states that engine's settings).
 //
-// Settings common to all, as far as an engine has them: bloom filters of 10 bits a key, a 512 MB
-// block cache, a 64 MB write buffer, no compression, the log on. With `defaults` each engine has
-// its own instead, but for durability, which is always the same for all. Without `synced` a write
-// returns once the engine has it (a power cut may lose it); with `synced` it returns once it is on
-// disk.
+// Settings common to all, as far as an engine has them: bloom filters of 10 bits a key, a block
+// cache and a write buffer of the row's budget, no compression, the log on. With `defaults` each
+// engine has its own instead, but for durability, which is always the same for all. Without
+// `synced` a write returns once the engine has it (a power cut may lose it); with `synced` it
+// returns once it is on disk.
 //
 // Errors: a peer that fails prints what happened and ends the process, because a benchmark with
 // errors has no figures.
@@ -14,6 +14,9 @@
 // Thread-safety: a Peer may be used by many threads at once, a Reader by one at a time.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -24,24 +27,25 @@
 
 namespace varve::bench {
 
-inline constexpr size_t kBlockCacheBytes = 512u << 20;
-inline constexpr size_t kWriteBufferBytes = 64u << 20;
+struct Row;
+struct Timing;
+
 inline constexpr int kBloomBitsPerKey = 10;
 
-struct PeerOptions {
-  std::string dir;          // exists; empty, or what the same engine left there
-  bool synced = false;      // every write waits for the disk
-  bool defaults = false;    // the engine's own defaults
-  size_t memory_limit = 0;  // of this process, page cache included; 0: none
+// The memory that an engine gets, the same for every engine.
+struct Budget {
+  // Of the process, with the kernel's pages of its files (MemoryLimit); 0: no limit.
+  uint64_t total = uint64_t{4} << 30;
+  uint64_t block_cache = uint64_t{512} << 20;
+  uint64_t write_buffer = uint64_t{64} << 20;
+};
 
-  // With a memory limit, blocks get a quarter of it and writes a sixteenth; the page cache, tables
-  // and filters need the rest.
-  size_t block_cache_bytes() const {
-    return memory_limit == 0 ? kBlockCacheBytes : memory_limit / 4;
-  }
-  size_t write_buffer_bytes() const {
-    return memory_limit == 0 ? kWriteBufferBytes : memory_limit / 16;
-  }
+struct PeerOptions {
+  std::string dir;        // exists; empty, or what the same engine left there
+  bool synced = false;    // every write waits for the disk
+  bool defaults = false;  // the engine's own defaults
+  Budget memory;
+  bool short_of_memory = false;  // the store is larger than the memory in all
 };
 
 using KeyValue = std::pair<std::string_view, std::string_view>;
@@ -99,18 +103,32 @@ class Peer {
   virtual void Flush() = 0;
   // Merges everything into one sorted run, if the engine has several.
   virtual void Compact() = 0;
+
+  // Returns the process that the engine runs in; 0: this one.
+  virtual pid_t process() const { return 0; }
+  // Does the work of the row by itself and stores what it took in `*timing`, if the engine runs in
+  // a process of its own, to which each call would be a message. Returns false if the caller has to
+  // do it by the calls above.
+  virtual bool DoByItself(const Row&, Timing*) { return false; }
 };
 
 struct Engine {
   std::string id;     // as in --engines
   std::string title;  // as in the table
   std::function<std::unique_ptr<Peer>(const PeerOptions&)> open;
+  std::string missing = "";  // why it can't be measured; empty: it can
 };
 
 std::unique_ptr<Peer> OpenVarve(const PeerOptions& options);
 std::unique_ptr<Peer> OpenRocksDb(const PeerOptions& options);
 std::unique_ptr<Peer> OpenLevelDb(const PeerOptions& options);
 std::unique_ptr<Peer> OpenLmdb(const PeerOptions& options);
+std::unique_ptr<Peer> OpenWiredTiger(const PeerOptions& options);
+std::unique_ptr<Peer> OpenPebble(const PeerOptions& options);
+
+// Return why the engine is not there; empty if it is.
+std::string WiredTigerMissing();
+std::string PebbleMissing();
 
 // Returns all engines, Varve first.
 const std::vector<Engine>& AllEngines();

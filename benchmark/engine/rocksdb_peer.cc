@@ -79,8 +79,8 @@ rocksdb::Options OptionsFor(const PeerOptions& peer) {
   if (peer.defaults) return options;
   rocksdb::BlockBasedTableOptions table;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kBloomBitsPerKey));
-  table.block_cache = rocksdb::NewLRUCache(peer.block_cache_bytes());
-  options.write_buffer_size = peer.write_buffer_bytes();
+  table.block_cache = rocksdb::NewLRUCache(peer.memory.block_cache);
+  options.write_buffer_size = peer.memory.write_buffer;
   options.compression = rocksdb::kNoCompression;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   return options;

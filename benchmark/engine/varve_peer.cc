@@ -1,7 +1,7 @@
-// Varve as a library: write buffer and block cache as peer.h says, all else as it comes. Not synced
-// is Durability::kNone (the log's bytes are with the kernel when a write returns, as with the
-// peers). Its default caches fit no small memory, so there they are set even where defaults are
-// asked for.
+// Varve as a library: write buffer and block cache as peer.h says, and mapped reads of what is left
+// of the memory, as the server has them; all else as it comes. Not synced is Durability::kNone (the
+// log's bytes are with the kernel when a write returns, as with the peers). Its default caches fit
+// no small memory, so there they are set even where defaults are asked for.
 #include <fmt/format.h>
 
 #include "benchmark/engine/peer.h"
@@ -13,6 +13,13 @@ namespace {
 
 void Check(const absl::Status& status) {
   if (!status.ok()) Fail("Varve: " + status.ToString());
+}
+
+// Returns what the write buffer that is written, another one that is flushed, and the block cache
+// leave of the memory.
+size_t LeftFor(const Budget& memory) {
+  const uint64_t taken = memory.block_cache + 2 * memory.write_buffer;
+  return memory.total > taken ? static_cast<size_t>(memory.total - taken) : 0;
 }
 
 class VarveReader : public Reader {
@@ -68,9 +75,10 @@ class VarvePeer : public Peer {
   explicit VarvePeer(const PeerOptions& options) {
     EngineOptions engine;
     engine.sync = options.synced ? Durability::kAlways : Durability::kNone;
-    if (!options.defaults || options.memory_limit > 0) {
-      engine.write_buffer_size = options.write_buffer_bytes();
-      engine.block_cache_size = options.block_cache_bytes();
+    if (!options.defaults || options.short_of_memory) {
+      engine.write_buffer_size = options.memory.write_buffer;
+      engine.block_cache_size = options.memory.block_cache;
+      engine.mapped_read_budget = LeftFor(options.memory);
     }
     absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(options.dir, engine);
     Check(store.status());

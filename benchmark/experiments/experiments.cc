@@ -12,14 +12,13 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
+#include "benchmark/help.h"
 #include "benchmark/process.h"
 #include "benchmark/process_use.h"
 
-ABSL_FLAG(
-    std::string, experiment, "all",
-    "group_fsync, filter, classic, memory, scaling, past_clones, archive_restore, compression or "
-    "all");
+ABSL_FLAG(std::string, experiment, "all",
+          "One of the experiments below, or all of them but the large one");
+ABSL_FLAG(uint64_t, keys, 0, "Keys of the experiment large; 0: 100 million, scaled");
 ABSL_FLAG(double, scale, 1.0, "Share of the full number of entries and operations, for quick runs");
 ABSL_FLAG(std::string, dir, "",
           "Where to put the data (removed at the end); by default beside the program");
@@ -54,6 +53,7 @@ namespace {
 
 struct Experiment {
   std::string name;
+  std::string measures;
   std::function<std::vector<Point>(const ExperimentOptions&)> run;
 };
 
@@ -72,28 +72,51 @@ void Report(const Experiment& experiment, const Point& point) {
       ->UseManualTime();
 }
 
+const std::vector<Experiment>& AllExperiments() {
+  static const std::vector<Experiment>* const experiments = new std::vector<Experiment>{
+      {"group_fsync", "acknowledged writes by the size of groups, and delayed groups",
+       GroupFsyncExperiment},
+      {"filter", "gets that hit and miss, by segments, tables and caches", FilterExperiment},
+      {"classic", "100 and 1000 bytes, in order and at random, library and TCP", ClassicExperiment},
+      {"memory", "resident memory of 4 KiB values over time, and of the index", MemoryExperiment},
+      {"scaling", "gets, MultiGets, puts and synced puts by 1 to 16 threads", ScalingExperiment},
+      {"past_clones", "clones and differences of the past", PastClonesExperiment},
+      {"archive_restore", "how fast an archive is restored", ArchiveRestoreExperiment},
+      {"compression", "what compression costs a get, a scan, a fill and a merge, and what it saves",
+       CompressionExperiment},
+      {"large", "100 million keys (--keys) with memory for the tables alone: half an hour, 35 GB",
+       LargeExperiment}};
+  return *experiments;
+}
+
+std::vector<HelpList> Help() {
+  HelpList list{"Experiments (--experiment):", {}};
+  for (const Experiment& experiment : AllExperiments())
+    list.lines.emplace_back(experiment.name, experiment.measures);
+  return {list};
+}
+
+bool IsWanted(const Experiment& experiment, const std::string& wanted) {
+  return experiment.name == wanted || (wanted == "all" && experiment.name != "large");
+}
+
 int Main(int argc, char** argv) {
+  HelpIfAsked(argc, argv, "experiments/experiments.cc",
+              "runs the field's classic experiments on the engine.", Help());
   ::benchmark::Initialize(&argc, argv);
-  absl::SetProgramUsageMessage("Runs the field's classic experiments on the engine.");
   absl::ParseCommandLine(argc, argv);
-  const std::vector<Experiment> experiments = {{"group_fsync", GroupFsyncExperiment},
-                                               {"filter", FilterExperiment},
-                                               {"classic", ClassicExperiment},
-                                               {"memory", MemoryExperiment},
-                                               {"scaling", ScalingExperiment},
-                                               {"past_clones", PastClonesExperiment},
-                                               {"archive_restore", ArchiveRestoreExperiment},
-                                               {"compression", CompressionExperiment}};
+  const std::vector<Experiment>& experiments = AllExperiments();
   const std::string wanted = absl::GetFlag(FLAGS_experiment);
-  if (wanted != "all" && std::none_of(experiments.begin(), experiments.end(),
-                                      [&](const Experiment& e) { return e.name == wanted; })) {
+  if (std::none_of(experiments.begin(), experiments.end(),
+                   [&](const Experiment& e) { return IsWanted(e, wanted); })) {
     Fail("--experiment names an unknown experiment: " + wanted);
   }
   const std::string directory = ClaimDataDirectory(absl::GetFlag(FLAGS_dir), "experiments_data");
   for (const Experiment& experiment : experiments) {
-    if (wanted != "all" && experiment.name != wanted) continue;
+    if (!IsWanted(experiment, wanted)) continue;
     MakeEmptyDirectory(directory);
-    for (const Point& point : experiment.run({directory, absl::GetFlag(FLAGS_scale)}))
+    for (const Point& point :
+         experiment.run({directory, absl::GetFlag(FLAGS_scale), absl::GetFlag(FLAGS_keys)}))
       Report(experiment, point);
   }
   ::benchmark::RunSpecifiedBenchmarks();

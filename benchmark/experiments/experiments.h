@@ -32,6 +32,7 @@ struct Point {
 struct ExperimentOptions {
   std::string directory;  // for data; empty
   double scale = 1;
+  uint64_t keys = 0;  // of the experiment "large"; 0: its own number, scaled
 };
 
 // Measures the time of an acknowledged write by the size of groups, and for delayed groups.
@@ -50,6 +51,10 @@ std::vector<Point> PastClonesExperiment(const ExperimentOptions& options);
 std::vector<Point> ArchiveRestoreExperiment(const ExperimentOptions& options);
 // Measures what compression costs a get, a scan, a fill and a merge, and what it saves.
 std::vector<Point> CompressionExperiment(const ExperimentOptions& options);
+// Measures a store of 100 million keys with memory for its tables alone: the time to fill it, to
+// open it and to get keys at random, at rest and while merges run, and its bytes in memory and on
+// disk.
+std::vector<Point> LargeExperiment(const ExperimentOptions& options);
 // Measures the resident memory while 4 KiB values are written and read, and the memory of the index
 // of 10 million keys.
 std::vector<Point> MemoryExperiment(const ExperimentOptions& options);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kValueSize = 100;
 // At the end of the curve; twice the processors where that is more.
-constexpr unsigned kFewestThreads = 8;
+constexpr unsigned kFewestThreads = 16;
 constexpr size_t kGroup = 16;
 
 // One thread's share of a work: `operations`, with keys of its own choice.

@@ -88,6 +88,22 @@ class FormMaker {
     return form;
   }
 
+  static Form Taking(Form::Key key, Form form) {
+    form.key = key;
+    return form;
+  }
+
+  Form GetAndSet() const {
+    Form form = Get("GET", 1);
+    const size_t get_size = form.request.size();
+    const Form set = Set("SET", 1);
+    form.request += set.request;
+    for (const size_t at : set.keys_at) form.values_at.push_back(get_size + at);
+    for (const size_t at : set.values_at) form.values_at.push_back(get_size + at);
+    form.reply_size += kOk.size();
+    return form;
+  }
+
   Form Increment() const {
     const std::string counter = "ctr" + key_.substr(3);
     Form form{
@@ -125,6 +141,12 @@ class FormMaker {
         return {Range()};
       case Operation::kMixed:
         return {Get("GET", 1), Set("SET", 1)};
+      case Operation::kLateReads:
+        return {Taking(Form::Key::kLate, Get("GET", 1)), Taking(Form::Key::kNew, Set("SET", 1))};
+      case Operation::kScans:
+        return {Range(), Taking(Form::Key::kNew, Set("SET", 1))};
+      case Operation::kModify:
+        return {Get("GET", 1), GetAndSet()};
     }
     return {};
   }
@@ -145,13 +167,27 @@ std::string LoadKey(uint64_t number, size_t key_size) {
   return fmt::format("key:{:0{}}", number, key_size - 4);
 }
 
+namespace {
+
+// Returns a number that is above that of each key.
+uint64_t MostKeys(const Load& load) {
+  const bool inserts =
+      load.operation == Operation::kLateReads || load.operation == Operation::kScans;
+  constexpr uint64_t kMostInserts = 1'000'000'000;
+  return load.keys + (inserts ? kMostInserts : 0);
+}
+
+}  // namespace
+
 Exchange::Exchange(const Load& load)
     : load_(load),
       random_(load.keys + static_cast<uint64_t>(load.pipeline) + load.seed * 1'000'003),
       first_key_(LoadKey(0, load.key_size)),
       forms_(FormMaker(load_, first_key_).All()),
-      digit_pairs_((std::to_string(load.keys - 1).size() + 1) / 2),
-      checks_values_(load.check_values && load.value_size >= first_key_.size()) {
+      digit_pairs_((std::to_string(MostKeys(load) - 1).size() + 1) / 2),
+      checks_values_(load.check_values && load.value_size >= first_key_.size()),
+      next_insert_(load.inserted),
+      acknowledged_inserts_(load.inserted) {
   if (load_.operation == Operation::kRange && load_.keys < kRangeEntries)
     Fail("a RANGE needs more keys than that");
   if (load_.choice == KeyChoice::kZipfian) zipfian_.emplace(load_.keys);
@@ -159,10 +195,27 @@ Exchange::Exchange(const Load& load)
     reply_room_ = std::max({reply_room_, form.reply_size, kLongestInteger});
 }
 
-uint64_t Exchange::NextNumber() {
+uint64_t Exchange::DrawLate() {
+  const uint64_t inserted = acknowledged_inserts_;
+  const uint64_t age = zipfian_ ? zipfian_->Draw(&random_) : random_.Below(load_.keys + inserted);
+  return load_.keys + inserted - 1 - age;
+}
+
+void Exchange::InsertIsAcknowledged(uint64_t insert) {
+  const auto place = [&](uint64_t number) { return static_cast<size_t>(number - load_.inserted); };
+  if (acknowledged_.size() <= place(insert)) acknowledged_.resize(place(insert) + 1);
+  acknowledged_[place(insert)] = true;
+  while (place(acknowledged_inserts_) < acknowledged_.size() &&
+         acknowledged_[place(acknowledged_inserts_)])
+    ++acknowledged_inserts_;
+}
+
+uint64_t Exchange::NextNumber(const Form& form) {
   constexpr uint64_t kSpread = 2'654'435'761;  // a prime, so that no two numbers meet
+  if (form.key == Form::Key::kNew) return load_.keys + next_insert_++;
+  if (form.key == Form::Key::kLate) return DrawLate();
   const uint64_t bound =
-      load_.operation == Operation::kRange ? load_.keys - kRangeEntries + 1 : load_.keys;
+      form.reply == Form::Reply::kEntries ? load_.keys - kRangeEntries + 1 : load_.keys;
   switch (load_.choice) {
     case KeyChoice::kUniform:
       return random_.Below(bound);
@@ -178,11 +231,13 @@ uint64_t Exchange::NextNumber() {
 
 void Exchange::Address(const Form& form, char* request) {
   const size_t key_size = first_key_.size();
+  const size_t copies = form.values_at.size() / form.keys_at.size();
   for (size_t i = 0; i < form.keys_at.size(); ++i) {
-    const uint64_t number = NextNumber();
+    const uint64_t number = NextNumber(form);
     char* const key = request + form.keys_at[i];
     WriteDigits(number, digit_pairs_, key + key_size);
-    if (!form.values_at.empty()) std::memcpy(request + form.values_at[i], key, key_size);
+    for (size_t copy = 0; copy < copies; ++copy)
+      std::memcpy(request + form.values_at[i * copies + copy], key, key_size);
     if (form.reply == Form::Reply::kInteger && load_.counters != nullptr)
       expected_sum_ += ++(*load_.counters)[number];
   }
@@ -199,6 +254,8 @@ size_t Exchange::Take(const Form& form, std::string_view received, const char* r
     return end + 1;
   }
   if (received.size() < form.reply_size) return 0;
+  if (form.key == Form::Key::kNew)
+    InsertIsAcknowledged(ReadDigits(request + form.keys_at[0] + first_key_.size()) - load_.keys);
   if (checks_values_ && form.reply == Form::Reply::kValues)
     CheckValues(form, received.data(), request);
   if (checks_values_ && form.reply == Form::Reply::kEntries)

@@ -26,9 +26,13 @@ namespace varve::bench {
 struct Form {
   enum class Reply { kStatus, kValues, kEntries, kInteger };
 
-  std::string request;            // for key number 0
-  std::vector<size_t> keys_at;    // where keys stand in it
-  std::vector<size_t> values_at;  // where values stand that begin with those keys; empty: nowhere
+  std::string request;          // for key number 0
+  std::vector<size_t> keys_at;  // where keys stand in it
+  // Where values stand that begin with those keys, or the keys once more: equally many for each key;
+  // empty: nowhere.
+  std::vector<size_t> values_at;
+  enum class Key { kDrawn, kLate, kNew };
+  Key key = Key::kDrawn;  // which keys it takes
   Reply reply = Reply::kStatus;
   std::string reply_head;
   size_t reply_size = 0;  // 0: to the end of the line
@@ -46,6 +50,9 @@ class Exchange {
   // Returns a size that is enough for any reply.
   size_t reply_room() const { return reply_room_; }
 
+  // Returns how many new keys were put into requests.
+  uint64_t inserts() const { return next_insert_ - load_.inserted; }
+
   // Returns the form of the next request.
   const Form& Draw() {
     return forms_.size() == 1 || random_.Below(100) < load_.get_percent ? forms_[0] : forms_[1];
@@ -61,7 +68,10 @@ class Exchange {
   void CheckTotals() const;
 
  private:
-  uint64_t NextNumber();
+  uint64_t NextNumber(const Form& form);
+  // Returns the number of a key that was filled or whose insert was acknowledged.
+  uint64_t DrawLate();
+  void InsertIsAcknowledged(uint64_t insert);
   void CheckValues(const Form& form, const char* reply, const char* request) const;
   void CheckEntries(const Form& form, const char* reply, const char* request);
   void TakeInteger(std::string_view line, const Form& form, const char* request);
@@ -79,6 +89,9 @@ class Exchange {
   uint64_t ranges_ = 0;
   uint64_t expected_sum_ = 0;  // of the numbers that INCR returns
   uint64_t received_sum_ = 0;
+  uint64_t next_insert_;            // the number of new keys so far
+  uint64_t acknowledged_inserts_;   // all before it are
+  std::vector<bool> acknowledged_;  // of those from `load_.inserted` on
 };
 
 // Returns the key of that number, as a load with keys of this size makes it.

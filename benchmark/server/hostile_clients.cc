@@ -27,6 +27,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
+#include "benchmark/help.h"
 #include "benchmark/histogram.h"
 #include "benchmark/process.h"
 #include "benchmark/report.h"
@@ -446,6 +447,16 @@ void AllowManyFiles() {
 
 int main(int argc, char** argv) {
   using namespace varve::bench;
+  HelpList loads{"Loads (--load takes a part of the name):", {}};
+  for (const HostileLoad& load : AllLoads()) {
+    loads.lines.emplace_back(load.name,
+                             fmt::format("memory grows by at most {}",
+                                         FormatBytes(static_cast<double>(load.most_memory))));
+  }
+  HelpIfAsked(argc, argv, "server/hostile_clients.cc",
+              "runs clients that mean no good, and measures the server's memory and a polite "
+              "client's waits.",
+              {loads}, /*has_google_benchmark=*/false);
   absl::ParseCommandLine(argc, argv);
   AllowManyFiles();
   const std::string directory =

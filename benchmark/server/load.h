@@ -20,6 +20,10 @@ enum class Operation {
   kIncrement,  // INCR
   kRange,      // the kRangeEntries entries from a key on, in order
   kMixed,      // GET and SET in one pipeline
+  kLateReads,  // GET, rather of keys that were inserted late, and SET of new keys
+  kScans,      // as kRange, and SET of new keys
+  // GET, and GET together with a SET of the same key, which is one request here.
+  kModify,
 };
 
 inline constexpr uint64_t kKeysACall = 10;
@@ -37,7 +41,10 @@ struct Load {
   uint16_t port = 0;                      // of 127.0.0.1
   const ClientTlsContext* tls = nullptr;  // of all connections; null: plain text
   Operation operation = Operation::kSet;
-  uint64_t get_percent = 50;  // of kMixed
+  uint64_t get_percent = 50;  // of the operations behind kMixed
+  int client_threads = 1;     // among which the connections are divided
+  // The number of keys beyond `keys` that earlier loads inserted; of kLateReads and kScans.
+  uint64_t inserted = 0;
   int connections = 50;
   int pipeline = 1;
   size_t value_size = 100;
@@ -68,6 +75,7 @@ struct LoadResult {
   double p50 = 0;  // seconds
   double p99 = 0;
   double p999 = 0;
+  uint64_t inserts = 0;  // of new keys, answered or not
 };
 
 }  // namespace varve::bench

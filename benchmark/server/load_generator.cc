@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <thread>
 
 #include "benchmark/histogram.h"
 #include "benchmark/process.h"
@@ -90,11 +91,11 @@ class Run {
     }
     if (measuring_) EndMeasuring(Clock::now());
     exchange_.CheckTotals();
-    result_.p50 = histogram_.Percentile(0.5) * 1e-9;
-    result_.p99 = histogram_.Percentile(0.99) * 1e-9;
-    result_.p999 = histogram_.Percentile(0.999) * 1e-9;
+    result_.inserts = exchange_.inserts();
     return result_;
   }
+
+  const Histogram& histogram() const { return histogram_; }
 
  private:
   void OpenLoop(Clock::time_point begin) {
@@ -212,7 +213,35 @@ class Run {
 }  // namespace
 
 LoadResult RunLoad(const Load& load, const std::function<double()>& server_cpu) {
-  return Run(load, server_cpu).Measure();
+  const auto threads = static_cast<size_t>(load.client_threads);
+  std::vector<std::unique_ptr<Run>> runs;
+  for (size_t i = 0; i < threads; ++i) {
+    Load part = load;
+    part.connections = std::max(1, load.connections / load.client_threads);
+    part.seed = load.seed * threads + i;
+    part.rate = load.rate / static_cast<double>(threads);
+    runs.push_back(std::make_unique<Run>(part, server_cpu));
+  }
+  std::vector<LoadResult> results(threads);
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < threads; ++i)
+    others.emplace_back([&, i] { results[i] = runs[i]->Measure(); });
+  results[0] = runs[0]->Measure();
+  for (std::thread& other : others) other.join();
+
+  // All measured the same time, but for the last replies, and each the processor time of all.
+  LoadResult result = results[0];
+  Histogram histogram = runs[0]->histogram();
+  for (size_t i = 1; i < threads; ++i) {
+    result.requests += results[i].requests;
+    result.inserts += results[i].inserts;
+    result.seconds = std::max(result.seconds, results[i].seconds);
+    histogram.Add(runs[i]->histogram());
+  }
+  result.p50 = histogram.Percentile(0.5) * 1e-9;
+  result.p99 = histogram.Percentile(0.99) * 1e-9;
+  result.p999 = histogram.Percentile(0.999) * 1e-9;
+  return result;
 }
 
 IdleConnections::IdleConnections(const Load& load)

@@ -1,4 +1,5 @@
-// The load generator is a cheap client with many connections: one thread, epoll, non-blocking
+// The load generator is a cheap client with many connections: one thread (or several, where a load
+// asks for them), epoll, non-blocking
 // sockets, and requests that it makes by rewriting the digits of a prepared buffer. On a small
 // machine the client shares the processor with the server, so its cost distorts every figure.
 //
@@ -28,7 +29,7 @@
 
 namespace varve::bench {
 
-// Runs the load. `server_cpu` returns the server's processor time so far, in seconds.
+// Runs the load, in as many threads as it says. `server_cpu`, which any of them calls, returns the server's processor time so far, in seconds.
 LoadResult RunLoad(const Load& load, const std::function<double()>& server_cpu);
 
 class LoadConnection;

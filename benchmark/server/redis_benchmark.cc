@@ -31,6 +31,9 @@ std::vector<std::string> Work(const Load& load) {
     case Operation::kRange:
       return {"RANGE", "[" + key, "+", "LIMIT", "0", std::to_string(kRangeEntries)};
     case Operation::kMixed:
+    case Operation::kLateReads:
+    case Operation::kScans:
+    case Operation::kModify:
       return {};
   }
   return {};
@@ -40,7 +43,8 @@ std::vector<std::string> Work(const Load& load) {
 
 std::optional<LoadResult> DriveRedisBenchmark(const Load& load, const Child& server) {
   const std::vector<std::string> work = Work(load);
-  if (work.empty() || load.rate > 0) return std::nullopt;
+  const bool is_even = load.choice == KeyChoice::kUniform;
+  if (work.empty() || load.rate > 0 || !is_even) return std::nullopt;
   // It counts requests, not time: about as many as it makes in so many seconds.
   const double rate = load.pipeline == 1 ? 100e3 : 400e3;
   const uint64_t requests = std::max<uint64_t>(1, static_cast<uint64_t>(rate * load.seconds));

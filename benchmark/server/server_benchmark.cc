@@ -11,8 +11,8 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
 #include "absl/strings/str_split.h"
+#include "benchmark/help.h"
 #include "benchmark/process.h"
 #include "benchmark/process_use.h"
 #include "benchmark/server/load_generator.h"
@@ -40,6 +40,8 @@ ABSL_FLAG(std::string, dir, "",
           "Where to put the data (removed at the end); by default beside the program");
 ABSL_FLAG(double, rest_seconds, varve::bench::kRestSeconds,
           "For how long a server must do nothing before it counts as settled");
+ABSL_FLAG(bool, oversubscribe, false,
+          "Also measure the scaling rows of more I/O loops than this machine has processors");
 ABSL_FLAG(bool, brief, false, "Also print a smaller table: rates, ratio to Redis, p50 and p99");
 ABSL_FLAG(bool, history, false, "Also print the line to append to benchmark/history.md");
 ABSL_FLAG(int, null_server_port, 0, "Internal: be the null server on this port");
@@ -106,6 +108,7 @@ MeasureSettings Settings(const std::vector<ServerRow>& rows) {
   settings.seconds = absl::GetFlag(FLAGS_seconds);
   settings.rest_seconds = absl::GetFlag(FLAGS_rest_seconds);
   settings.redis_benchmark = client == "redis-benchmark";
+  settings.oversubscribe = absl::GetFlag(FLAGS_oversubscribe);
   settings.contenders = ChosenContenders();
   const std::vector<std::string> for_redis =
       absl::StrSplit(absl::GetFlag(FLAGS_redis_flags), ' ', absl::SkipEmpty());
@@ -127,18 +130,54 @@ MeasureSettings Settings(const std::vector<ServerRow>& rows) {
   return settings;
 }
 
+std::vector<HelpList> Help() {
+  HelpList servers{"Servers (--servers):", {}};
+  for (const Contender& contender : AllContenders())
+    servers.lines.emplace_back(contender.id, contender.title);
+  HelpList rows{"Rows (--rows takes a regular expression found in the name):", {}};
+  for (const ServerRow& row : AllServerRows(absl::GetFlag(FLAGS_keys)))
+    rows.lines.emplace_back(row.id, row.title());
+  return {servers, rows};
+}
+
+// Returns roughly how many minutes the rows take.
+double EstimateMinutes(const std::vector<ServerRow>& rows,
+                       const std::vector<Contender>& contenders) {
+  const double keys_seconds =
+      3e-6 * static_cast<double>(absl::GetFlag(FLAGS_keys)) + 2 * absl::GetFlag(FLAGS_rest_seconds);
+  double seconds = 0;
+  std::string store;
+  for (const ServerRow& row : rows) {
+    const std::string needs =
+        row.has_own_server() ? row.id : row.sync + std::to_string(row.value_size);
+    for (const Contender& contender : contenders) {
+      if (!row.WhyNot(contender.id).empty()) continue;
+      const double each = absl::GetFlag(FLAGS_seconds) + 0.5;
+      seconds +=
+          absl::GetFlag(FLAGS_repetitions) * (each + (row.has_own_server() ? keys_seconds : 0));
+      if (needs != store && !row.has_own_server()) seconds += keys_seconds;
+    }
+    store = needs;
+  }
+  return seconds / 60;
+}
+
 int Main(int argc, char** argv) {
+  HelpIfAsked(argc, argv, "server/server_benchmark.cc",
+              "compares Varve's server with Redis and with a server that does nothing.", Help());
   const std::string command = CommandLine(argc, argv);
   const bool plain_output = WritesToConsole(argc, argv);
   ::benchmark::Initialize(&argc, argv);
-  absl::SetProgramUsageMessage(
-      "Compares Varve's server with Redis and with a server that does nothing.");
   absl::ParseCommandLine(argc, argv);
   if (absl::GetFlag(FLAGS_null_server_port) > 0) {
     ServeNothing(static_cast<uint16_t>(absl::GetFlag(FLAGS_null_server_port)),
                  static_cast<size_t>(absl::GetFlag(FLAGS_null_server_value_size)));
   }
   const std::vector<ServerRow> rows = ChosenRows();
+  FILE* const out = plain_output ? stdout : stderr;
+  fmt::print(out, "{} rows, about {:.0f} minutes.\n", rows.size(),
+             std::max(1.0, EstimateMinutes(rows, ChosenContenders())));
+  std::fflush(out);
   const MeasureSettings settings = Settings(rows);
   ServerMeasurements measurements(settings);
   Samples samples;
@@ -161,7 +200,6 @@ int Main(int argc, char** argv) {
   ::benchmark::RunSpecifiedBenchmarks();
 
   const ServerReport report = ReportServers(rows, samples, reasons);
-  FILE* const out = plain_output ? stdout : stderr;
   fmt::print(out,
              "\nRequests per second (median of {}), 50 connections unless said, client {}, {} "
              "keys; {}.\n\n{}\n{}",

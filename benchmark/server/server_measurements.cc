@@ -26,7 +26,7 @@ constexpr uint64_t kLeastMemory = 48u << 20;
 // seconds for it.
 constexpr double kRestsUntilSilent = 2;
 
-Figures FiguresOf(const LoadResult& result) {
+Figures FiguresOf(const LoadResult& result, int client_threads = 1) {
   const auto requests = static_cast<double>(std::max<uint64_t>(1, result.requests));
   Figures figures = {{kRequestRate, static_cast<double>(result.requests) / result.seconds},
                      {"p50_us", result.p50 * 1e6},
@@ -34,7 +34,7 @@ Figures FiguresOf(const LoadResult& result) {
                      {"server_cpu_us", result.server_cpu_seconds * 1e6 / requests}};
   if (result.p999 > 0) figures["p999_us"] = result.p999 * 1e6;
   if (result.client_cpu_seconds > 0)
-    figures["client_busy"] = result.client_cpu_seconds / result.seconds;
+    figures["client_busy"] = result.client_cpu_seconds / result.seconds / client_threads;
   return figures;
 }
 
@@ -62,6 +62,8 @@ std::optional<Figures> ServerMeasurements::Measure(const ServerRow& row, const C
       return MeasureClosed(row, contender, why);
     case RowKind::kOpen:
       return MeasureOpen(row, contender);
+    case RowKind::kScaling:
+      return MeasureScaling(row, contender, why);
     case RowKind::kCold:
       return MeasureCold(row, contender, why);
     case RowKind::kKeysMemory:
@@ -112,6 +114,7 @@ void ServerMeasurements::EachKeyOnce(const ServerRow& row, Operation operation, 
   Load load = LoadOf(row, *server);
   load.operation = operation;
   load.choice = KeyChoice::kShuffled;
+  load.client_threads = 1;
   load.connections = 8;
   load.pipeline = 64;
   RunLoadOn(load, server->process());
@@ -148,6 +151,7 @@ std::optional<Figures> ServerMeasurements::MeasureClosed(const ServerRow& row,
   Load load = LoadOf(row, *loaded->server);
   if (load.operation == Operation::kIncrement && contender.id != kNull)
     load.counters = &loaded->counters;
+  load.inserted = loaded->inserted;
   process.Resume();
   const std::optional<LoadResult> result =
       settings_.redis_benchmark ? DriveRedisBenchmark(load, process) : RunLoadOn(load, process);
@@ -156,7 +160,28 @@ std::optional<Figures> ServerMeasurements::MeasureClosed(const ServerRow& row,
     *why = "not run: no such load";
     return std::nullopt;
   }
+  loaded->inserted += result->inserts;
   return FiguresOf(*result);
+}
+
+std::optional<Figures> ServerMeasurements::MeasureScaling(const ServerRow& row,
+                                                          const Contender& contender,
+                                                          std::string* why) {
+  const auto processors = static_cast<int>(std::thread::hardware_concurrency());
+  if (row.loops > processors && !settings_.oversubscribe) {
+    *why = fmt::format("not measured: needs {} processors", row.loops);
+    return std::nullopt;
+  }
+  std::vector<std::string> flags = {fmt::format("--io-threads={}", row.loops)};
+  if (contender.id != kVarve) {
+    flags = {"--io-threads", std::to_string(row.loops)};
+    if (row.loops > 1) flags.insert(flags.end(), {"--io-threads-do-reads", "yes"});
+  }
+  const std::unique_ptr<Server> server = NewServer(row, contender, "scaling", flags);
+  EachKeyOnce(row, Operation::kSet, server.get());
+  EachKeyOnce(row, Operation::kGet, server.get());
+  const Load load = LoadOf(row, *server);
+  return FiguresOf(RunLoadOn(load, server->process()), load.client_threads);
 }
 
 double ServerMeasurements::Capacity(const ServerRow& closed) {

@@ -6,7 +6,7 @@
 //   p50_us p99_us p999_us            exchange.h, load_generator.h; redis-benchmark knows no p99.9
 //   server_cpu_us                    processor time of the server's process for each request, all
 //                                    threads
-//   client_busy                      share of a processor that the load generator took; near 1 it
+//   client_busy                      share of a processor that a thread of the load generator took; near 1 it
 //                                    may be the limit
 //   resident_bytes                   memory of the server's process (RSS), pages of mapped files
 //                                    included
@@ -47,6 +47,7 @@ struct MeasureSettings {
   double seconds = 2;
   double rest_seconds = kRestSeconds;
   bool redis_benchmark = false;
+  bool oversubscribe = false;  // scaling rows of more loops than there are processors, too
   std::map<std::string, std::vector<std::string>> flags;  // further ones, by contender
   std::vector<Contender> contenders;                      // those that take part
   // Of all servers, and the connections of rows with TLS; both or none.
@@ -63,10 +64,11 @@ class ServerMeasurements {
                                  std::string* why);
 
  private:
-  // A server, and how often each of its counters was incremented.
+  // A server, how often each of its counters was incremented, and what was inserted.
   struct Loaded {
     std::unique_ptr<Server> server;
     std::vector<uint32_t> counters;
+    uint64_t inserted = 0;  // keys beyond those that were loaded
   };
 
   std::unique_ptr<Server> NewServer(const ServerRow& row, const Contender& contender,
@@ -79,6 +81,8 @@ class ServerMeasurements {
   Load LoadOf(const ServerRow& row, const Server& server) const;
   std::optional<Figures> MeasureClosed(const ServerRow& row, const Contender& contender,
                                        std::string* why);
+  std::optional<Figures> MeasureScaling(const ServerRow& row, const Contender& contender,
+                                        std::string* why);
   Figures MeasureOpen(const ServerRow& row, const Contender& contender);
   std::optional<Figures> MeasureCold(const ServerRow& row, const Contender& contender,
                                      std::string* why);

@@ -18,6 +18,7 @@ constexpr int kBaseConnections = 50;
 constexpr int kManyConnections = 5000;
 constexpr size_t kLargeValue = 4096;
 constexpr int kStalledReaders = 1000;
+constexpr int kMostLoops = 16;
 constexpr uint64_t kKeysACounter = 10;  // so that counters don't make a data set of their own
 
 struct WorkName {
@@ -25,6 +26,7 @@ struct WorkName {
   const char* title;
   Operation operation;
   uint64_t get_percent;
+  bool zipfian = false;  // unless the row says otherwise
 };
 
 constexpr WorkName kWorks[] = {
@@ -34,8 +36,14 @@ constexpr WorkName kWorks[] = {
     {"MGET10", "MGET of 10", Operation::kMultiGet, 0},
     {"INCR", "INCR", Operation::kIncrement, 0},
     {"RANGE50", "RANGE of 50", Operation::kRange, 0},
-    {"MIX50", "50 % GET, 50 % SET, zipfian", Operation::kMixed, 50},
-    {"MIX95", "95 % GET, 5 % SET, zipfian", Operation::kMixed, 95},
+    {"MIX50", "50 % GET, 50 % SET", Operation::kMixed, 50, true},
+    {"MIX95", "95 % GET, 5 % SET", Operation::kMixed, 95, true},
+    {"YCSBA", "YCSB A (50 % reads, 50 % updates)", Operation::kMixed, 50, true},
+    {"YCSBB", "YCSB B (95 % reads, 5 % updates)", Operation::kMixed, 95, true},
+    {"YCSBC", "YCSB C (reads)", Operation::kGet, 0, true},
+    {"YCSBD", "YCSB D (95 % reads of late keys, 5 % inserts)", Operation::kLateReads, 95, true},
+    {"YCSBE", "YCSB E (95 % scans of 50, 5 % inserts)", Operation::kScans, 95, true},
+    {"YCSBF", "YCSB F (50 % reads, 50 % read-modify-writes)", Operation::kModify, 50, true},
 };
 
 const WorkName* FindWork(const std::string& name) {
@@ -99,13 +107,17 @@ bool ReadLoadRow(const std::vector<std::string>& parts, ServerRow* row) {
       row->behind = true;
     } else if (parts[i] == "tls") {
       row->tls = true;
+    } else if (parts[i] == "uniform" && FindWork(row->work)->zipfian) {
+      row->uniform = true;
     } else if (!ReadNumber(parts[i], "c", "", &row->connections) &&
+               !ReadNumber(parts[i], "loops", "", &row->loops) &&
                !ReadNumber(parts[i], "at", "", &row->load_percent)) {
       return false;
     }
   }
   return (row->sync == "always" || row->sync == "everysec" || row->sync == "no") &&
-         (row->load_percent > 0) == (row->kind == RowKind::kOpen);
+         (row->load_percent > 0) == (row->kind == RowKind::kOpen) &&
+         (row->loops > 0) == (row->kind == RowKind::kScaling);
 }
 
 bool Read(const std::string& id, ServerRow* row) {
@@ -115,8 +127,10 @@ bool Read(const std::string& id, ServerRow* row) {
   if (parts.size() == 2 && parts[0] == "feed") return ReadFeedRow(RowKind::kFeed, parts[1], row);
   if (parts.size() == 2 && parts[0] == "lag") return ReadFeedRow(RowKind::kFeedLag, parts[1], row);
   if (parts.size() == 3 && parts[0] == "load") return ReadBulkLoadRow(parts[1], parts[2], row);
-  if (parts[0] == "open" || parts[0] == "cold") {
-    row->kind = parts[0] == "open" ? RowKind::kOpen : RowKind::kCold;
+  if (parts[0] == "open" || parts[0] == "cold" || parts[0] == "scaling") {
+    row->kind = parts[0] == "open"   ? RowKind::kOpen
+                : parts[0] == "cold" ? RowKind::kCold
+                                     : RowKind::kScaling;
     parts.erase(parts.begin());
   }
   return ReadLoadRow(parts, row);
@@ -179,6 +193,12 @@ std::vector<std::string> NamesForStore(size_t size, const std::string& sync,
   if (base) add_both({"MGET10", "RANGE50", "MIX95", "MIX50", "MSET10"});
   with_other_loads("SET");
   if (base) add_both({"INCR"});
+  // What YCSB inserts comes last.
+  if (size == 1000 && sync == "always") {
+    for (const char* workload : {"YCSBC", "YCSBB", "YCSBA", "YCSBF", "YCSBD", "YCSBE"}) {
+      for (const char* keys : {"", "/uniform"}) add(workload, 1, keys);
+    }
+  }
   return names;
 }
 
@@ -220,6 +240,8 @@ std::string ServerRow::title() const {
     title += fmt::format(", {} connection{}", connections, connections == 1 ? "" : "s");
   }
   if (tls) title += ", TLS";
+  if (FindWork(work)->zipfian) title += uniform ? ", uniform" : ", zipfian";
+  if (loops > 0) title += fmt::format(", {} I/O loop{}", loops, loops == 1 ? "" : "s");
   if (kind == RowKind::kCold) title += fmt::format(", data {} times the memory", kServerColdRatio);
   if (kind == RowKind::kOpen) {
     title += fmt::format(", open loop, {} % load{} (p99 µs)", load_percent,
@@ -260,7 +282,8 @@ std::string ServerRow::WhyNot(const std::string& contender) const {
     return kind == RowKind::kClosed && !tls && (work == "SET" || work == "GET") ? "" : "-";
   if (kind == RowKind::kStalledReaders && contender == kRedis) return "has no change feed";
   if (contender == kRedisWithoutLog && goal_redis_without_log == 0) return "-";
-  if (contender == kRedis && work == "RANGE50") return "has no ranges of keys";
+  if (contender == kRedis && (work == "RANGE50" || work == "YCSBE")) return "has no ranges of keys";
+  if (contender == kNull && kind == RowKind::kScaling) return "has one loop";
   if (contender == kNull && tls) return "has no TLS";
   if (contender == kNull && has_own_server() && kind != RowKind::kConnectionMemory)
     return "holds nothing";
@@ -280,9 +303,10 @@ Load ServerRow::load() const {
   load.connections = connections;
   load.pipeline = pipeline;
   load.value_size = value_size;
+  load.client_threads = std::max(1, loops);
   load.keys =
       name.operation == Operation::kIncrement ? std::max<uint64_t>(1, keys / kKeysACounter) : keys;
-  if (name.operation == Operation::kMixed) load.choice = KeyChoice::kZipfian;
+  if (name.zipfian && !uniform) load.choice = KeyChoice::kZipfian;
   return load;
 }
 
@@ -305,6 +329,10 @@ std::vector<ServerRow> AllServerRows(uint64_t keys) {
   add(NamesForStore(kLargeValue, "always", {1, 16}));
   add(NamesForStore(100, "everysec", {1, 16, 64}));
   add(NamesForStore(100, "no", {1, 16, 64}));
+  for (const char* work : {"GET", "SET"}) {
+    for (int loops = 1; loops <= kMostLoops; loops *= 2)
+      add({fmt::format("scaling/{}/100B/P16/no/c128/loops{}", work, loops)});
+  }
   add({"cold/GET/1000B/P1/no", "cold/GET/1000B/P16/no"});
   add({"list/CHILDREN", "list/SCAN"});
   add({"feed/CHANGES", "feed/XREAD", "lag/CHANGES", "lag/XREAD"});

@@ -1,9 +1,11 @@
 // The rows of the server's table: the work of each row, its connections, the size of its data and
 // its goal. server_measurements.h provides the servers. A row is named by its parts:
 //
-//   [open/|cold/]WORK/SIZE/PIPELINE/SYNC[/CONNECTIONS][/tls][/LOAD[/behind]]
+//   [open/|cold/|scaling/]WORK/SIZE/PIPELINE/SYNC[/CONNECTIONS][/tls][/uniform][/LOAD[/behind]]
+//       [/LOOPS]
 //       SET/100B/P16/always, GET/100B/P1/always/c500, SET/100B/P16/always/tls,
-//       open/GET/100B/P1/always/at75/behind
+//       open/GET/100B/P1/always/at75/behind, YCSBA/1000B/P1/always/uniform,
+//       scaling/GET/100B/P16/no/c128/loops4
 //   memory/WHAT
 //       memory/keys, memory/idle_connection, memory/used_connection, memory/stalled_reader
 //   list/COMMAND, feed/COMMAND, lag/COMMAND
@@ -26,7 +28,8 @@ enum class RowKind {
   kClosed,  // each connection asks when it was answered
   // Requests are due at a rate that is a share of what the faster of the servers can do.
   kOpen,
-  kCold,              // kClosed with kServerColdRatio times more data than memory
+  kScaling,  // kClosed with a server that reads and answers by so many threads, and as many clients
+  kCold,     // kClosed with kServerColdRatio times more data than memory
   kKeysMemory,        // resident memory once all keys were loaded and many of them read
   kConnectionMemory,  // and what each of many silent connections adds to it
   kListing,           // the time in which the names below a prefix are found (listing.h)
@@ -51,13 +54,16 @@ inline constexpr const char* kKeyRate = "keys_per_second";
 struct ServerRow {
   std::string id;  // in benchmark names and --rows
   RowKind kind = RowKind::kClosed;
-  // SET, GET, MSET10, MGET10, INCR, RANGE50, MIX50, MIX95, or the command that the name ends in
+  // SET, GET, MSET10, MGET10, INCR, RANGE50, MIX50, MIX95, YCSBA .. YCSBF, or the command that the
+  // name ends in
   std::string work = "GET";
   size_t value_size = 100;
   int pipeline = 1;
   std::string sync = "always";
   int connections = 50;
   bool tls = false;
+  bool uniform = false;  // keys of YCSB are drawn evenly
+  int loops = 0;         // of the server of a scaling row
   int load_percent = 0;  // of an open row
   bool behind = false;   // the server merges, or rewrites its log, meanwhile (background_work.h)
   uint64_t keys = 0;     // in the store

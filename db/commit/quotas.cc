@@ -23,6 +23,7 @@ absl::Status Full(const NamespaceDescription& space, std::string_view what, uint
   const std::string name = space.name.empty() ? fmt::format("database {}", space.id)
                                               : fmt::format("namespace '{}'", space.name);
   return NamespaceIsFull(
+      space.id,
       fmt::format("{} is full: it holds {} of {} {} that its quota allows; delete some or raise it",
                   name, has, most, what));
 }

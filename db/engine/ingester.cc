@@ -226,10 +226,12 @@ class EngineIngest final : public Ingest {
       };
       if (exceeds(has.keys, added.keys, options.max_keys) ||
           exceeds(has.bytes, added.bytes, options.max_bytes)) {
-        return NamespaceIsFull(fmt::format(
-            "{} would be over its quota: beside the ingest's {} keys of {} bytes it holds {} keys "
-            "of {} bytes; delete some or raise the quota, and commit again",
-            NameOfSpace(state, space_), added.keys, added.bytes, has.keys, has.bytes));
+        return NamespaceIsFull(
+            space_,
+            fmt::format("{} would be over its quota: beside the ingest's {} keys of {} bytes it "
+                        "holds {} keys of {} bytes; delete some or raise the quota, and commit "
+                        "again",
+                        NameOfSpace(state, space_), added.keys, added.bytes, has.keys, has.bytes));
       }
     }
     if (parts_.data_bound->Fits(added.bytes)) return absl::OkStatus();

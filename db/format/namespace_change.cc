@@ -8,6 +8,8 @@ constexpr uint8_t kStoresMode = 0;
 // In the byte of the sync mode: limits of the history follow.
 constexpr uint8_t kHasHistory = 0x80;
 constexpr uint8_t kHasCompression = 0x20;  // likewise, how values are compressed
+constexpr uint8_t kHasEviction = 0x40;
+constexpr uint8_t kVolatileOnly = 0x80;  // of the byte of the eviction rule
 
 void EncodeId(NamespaceId id, std::string* bytes) {
   char text[kGenerationSize];
@@ -51,6 +53,15 @@ bool DecodePast(ByteReader* reader, ClonedPast* past) {
   return past->ancestry.empty() || past->ancestry.back().generation == past->parent;
 }
 
+bool ReadEviction(ByteReader* reader, EvictionRule* rule) {
+  uint8_t byte = 0;
+  if (!reader->ReadByte(&byte)) return false;
+  const uint8_t order = byte & ~kVolatileOnly;
+  if (order == 0 || order > static_cast<uint8_t>(EvictionOrder::kRandom)) return false;
+  *rule = {static_cast<EvictionOrder>(order), (byte & kVolatileOnly) != 0};
+  return true;
+}
+
 }  // namespace
 
 void PutCompression(const Compression& compression, std::string* bytes) {
@@ -75,15 +86,19 @@ void EncodeDescription(const NamespaceDescription& space, std::string* bytes) {
   const std::optional<Durability>& sync = space.options.sync;
   const std::optional<HistoryLimits>& history = space.options.history;
   const std::optional<Compression>& compression = space.options.compression;
-  bytes->push_back(static_cast<char>((sync ? 1 + static_cast<uint8_t>(*sync) : kStoresMode) |
-                                     (history ? kHasHistory : 0) |
-                                     (compression ? kHasCompression : 0)));
+  const EvictionRule& eviction = space.options.eviction;
+  bytes->push_back(static_cast<char>(
+      (sync ? 1 + static_cast<uint8_t>(*sync) : kStoresMode) | (history ? kHasHistory : 0) |
+      (eviction.on() ? kHasEviction : 0) | (compression ? kHasCompression : 0)));
   PutVarint64(bytes, space.options.value_separation_size);
   if (history) {
     PutVarint64(bytes, history->time_ms);
     PutVarint64(bytes, history->bytes);
   }
   if (compression) PutCompression(*compression, bytes);
+  if (!eviction.on()) return;
+  bytes->push_back(static_cast<char>(static_cast<uint8_t>(eviction.order) |
+                                     (eviction.volatile_only ? kVolatileOnly : 0)));
 }
 
 bool DecodeDescription(ByteReader* reader, NamespaceDescription* space) {
@@ -107,6 +122,11 @@ bool DecodeDescription(ByteReader* reader, NamespaceDescription* space) {
   if ((sync & kHasCompression) != 0) {
     if (!ReadCompression(reader, &options.compression.emplace())) return false;
     sync = static_cast<uint8_t>(sync & ~kHasCompression);
+  }
+  options.eviction = EvictionRule();
+  if ((sync & kHasEviction) != 0) {
+    if (!ReadEviction(reader, &options.eviction)) return false;
+    sync = static_cast<uint8_t>(sync & ~kHasEviction);
   }
   if (name.size() > kMaxNamespaceName || sync > 1 + static_cast<uint8_t>(Durability::kNone))
     return false;

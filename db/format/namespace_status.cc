@@ -1,6 +1,7 @@
 #include "varve/namespace_status.h"
 
 #include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "fmt/format.h"
 
 namespace varve {
@@ -26,11 +27,20 @@ bool IsNoSuchNamespace(const absl::Status& status) {
   return status.GetPayload(kMissing).has_value();
 }
 
-absl::Status NamespaceIsFull(const std::string& message) {
-  return Marked(absl::ResourceExhaustedError(message), kFull);
+absl::Status NamespaceIsFull(NamespaceId id, const std::string& message) {
+  absl::Status status = absl::ResourceExhaustedError(message);
+  status.SetPayload(kFull, absl::Cord(fmt::to_string(id)));
+  return status;
 }
 
 bool IsNamespaceFull(const absl::Status& status) { return status.GetPayload(kFull).has_value(); }
+
+std::optional<NamespaceId> FullNamespace(const absl::Status& status) {
+  const auto payload = status.GetPayload(kFull);
+  NamespaceId id = 0;
+  if (!payload.has_value() || !absl::SimpleAtoi(std::string(*payload), &id)) return std::nullopt;
+  return id;
+}
 
 absl::Status StoreIsFull(const std::string& message) {
   return Marked(absl::ResourceExhaustedError(message), kStoreFull);

@@ -310,12 +310,13 @@ ClockCache::Handle Segment::KeepBlock(uint64_t key, ClockCache::Handle block) {
 
 void Segment::CacheBlocks(const SegmentFences& fences, size_t first, size_t last,
                           std::string_view bytes, uint32_t block_size) {
+  for (size_t i = first; i < last; ++i)
+    caches_->blocks.PrefetchSlot(info_.number, BlockKey(fences.Span(i).begin, block_size));
   const uint64_t begin = fences.Span(first).begin;
   for (size_t i = first; i < last; ++i) {
     const BlockSpan span = fences.Span(i);
     const uint64_t key = BlockKey(span.begin, block_size);
-    if (!fences.IsCacheable(span) || caches_->blocks.Lookup(info_.number, key, span.begin))
-      continue;
+    if (!fences.IsCacheable(span)) continue;
     ClockCache::Handle block = caches_->blocks.New(span.end - span.begin);
     block.set_base(span.begin);
     const std::string_view content = bytes.substr(span.begin - begin, span.end - span.begin);

@@ -143,7 +143,7 @@ class Segment {
   // counts the disk reads.
   absl::StatusOr<ClockCache::Handle> Block(BlockSpan span, uint32_t block_size,
                                            ShardedCounter* reads);
-  // Gives the block cache the blocks [first, last), which stand in `bytes`, unless it has them.
+  // Gives the block cache the blocks [first, last), which stand in `bytes`. What it has stays.
   void CacheBlocks(const SegmentFences& fences, size_t first, size_t last, std::string_view bytes,
                    uint32_t block_size);
   // Reads exactly `size` bytes at `offset`; fewer are DataLoss.

@@ -31,6 +31,7 @@
 // The checksum is seeded with the format version.
 #include "db/version/manifest.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -49,12 +50,13 @@ namespace varve {
 namespace {
 
 constexpr std::string_view kMagic = "VARVEMAN";
-constexpr uint32_t kVersionOfHistory = 5;      // of each manifest of a store with history
+constexpr uint32_t kVersionOfEviction = 6;     // and of no manifest without eviction rules
+constexpr uint32_t kVersionOfHistory = 5;      // of each other manifest of a store with history
 constexpr uint32_t kVersionOfExpiry = 4;       // and of no manifest where no key may expire
 constexpr uint32_t kVersionOfValues = 3;       // and of no manifest without
 constexpr uint32_t kVersionWithoutValues = 2;  // also today
 constexpr uint32_t kOldestFormatVersion = 1;
-static_assert(kManifestFormatVersion == kVersionOfHistory);
+static_assert(kManifestFormatVersion == kVersionOfEviction);
 constexpr size_t kChecksumOffset = 12;
 constexpr size_t kCheckedOffset = 16;
 constexpr size_t kFieldsOffset = 24;
@@ -156,10 +158,17 @@ bool NeedsPlaceForExpiry(const Manifest& manifest) {
   return false;
 }
 
+bool HasEvictionRules(const Manifest& manifest) {
+  return std::any_of(
+      manifest.descriptions.begin(), manifest.descriptions.end(),
+      [](const NamespaceDescription& space) { return space.options.eviction.on(); });
+}
+
 // The oldest one that has a place for everything: what refers to no value files and knows no
 // expiries is as it always was.
 uint32_t VersionFor(const Manifest& manifest) {
-  if (manifest.has_history) return kVersionOfHistory;
+  if (manifest.has_history)
+    return HasEvictionRules(manifest) ? kVersionOfEviction : kVersionOfHistory;
   if (manifest.counts_expiry && NeedsPlaceForExpiry(manifest)) return kVersionOfExpiry;
   for (const auto& level : manifest.levels) {
     for (const auto& run : level) {
@@ -211,6 +220,10 @@ class ManifestReader {
     manifest->counts_expiry = version_ >= kVersionOfExpiry;
     if (version_ == kVersionOfExpiry && !NeedsPlaceForExpiry(*manifest))
       return Damaged("it holds no key that expires");
+    if (version_ == kVersionOfEviction && !HasEvictionRules(*manifest))
+      return Damaged("it holds no eviction rule");
+    if (version_ == kVersionOfHistory && HasEvictionRules(*manifest))
+      return Damaged("it holds an eviction rule");
     if (version_ >= kVersionOfHistory) {
       const std::string damaged = DecodeSections(&reader_, manifest);
       if (!damaged.empty()) return Damaged(damaged);

@@ -4,6 +4,7 @@
 // Thread-safety: all functions are thread-safe.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,8 +17,10 @@ absl::Status NoSuchNamespace(NamespaceId id);
 bool IsNoSuchNamespace(const absl::Status& status);
 
 // ResourceExhausted: the write doesn't fit into the namespace's quota.
-absl::Status NamespaceIsFull(const std::string& message);
+absl::Status NamespaceIsFull(NamespaceId id, const std::string& message);
 bool IsNamespaceFull(const absl::Status& status);
+// Returns which one is full; nothing: the status says something else.
+std::optional<NamespaceId> FullNamespace(const absl::Status& status);
 
 // ResourceExhausted: the write doesn't fit into what all namespaces together may hold
 // (StoreUpkeep::SetDataLimit).

@@ -108,6 +108,7 @@ struct ClientModes {
   std::set<std::string> subscriptions[PubSub::kKinds];
   bool monitoring = false;
   Replies replies = Replies::kOn;
+  bool no_touch = false;  // its reads do not count as uses of keys
   ClientTransaction transaction;
   TrackingMode tracking;
   std::shared_ptr<PushedStream> stream;  // null: there is none

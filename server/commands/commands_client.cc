@@ -153,9 +153,10 @@ void HandleReply(CommandContext& context, std::string_view mode) {
 void HandleSwitch(CommandContext& context, Arguments arguments) {
   const bool on = EqualsIgnoreCase(arguments[2], "on");
   if (!on && !EqualsIgnoreCase(arguments[2], "off")) return ReplySyntaxError(context);
-  // NO-TOUCH holds whatever it is: no read changes a record.
   if (EqualsIgnoreCase(arguments[1], "no-evict"))
     context.client.link.no_evict.store(on, std::memory_order_relaxed);
+  else
+    context.client.modes.no_touch = on;
   context.reply.Ok();
 }
 

@@ -239,7 +239,19 @@ void HandleObject(CommandContext& context, Arguments arguments) {
   if (!read->found) return context.reply.Null();
   if (what == "encoding") return context.reply.Bulk(EncodingName(value));
   if (what == "refcount") return context.reply.Integer(ReferenceCount(value));
-  if (what == "idletime") return context.reply.Integer(0);
+  const Evictor::Use use =
+      context.server.evictor.LookUp(context.space(), arguments[2], *read);
+  const bool is_by_frequency = use.order == EvictionOrder::kLfu;
+  if (what == "freq" && is_by_frequency) return context.reply.Integer(use.frequency);
+  if (what == "idletime" && !is_by_frequency) {
+    constexpr uint64_t kSecond = 1000;
+    return context.reply.Integer(static_cast<int64_t>(use.idle_ms / kSecond));
+  }
+  if (is_by_frequency) {
+    return context.reply.Error(
+        "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when "
+        "switching between policies at runtime LRU and LFU data will take some time to adjust.");
+  }
   context.reply.Error(
       "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that "
       "when switching "

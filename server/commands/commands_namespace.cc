@@ -12,6 +12,7 @@
 #include "server/commands/command_groups.h"
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
+#include "server/config/eviction_policy.h"
 #include "server/execution/database_index.h"
 #include "server/execution/store_capability.h"
 #include "server/past/past_read.h"
@@ -78,6 +79,37 @@ bool ParseCompress(std::string_view text, std::optional<Compression>* compressio
   return compression->has_value();
 }
 
+bool ParseEvict(std::string_view text, EvictionRule* rule) {
+  const std::optional<EvictionOrder> order = ParseEvictionOrder(text);
+  if (!order) return false;
+  rule->order = *order;
+  if (!rule->on()) rule->volatile_only = false;
+  return true;
+}
+
+bool ParseEvictable(std::string_view text, EvictionRule* rule) {
+  rule->volatile_only = EqualsIgnoreCase(text, "volatile");
+  return rule->volatile_only || EqualsIgnoreCase(text, "all");
+}
+
+// False: the options do not go together, and the error was answered.
+bool CheckEviction(CommandContext& context, const NamespaceOptions& options) {
+  if (!options.eviction.on()) {
+    if (!options.eviction.volatile_only) return true;
+    context.reply.Error("ERR EVICTABLE volatile needs EVICT lru, lfu, ttl or random");
+    return false;
+  }
+  if (!options.has_quota()) {
+    context.reply.Error("ERR EVICT makes room at a quota: give MAXBYTES or MAXKEYS, too");
+    return false;
+  }
+  // A store in the format of an earlier version has no place for the rule.
+  const absl::Status times = context.server.store->VersionAt(0).status();
+  if (!absl::IsFailedPrecondition(times)) return true;
+  context.reply.Error("ERR EVICT needs a store of the present format: see --finalize-upgrade");
+  return false;
+}
+
 // False: they make no sense, and the error was answered.
 bool ParseNamespaceOptions(CommandContext& context, Arguments arguments,
                            NamespaceOptions* options) {
@@ -104,6 +136,10 @@ bool ParseNamespaceOptions(CommandContext& context, Arguments arguments,
       fine = ParseKeepBytes(value, &options->history);
     } else if (EqualsIgnoreCase(name, "compress")) {
       fine = ParseCompress(value, &options->compression);
+    } else if (EqualsIgnoreCase(name, "evict")) {
+      fine = ParseEvict(value, &options->eviction);
+    } else if (EqualsIgnoreCase(name, "evictable")) {
+      fine = ParseEvictable(value, &options->eviction);
     } else {
       known = false;
     }
@@ -117,7 +153,7 @@ bool ParseNamespaceOptions(CommandContext& context, Arguments arguments,
       return false;
     }
   }
-  return true;
+  return CheckEviction(context, *options);
 }
 
 // False: it is none for a namespace, and the error was answered.
@@ -161,6 +197,7 @@ void MakeNamespace(CommandContext& context, NamespaceDescription space,
     if (!created.ok()) return context.Fail(created.status());
     context.Submitted();
     context.DependOn(created->durable_after);
+    context.server.evictor.NoteNamespaces();
     return context.reply.Ok();
   }
 }
@@ -221,7 +258,9 @@ void AlterNamespace(CommandContext& context, Arguments arguments) {
   if (!space || !ParseNamespaceOptions(context, arguments.subspan(3), &space->options)) return;
   WriteBatch batch;
   batch.AlterNamespace(*space);
-  if (context.Submit(&batch)) context.reply.Ok();
+  if (!context.Submit(&batch)) return;
+  context.server.evictor.NoteNamespaces();
+  context.reply.Ok();
 }
 
 void DropNamespace(CommandContext& context, Arguments arguments) {
@@ -231,7 +270,9 @@ void DropNamespace(CommandContext& context, Arguments arguments) {
   if (!space) return;
   WriteBatch batch;
   batch.DropNamespace(space->id);
-  if (context.Submit(&batch)) context.reply.Ok();
+  if (!context.Submit(&batch)) return;
+  context.server.evictor.NoteNamespaces();
+  context.reply.Ok();
 }
 
 void UseNamespace(CommandContext& context, Arguments arguments) {
@@ -277,7 +318,7 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
   const std::optional<HistoryLimits>& keeps = options.history;
   const absl::StatusOr<SequenceNumber> first = context.server.store->FirstVersion(space->id);
   RespWriter& reply = context.reply;
-  reply.Map(std::size(figures) + 7 + (first.ok() ? 1 : 0));
+  reply.Map(std::size(figures) + 9 + (first.ok() ? 1 : 0));
   reply.Bulk("name");
   reply.Bulk(arguments[2]);
   for (const auto& [name, figure] : figures) {
@@ -298,6 +339,10 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
   reply.Integer(static_cast<int64_t>(size.plain_value_bytes));
   reply.Bulk("stored_value_bytes");
   reply.Integer(static_cast<int64_t>(size.stored_value_bytes));
+  reply.Bulk("evict");
+  reply.Bulk(NameOf(options.eviction.order));
+  reply.Bulk("evictable");
+  reply.Bulk(options.eviction.volatile_only ? "volatile" : "all");
   if (!first.ok()) return;
   reply.Bulk("first_version");
   reply.Integer(static_cast<int64_t>(*first));

@@ -138,6 +138,8 @@ void WriteMemory(const ServerState& server, InfoText* info) {
   info->Line("mem_clients_normal", server.clients.memory.bytes());
   info->Line("total_system_memory", system);
   info->Line("total_system_memory_human", Human(system));
+  info->Line("max_disk_bytes", server.disk != nullptr ? server.disk->limit() : 0);
+  info->Line("disk_bytes", server.disk != nullptr ? server.disk->used() : 0);
   info->Line("memory_limit", server.configuration.Get("memory-limit"));
   const uint64_t max_memory = server.live.max_memory;
   info->Line("maxmemory", max_memory);
@@ -192,7 +194,10 @@ void WriteStats(ServerState& server, InfoText* info) {
   for (const auto& [name, value] : server.store->Statistics()) {
     if (name == "expired_keys") info->Line(name, value);
   }
-  info->Line("evicted_keys", 0);
+  info->Line("evicted_keys", server.evictor.evicted_keys());
+  info->Line("evicted_bytes", server.evictor.evicted_bytes());
+  info->Line("eviction_noted_reads", server.evictor.noted_reads());
+  info->Line("eviction_dropped_reads", server.evictor.dropped_reads());
   info->Line("keyspace_hits", server.statistics.KeyspaceHits());
   info->Line("keyspace_misses", server.statistics.KeyspaceMisses());
   info->Line("pubsub_channels", server.clients.pubsub.Count(PubSub::Kind::kChannel));

@@ -8,9 +8,10 @@ struct Letter {
   uint32_t bits;
 };
 // Without the channels and A. In the order in which Redis shows them.
-constexpr Letter kAll[] = {
-    {'g', kGenericEvent}, {'$', kStringEvent},  {'l', 1u << 4}, {'s', 1u << 5},  {'h', 1u << 6},
-    {'z', 1u << 7},       {'x', kExpiredEvent}, {'e', 1u << 9}, {'t', 1u << 10}, {'d', 1u << 11}};
+constexpr Letter kAll[] = {{'g', kGenericEvent}, {'$', kStringEvent},  {'l', 1u << 4},
+                           {'s', 1u << 5},       {'h', 1u << 6},       {'z', 1u << 7},
+                           {'x', kExpiredEvent}, {'e', kEvictedEvent}, {'t', 1u << 10},
+                           {'d', 1u << 11}};
 constexpr Letter kOthers[] = {
     {'K', kKeyspaceChannels}, {'E', kKeyeventChannels}, {'m', kMissEvent}, {'n', kNewEvent}};
 

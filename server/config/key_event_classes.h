@@ -18,6 +18,7 @@ enum KeyEventClass : uint32_t {
   kGenericEvent = 1u << 2,      // g
   kStringEvent = 1u << 3,       // $
   kExpiredEvent = 1u << 8,      // x
+  kEvictedEvent = 1u << 9,      // e
   kMissEvent = 1u << 12,        // m
   kNewEvent = 1u << 13,         // n
 };

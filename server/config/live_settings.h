@@ -33,8 +33,8 @@ class LiveSettings {
   virtual void SetSlowLog(const ServerOptions& options) = 0;
   // Uses options.tls for connections that come from now on. The error says why it can't.
   [[nodiscard]] virtual absl::Status SetTls(const ServerOptions& options) = 0;
-  // Lets the store hold so many bytes of keys and values; 0: any.
-  virtual void SetDataLimit(uint64_t bytes) = 0;
+  // Applies options.max_memory and options.max_memory_policy.
+  virtual void SetDataLimit(const ServerOptions& options) = 0;
   // Syncs writes from now on in this mode.
   virtual void SetSync(Durability sync) = 0;
   // Lets a reply to a write leave once so many followers have the write on disk, too.

@@ -8,12 +8,15 @@
 #include <string>
 
 #include "fmt/format.h"
+#include "server/config/eviction_policy.h"
 #include "util/base/size_text.h"
 
 namespace varve {
 namespace {
 
 constexpr uint64_t kFixedReserve = 24u << 20;
+constexpr uint64_t kLeastForEviction = 16u << 20, kMostForEviction = 40u << 20;
+constexpr uint64_t kPartForEviction = 16;
 constexpr uint64_t kLeastShare = 4u << 20;
 // What one thread may map beyond the budget, before it looks, is a small part of this.
 constexpr uint64_t kLeastMapped = 64u << 20;
@@ -56,6 +59,10 @@ void ChooseMappedReads(bool block_cache_is_given, uint64_t left, EngineOptions* 
 
 }  // namespace
 
+uint64_t EvictionMemory(uint64_t limit) {
+  return std::clamp(limit / kPartForEviction, kLeastForEviction, kMostForEviction);
+}
+
 uint64_t MemoryAtHand() {
   const auto machine =
       static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -70,7 +77,10 @@ absl::StatusOr<ServerConfig> FitIntoMemory(const ServerConfig& config, uint64_t 
   }
   ServerConfig fitted = config;
   fitted.memory_limit = limit_is_given ? config.memory_limit : std::max(at_hand / 2, kLeastMemory);
-  const uint64_t usable = fitted.memory_limit - fitted.memory_limit / 8 - kFixedReserve;
+  const bool evicts =
+      ParseEvictionPolicy(config.server.max_memory_policy).value_or(EvictionRule()).on();
+  const uint64_t usable = fitted.memory_limit - fitted.memory_limit / 8 - kFixedReserve -
+                          (evicts ? EvictionMemory(fitted.memory_limit) : 0);
   const auto buffers = static_cast<uint64_t>(fitted.engine.max_full_write_buffers) + 1;
   const auto is_given = [&config](const char* name) { return config.given.contains(name); };
 

@@ -13,14 +13,18 @@ namespace varve {
 
 inline constexpr uint64_t kLeastMemory = 128u << 20;  // that can be divided
 
+// Bytes that the order of evictions may take, once something is evicted, under such a limit.
+uint64_t EvictionMemory(uint64_t limit);
+
 // Bytes that this process may use: of the machine, or of its control group where that has less.
 uint64_t MemoryAtHand();
 
 // `config` with sizes that keep to memory-limit together, or to half of `at_hand` where that is 0.
 // A size that was given stays as it is; the others share the rest, and the block cache gets what is
-// left of it. An eighth and 24 MiB are kept for what isn't counted: merges, the log's buffers, what
-// allocations lose. InvalidArgument: the sizes that were given leave nothing of the limit that was
-// given.
+// left of it. Where maxmemory-policy evicts, EvictionMemory() is set aside first. An eighth and 24
+// MiB are kept for what isn't counted: merges, the log's buffers, what allocations lose, and the
+// order of evictions where namespaces alone evict. InvalidArgument: the sizes that were given leave
+// nothing of the limit that was given.
 [[nodiscard]] absl::StatusOr<ServerConfig> FitIntoMemory(const ServerConfig& config,
                                                          uint64_t at_hand);
 

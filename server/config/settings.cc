@@ -10,6 +10,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "server/config/eviction_policy.h"
 #include "server/config/key_event_classes.h"
 #include "server/config/secret_file.h"
 #include "server/config/settings_live.h"
@@ -155,7 +156,7 @@ std::string TlsProtocolsNeeded(const std::string& text) {
   return "";
 }
 std::string PolicyNeeded(const std::string& text) {
-  return text == "noeviction" ? "" : "takes noeviction; Varve evicts no keys";
+  return ParseEvictionPolicy(text) ? "" : "takes " + EvictionPolicies();
 }
 // "host port", as REPLICAOF takes them.
 std::string PrimaryNeeded(const std::string& text) {
@@ -315,10 +316,12 @@ constexpr Setting kSettings[] = {
         .SharesMemory(),
     Size("maxmemory", 0, 16 * kTi, VARVE_KEPT_IN(server.max_memory),
          "bytes of keys and values that all databases and namespaces may hold together; then "
-         "commands that add data are refused. 0: any")
+         "maxmemory-policy makes room, or commands that add data are refused. 0: any")
         .Live(ApplyMaxMemory),
     Text("maxmemory-policy", VARVE_KEPT_IN(server.max_memory_policy),
-         "what makes room when maxmemory is reached: noeviction (nothing)")
+         "which keys of the databases go when maxmemory is reached: noeviction (none), "
+         "allkeys-lru, allkeys-lfu, allkeys-random, or, of those that expire, volatile-lru, "
+         "volatile-lfu, volatile-random, volatile-ttl")
         .Checked(PolicyNeeded)
         .Live(ApplyMaxMemory),
     Limits("client-output-buffer-limit",

@@ -47,7 +47,7 @@ absl::Status ApplyMaxClients(LiveSettings& live, const ServerConfig& config) {
 
 absl::Status ApplyMaxMemory(LiveSettings& live, const ServerConfig& config) {
   live.live_options().max_memory = config.server.max_memory;
-  live.SetDataLimit(config.server.max_memory);
+  live.SetDataLimit(config.server);
   return absl::OkStatus();
 }
 

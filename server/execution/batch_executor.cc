@@ -231,8 +231,7 @@ bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request&
   } else {
     if (client_->Restricted() && RefuseRestricted(context, *request.command, arguments))
       return true;
-    if (server_->live.max_memory.load(std::memory_order_relaxed) != 0 &&
-        RefuseByMaxMemory(context, *request.command, arguments))
+    if (MayRefuseByBounds(*server_) && RefuseByBounds(context, *request.command, arguments))
       return true;
     return MayRefuseForReplication(*server_) &&
            RefuseForReplication(context, *request.command, arguments);
@@ -256,9 +255,9 @@ bool BatchExecutor::RefuseRestricted(CommandContext* context, const Command& com
   return true;
 }
 
-bool BatchExecutor::RefuseByMaxMemory(CommandContext* context, const Command& command,
-                                      Arguments arguments) {
-  const bool refused = RefusedByMaxMemory(*context, command, arguments);
+bool BatchExecutor::RefuseByBounds(CommandContext* context, const Command& command,
+                                   Arguments arguments) {
+  const bool refused = RefusedByBounds(*context, command, arguments);
   if (refused && !context->needs_pool()) server_->statistics.commands.Rejected(command.index);
   return refused;
 }

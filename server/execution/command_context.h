@@ -84,6 +84,7 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   // Counts that a key was asked for.
   void CountLookup(std::string_view key, bool found) {
     (found ? server.statistics.keyspace_hits : server.statistics.keyspace_misses).Add(1);
+    if (found && !client.modes.no_touch) server.evictor.NoteRead(space(), key);
     if (!found) Notify(kMissEvent, "keymiss", key);
   }
 
@@ -124,6 +125,10 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   // Commits `batch`, as StoreWrites::Submit does, and tells those who track its keys. All writes of
   // commands go through this function or Update() (server/execution/key_update.h).
   [[nodiscard]] absl::StatusOr<CommitResult> Commit(WriteBatch* batch);
+  // Returns whether a write of `bytes` bytes that was refused may succeed if it is tried again, as
+  // room was made for it. A thread that serves others does not wait for that: it sets `*refused` to
+  // Cancelled, by which Fail() moves the request to the pool.
+  [[nodiscard]] bool MakeRoom(absl::Status* refused, uint64_t bytes);
   // Commits `batch`; the reply depends on it. False: it failed, and the error was answered.
   [[nodiscard]] bool Submit(WriteBatch* batch);
 

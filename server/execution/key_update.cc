@@ -14,15 +14,24 @@ bool Update(CommandContext& context, Arguments keys,
   TrackedWrite own(&context.server.clients.tracking);
   TrackedWrite& write = context.in_transaction() ? *context.tracked_write() : own;
   bool changes = false;
-  const absl::StatusOr<CommitResult> committed =
-      context.store.Update(context.write_options(), keys, [&](WriteBatch* batch) {
-        context.UseNamespace(batch);
-        const absl::Status decided = decide(batch);
-        own.Forget();  // what an earlier try would have written
-        if (decided.ok()) write.Note(*batch);
-        changes = !batch->empty();
-        return decided;
-      });
+  uint64_t bytes = 0;
+  const auto update = [&] {
+    return context.store.Update(context.write_options(), keys, [&](WriteBatch* batch) {
+      context.UseNamespace(batch);
+      const absl::Status decided = decide(batch);
+      own.Forget();  // what an earlier try would have written
+      if (decided.ok()) write.Note(*batch);
+      changes = !batch->empty();
+      bytes = batch->bytes();
+      return decided;
+    });
+  };
+  absl::StatusOr<CommitResult> committed = update();
+  for (absl::Status refused = committed.status(); !refused.ok(); refused = committed.status()) {
+    const bool again = context.MakeRoom(&refused, bytes);
+    committed = again ? update() : refused;
+    if (!again) break;
+  }
   if (!context.in_transaction() && MayBeVisible(committed.status())) write.Tell(context.client.id);
   context.Submitted();
   if (!committed.ok()) {

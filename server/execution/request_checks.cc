@@ -12,6 +12,7 @@
 #include "util/base/assert.h"
 #include "util/base/letter_case.h"
 #include "util/base/nearest_text.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
@@ -100,8 +101,14 @@ bool Concerns(const ClientTransaction& transaction, const Command& command, Argu
 
 }  // namespace
 
-bool RefusedByMaxMemory(CommandContext& context, const Command& command, Arguments arguments) {
+bool RefusedByBounds(CommandContext& context, const Command& command, Arguments arguments) {
   if (!AddsData(context.client.modes.transaction, command, arguments)) return false;
+  const ServerState& server = context.server;
+  if (server.disk != nullptr && server.disk->IsTight()) {
+    context.Fail(server.disk->Refusal());
+    return true;
+  }
+  if (server.live.max_memory.load(std::memory_order_relaxed) == 0) return false;
   Store& store = *context.server.store;
   size_t bytes = 0;
   for (const std::string_view argument : arguments) bytes += argument.size();
@@ -117,6 +124,12 @@ bool RefusedByMaxMemory(CommandContext& context, const Command& command, Argumen
   }
   // Where others write meanwhile, the store decides at the commit.
   if (check != DataCheck::kOver) return false;
+  absl::Status full = StoreIsFull(std::string(kOutOfMemory));
+  if (context.MakeRoom(&full, bytes)) return false;
+  if (absl::IsCancelled(full)) {
+    context.Fail(full);
+    return true;
+  }
   context.reply.Error(kOutOfMemory);
   return true;
 }

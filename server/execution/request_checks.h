@@ -22,13 +22,17 @@ inline constexpr std::string_view kReadOnlyReplica =
 // The reply to a command that would make the data more than `maxmemory`, in Redis' words.
 inline constexpr std::string_view kOutOfMemory =
     "OOM command not allowed when used memory > 'maxmemory'.";
-// Returns true if the store holds more than `maxmemory` and the command adds data, and has answered
-// the error. Between MULTI and EXEC only the commands that end the transaction are allowed then.
-// Where the keys may have to be counted for the command, an I/O thread moves it to the pool and
-// returns true.
-// Requires: `maxmemory` is not 0.
-[[nodiscard]] bool RefusedByMaxMemory(CommandContext& context, const Command& command,
-                                      Arguments arguments);
+// Returns whether RefusedByBounds() may answer something; costs two loads.
+inline bool MayRefuseByBounds(const ServerState& server) {
+  return server.live.max_memory.load(std::memory_order_relaxed) != 0 ||
+         (server.disk != nullptr && server.disk->IsTight());
+}
+// Returns true if the store holds more than `maxmemory`, or the data directory nearly as much as
+// `max-disk-bytes` allows, and the command adds data, and has answered the error. Between MULTI and
+// EXEC only the commands that end the transaction are allowed then. Where the keys may have to be
+// counted for the command, or room made, an I/O thread moves it to the pool and returns true.
+[[nodiscard]] bool RefusedByBounds(CommandContext& context, const Command& command,
+                                   Arguments arguments);
 
 // Return the error with which the server answers writes of clients at present, and commands that
 // need what its primary has written, in Redis' words; empty: it executes them.

@@ -55,7 +55,7 @@ size_t RequestRun::Take(BatchCursor* cursor, size_t limit) {
   if (kind_ == Kind::kGets) {
     if (size_ > 0 && cursor->client->space != space_) return 0;
     space_ = cursor->client->space;
-  } else if (server_->clients.events.Tells(kNewEvent) || MayExceedMaxMemory(batch)) {
+  } else if (server_->clients.events.Tells(kNewEvent) || MayExceedBounds(batch)) {
     return 0;  // each SET has to look whether its key is new, or whether there is room for it
   }
   const size_t end = std::min(batch.requests.size(), cursor->next + std::min(limit, room()));
@@ -81,7 +81,8 @@ bool RequestRun::IsRefused(const ClientState& client) const {
   return !(kind_ == Kind::kSets ? WriteRefusal(*server_) : StaleRefusal(*server_)).empty();
 }
 
-bool RequestRun::MayExceedMaxMemory(const RequestBatch& batch) const {
+bool RequestRun::MayExceedBounds(const RequestBatch& batch) const {
+  if (server_->disk != nullptr && server_->disk->IsTight()) return true;
   return server_->live.max_memory.load(std::memory_order_relaxed) != 0 &&
          server_->store->CheckData(writes_.bytes() + batch.input_bytes) != DataCheck::kWithin;
 }
@@ -144,18 +145,28 @@ void RequestRun::AnswerGets(const Part& part, const absl::Status& status,
 RequestRun::Outcome RequestRun::ExecuteSets() {
   WriteOptions options;
   options.waits_for_exclusive_write = max_value_bytes_ == SIZE_MAX;
-  const absl::StatusOr<CommitResult> committed = server_->store->Submit(options, &writes_);
+  const uint64_t bytes = writes_.bytes();
+  absl::StatusOr<CommitResult> committed = server_->store->Submit(options, &writes_);
+  while (!committed.ok() && server_->evictor.MayMakeRoom(committed.status())) {
+    // A thread that serves others does not wait until there is room.
+    if (max_value_bytes_ != SIZE_MAX) return RefuseSets(Outcome::kNeedsPool);
+    if (!server_->evictor.MakeRoom(committed.status(), bytes, options)) break;
+    committed = server_->store->Submit(options, &writes_);
+  }
   // Another thread has the exclusive right to write, and this one serves others meanwhile; or a
   // quota may have room for some of the writes.
   const bool needs_pool = absl::IsCancelled(committed.status());
-  if (needs_pool || (size_ > 1 && ConcernsSomeWrites(committed.status()))) {
-    parts_.clear();
-    return needs_pool ? Outcome::kNeedsPool : Outcome::kApart;
-  }
+  if (needs_pool || (size_ > 1 && ConcernsSomeWrites(committed.status())))
+    return RefuseSets(needs_pool ? Outcome::kNeedsPool : Outcome::kApart);
   if (server_->clients.tracking.Any() && MayBeVisible(committed.status())) [[unlikely]]
     TellOfSets();
   for (const Part& part : parts_) AnswerSets(part, committed);
   return Outcome::kAnswered;
+}
+
+RequestRun::Outcome RequestRun::RefuseSets(Outcome outcome) {
+  parts_.clear();
+  return outcome;
 }
 
 void RequestRun::TellOfSets() const {

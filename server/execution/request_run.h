@@ -88,10 +88,13 @@ class RequestRun {
   // Returns whether the requests of a client are refused for what this server follows, or for the
   // lack of followers.
   bool IsRefused(const ClientState& client) const;
-  // Returns whether only a count can tell that the SETs of `batch` stay within maxmemory.
-  bool MayExceedMaxMemory(const RequestBatch& batch) const;
+  // Returns whether only a count can tell that the SETs of `batch` stay within maxmemory, or there
+  // is no room on disk.
+  bool MayExceedBounds(const RequestBatch& batch) const;
   Outcome ExecuteGets();
   Outcome ExecuteSets();
+  // Leaves the SETs unanswered.
+  Outcome RefuseSets(Outcome outcome);
   absl::Status Read(absl::Span<MultiGetResult> results) const;
   void AnswerGets(const Part& part, const absl::Status& status, absl::Span<MultiGetResult> results);
   void AnswerSets(const Part& part, const absl::StatusOr<CommitResult>& committed);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/config/eviction_policy.h"
 #include "server/tls/tls_contexts.h"
 
 namespace varve {
@@ -18,9 +19,10 @@ ServerState::ServerState(Store* the_store, ServerConfig settings, ServerProgram 
       restart(std::move(program.restart)),
       tls(program.tls != nullptr ? std::move(program.tls) : std::make_shared<TlsContexts>()),
       clients(commands, options),
-      statistics(commands->command_count(), static_cast<size_t>(std::max(options.io_threads, 1))) {
+      statistics(commands->command_count(), static_cast<size_t>(std::max(options.io_threads, 1))),
+      disk(program.disk) {
   last_save.changes = store->ChangeCount();
-  SetDataLimit(options.max_memory);
+  SetDataLimit(options);
   SetAccess(options);
   SetTrackedKeys(options.tracking_max_keys);
   SetSlowLog(options);
@@ -29,6 +31,12 @@ ServerState::ServerState(Store* the_store, ServerConfig settings, ServerProgram 
 void ServerState::SetAccess(const ServerOptions& wanted) {
   clients.users.set_all_channels(wanted.acl_all_channels);
   clients.denials.set_max_entries(wanted.acl_log_entries);
+}
+
+void ServerState::SetDataLimit(const ServerOptions& wanted) {
+  store->SetDataLimit(wanted.max_memory);
+  const std::optional<EvictionRule> rule = ParseEvictionPolicy(wanted.max_memory_policy);
+  evictor.SetDatabases(rule.value_or(EvictionRule()), wanted.max_memory);
 }
 
 absl::Status ServerState::SetTls(const ServerOptions& wanted) { return tls->Use(wanted.tls); }
@@ -47,6 +55,7 @@ void ServerState::ApplySyncReplicas(bool begins) {
 void ServerState::ResetStatistics() {
   statistics.Reset();
   clients.memory.ResetStatistics();
+  evictor.ResetStatistics();
   replication.counts.full = replication.counts.partial_ok = replication.counts.partial_err = 0;
 }
 

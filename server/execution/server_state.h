@@ -23,6 +23,7 @@
 #include "server/config/configuration.h"
 #include "server/config/live_options.h"
 #include "server/config/live_settings.h"
+#include "server/eviction/evictor.h"
 #include "server/execution/execution_policy.h"
 #include "server/execution/scan_cursors.h"
 #include "server/ingests/ingest_table.h"
@@ -32,6 +33,7 @@
 #include "server/replication/sync_gate.h"
 #include "server/statistics/server_statistics.h"
 #include "type/server_options.h"
+#include "util/os/bounded_file_system.h"
 #include "varve/store.h"
 
 namespace varve {
@@ -54,6 +56,9 @@ struct ServerProgram {
   std::vector<User> users;
   // The TLS contexts in use, which other listeners share. Null: the server makes its own.
   std::shared_ptr<TlsContexts> tls;
+  // The bound of the data directory, in which the store has its files (--max-disk-bytes); it
+  // outlives the server. Null: there is none.
+  BoundedFileSystem* disk = nullptr;
 };
 
 // The last time that a client asked for everything to be put on disk; before the first such
@@ -122,7 +127,7 @@ struct ServerState final : public LiveSettings {
   void SetTrackedKeys(size_t keys) override { clients.tracking.SetMaxKeys(keys); }
   void SetAccess(const ServerOptions& wanted) override;
   void SetSlowLog(const ServerOptions& wanted) override;
-  void SetDataLimit(uint64_t bytes) override { store->SetDataLimit(bytes); }
+  void SetDataLimit(const ServerOptions& wanted) override;
   void SetSync(Durability sync) override { store->SetSync(sync); }
   void SetSyncReplicas(size_t followers) override {
     live.sync_replicas = followers;
@@ -158,6 +163,8 @@ struct ServerState final : public LiveSettings {
   ReplicationCalls calls;
   KeyCost read_cost{400};
   KeyCost write_cost{600};
+  BoundedFileSystem* const disk;  // as in ServerProgram
+  Evictor evictor{store, &clients, &replication};
 };
 
 }  // namespace varve

@@ -35,6 +35,7 @@ TransactionRun::Attempt::Attempt(CommandContext& context, const WriteOptions& op
       space(context.client.space),
       space_name(context.client.space_name),
       transaction(context.server.store, {.write = options, .max_bytes = kMaxBatchBytes}),
+      write(options),
       tracked(&context.server.clients.tracking),
       inner(&context.server, &context.client, replies, ContentsOf(&transaction)) {
   inner.set_tracked_write(&tracked);
@@ -235,6 +236,11 @@ TransactionRun::Step TransactionRun::Commit(CommandContext& context) {
   if (MayBeVisible(committed.status())) TellTrackers(context);
   if (!committed.ok()) attempt.Undo();
   if (absl::IsAborted(committed.status())) return Step::kConflict;
+  // With more room it is executed anew, like one that lost a race.
+  if (!committed.ok() && repeatable_ &&
+      context.server.evictor.MakeRoom(committed.status(), attempt.transaction.bytes(),
+                                      attempt.write))
+    return Step::kConflict;
   if (attempt.inner.submitted()) context.Submitted();
   if (!committed.ok()) {
     const std::string error = CommandContext::ErrorText(committed.status());

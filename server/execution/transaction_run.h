@@ -84,6 +84,7 @@ class TransactionRun final : public ReplyStream {
     const NamespaceId space;
     const std::string space_name;
     Transaction transaction;
+    const WriteOptions write;
     TrackedWrite tracked;
     bool reads_elsewhere = false;  // in another database, keys that a tracker may keep
     CommandContext inner;

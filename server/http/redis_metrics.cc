@@ -138,8 +138,8 @@ void WriteKeys(const ServerState& server, const StoreObservation& seen, MetricsT
              server.statistics.KeyspaceMisses());
   text->Only("redis_expired_keys", Type::kCounter, "", "Keys removed as their time was over.",
              FigureOf(seen, "expired_keys"));
-  text->Only("redis_evicted_keys", Type::kCounter, "", "Keys removed for lack of memory: none.",
-             uint64_t{0});
+  text->Only("redis_evicted_keys", Type::kCounter, "", "Keys removed to make room.",
+             server.evictor.evicted_keys());
   WriteDatabases(server, seen, text);
   const uint64_t saved = server.last_save.changes;
   text->Only("redis_rdb_changes_since_last_save", Type::kGauge, "", "Writes since a SAVE.",

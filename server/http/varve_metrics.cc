@@ -182,6 +182,23 @@ void WriteProcess(const ServerState& server, MetricsText* text) {
              "Processor time of the process outside the kernel.", seconds(usage.ru_utime));
 }
 
+void WriteEviction(const ServerState& server, MetricsText* text) {
+  text->Only("varve_evicted_keys", Type::kCounter, "", "Keys that were evicted to make room.",
+             server.evictor.evicted_keys());
+  text->Only("varve_evicted_bytes", Type::kCounter, "bytes",
+             "Bytes of these keys and their values.", server.evictor.evicted_bytes());
+  text->Only("varve_eviction_noted_reads", Type::kCounter, "",
+             "Reads that the order of evictions has taken.", server.evictor.noted_reads());
+  text->Only("varve_eviction_dropped_reads", Type::kCounter, "",
+             "Reads that it has not taken for want of memory.", server.evictor.dropped_reads());
+  text->Only("varve_max_disk_bytes", Type::kGauge, "bytes",
+             "max-disk-bytes, the most that the data directory may take; 0: no limit.",
+             server.disk != nullptr ? server.disk->limit() : 0);
+  text->Only("varve_disk_bytes", Type::kGauge, "bytes",
+             "What the data directory takes, where max-disk-bytes bounds it; else 0.",
+             server.disk != nullptr ? server.disk->used() : 0);
+}
+
 void WriteCommands(const ServerState& server, MetricsText* text) {
   const std::vector<CommandFigures> figures = server.statistics.commands.Read();
   const auto each = [&](auto write) {
@@ -325,6 +342,7 @@ void WriteVarveMetrics(ServerState& server, const std::vector<std::string>& pref
   WriteHealth(server, seen, text);
   WriteClients(server, text);
   WriteProcess(server, text);
+  WriteEviction(server, text);
   WriteCommands(server, text);
   WriteTls(*server.tls, text);
   WriteBackups(server, text);

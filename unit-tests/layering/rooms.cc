@@ -55,6 +55,7 @@ constexpr auto kRooms = std::to_array<std::string_view>({
     "server/ingests",
     "server/backups",
     "server/replication",
+    "server/eviction",
     "server/execution",
     "server/scans",
     "server/past",

@@ -47,7 +47,9 @@ class TestServer {
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
     absl::StatusOr<std::unique_ptr<Server>> server =
-        Server::Start(store_.get(), {.engine = engine_, .server = options_}, program_);
+        Server::Start(store_.get(),
+                      {.directory = data_directory(), .engine = engine_, .server = options_},
+                      program_);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }

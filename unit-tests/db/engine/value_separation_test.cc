@@ -419,5 +419,39 @@ TEST(ValueSeparationTest, AMissingFileIsNamed) {
   EXPECT_LT(damaged, 200);
 }
 
+// The guard of mapped reads (util/os/mapped_reads.h): a value that can't be read is an error of
+// that key, and no signal.
+TEST(MappedStoreTest, AFileThatWasShortenedIsAnErrorOfItsKeys) {
+  TestStore store(SmallOptions());
+  store.options.mapped_read_budget = size_t{64} << 20;
+  store.Reopen();
+  constexpr int kKeys = 400;
+  ASSERT_NO_FATAL_FAILURE(Fill(store, 0, kKeys));
+  ASSERT_TRUE(store->Flush().ok());
+  for (int pass = 0; pass < 3; ++pass) ExpectAll(store, kKeys);
+  std::string largest;
+  for (const auto& entry : std::filesystem::directory_iterator(store.directory.path())) {
+    if (entry.path().extension() == ".val" &&
+        (largest.empty() || entry.file_size() > std::filesystem::file_size(largest)))
+      largest = entry.path();
+  }
+  ASSERT_FALSE(largest.empty());
+  std::filesystem::resize_file(largest, 4096 * 3);
+  int lost = 0;
+  for (int i = 0; i < kKeys; ++i) {
+    std::string value;
+    const auto read = store->Get({}, Key(i), &value);
+    if (read.ok()) {
+      EXPECT_EQ(value, Value(i)) << i;
+    } else {
+      EXPECT_TRUE(absl::IsDataLoss(read.status())) << read.status();
+      EXPECT_THAT(std::string(read.status().message()), HasSubstr(".val"));
+      ++lost;
+    }
+  }
+  EXPECT_GT(lost, 5);
+  EXPECT_LT(lost, kKeys);
+}
+
 }  // namespace
 }  // namespace varve

@@ -161,6 +161,39 @@ TEST(ManifestTest, TheBytesOfHistoryNeverChange) {
   EXPECT_EQ(DecodeManifest(EncodeManifest(manifest), "MANIFEST")->times, TimeFilePlace());
 }
 
+// Version 6: a namespace evicts.
+TEST(ManifestTest, TheBytesOfEvictionRulesNeverChange) {
+  Manifest manifest = SmallManifest();
+  manifest.levels[0][0][0].live = GenerationKeyCounts();
+  manifest.counted_groups.clear();
+  manifest.has_history = true;
+  manifest.history_id = 1;
+  manifest.descriptions = {{.id = kFirstNamedNamespace,
+                            .name = "a",
+                            .options = {.max_bytes = 300,
+                                        .sync = Durability::kNone,
+                                        .eviction = {EvictionOrder::kTtl, true},
+                                        .history = HistoryLimits{1000, 0}}}};
+  const std::string bytes = EncodeManifest(manifest);
+  EXPECT_EQ(bytes.substr(0, 12), "VARVEMAN\6\0\0\0"s);
+  const std::string description =
+      "\x80\x80\x04\x01"
+      "a\xac\x02\x00\x00\xc3\x00\xe8\x07\x00\x83"s;
+  EXPECT_NE(bytes.find(description), std::string::npos);
+  const Manifest decoded = DecodeManifest(bytes, "MANIFEST").value();
+  EXPECT_EQ(decoded.descriptions, manifest.descriptions);
+  EXPECT_EQ(EncodeManifest(decoded), bytes);
+  // Neither version says what the other one says.
+  std::string other = bytes;
+  other[8] = 5;
+  EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(Sealed(other), "MANIFEST").status()));
+  manifest.descriptions[0].options.eviction = {};
+  other = EncodeManifest(manifest);
+  EXPECT_EQ(other[8], 5);
+  other[8] = 6;
+  EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(Sealed(other), "MANIFEST").status()));
+}
+
 TEST(ManifestTest, TheBytesOfIngestedSegmentsNeverChange) {
   Manifest manifest = SmallManifest();
   manifest.has_history = true;

@@ -171,10 +171,11 @@ TEST_F(MaxMemoryTest, TransactionsAreRefusedAsInRedis) {
   EXPECT_EQ(Do({"DEL", "a"}), "1");
 }
 
-TEST_F(MaxMemoryTest, PoliciesThatEvictAreRefused) {
-  EXPECT_EQ(Do({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"}),
+TEST_F(MaxMemoryTest, OtherPoliciesAreRefused) {
+  EXPECT_EQ(Do({"CONFIG", "SET", "maxmemory-policy", "allkeys-lrm"}),
             "!ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - takes "
-            "noeviction; Varve evicts no keys");
+            "noeviction, allkeys-lru, volatile-lru, allkeys-lfu, volatile-lfu, allkeys-random, "
+            "volatile-random, volatile-ttl");
   EXPECT_EQ(Do({"CONFIG", "SET", "maxmemory-policy", "noeviction"}), "OK");
   EXPECT_EQ(Do({"CONFIG", "SET", "maxmemory", "-1"}).substr(0, 4), "!ERR");
   EXPECT_EQ(Do({"CONFIG", "SET", "maxmemory", "100MiB"}), "OK");

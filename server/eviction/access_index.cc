@@ -1,0 +1,199 @@
+#include "server/eviction/access_index.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "spdlog/spdlog.h"
+#include "util/base/assert.h"
+#include "util/base/coding.h"
+#include "util/base/status.h"
+#include "util/os/file_system.h"
+
+namespace varve {
+namespace {
+
+constexpr char kAccess = 'a', kOrder = 'o', kSpace = 's';
+constexpr size_t kRankOffset = 1 + 4 + 4, kKeyOffset = kRankOffset + 8;
+constexpr size_t kAccessSize = 8 + 1, kSpaceSize = 4 + 1 + 1 + 8;
+
+void PutBig32(std::string* bytes, uint32_t value) {
+  for (int shift = 24; shift >= 0; shift -= 8) bytes->push_back(static_cast<char>(value >> shift));
+}
+void PutBig64(std::string* bytes, uint64_t value) {
+  PutBig32(bytes, static_cast<uint32_t>(value >> 32));
+  PutBig32(bytes, static_cast<uint32_t>(value));
+}
+uint64_t GetBig(std::string_view bytes) {
+  uint64_t value = 0;
+  for (const char byte : bytes) value = value << 8 | static_cast<uint8_t>(byte);
+  return value;
+}
+
+std::string AccessKey(NamespaceId space, uint64_t hash) {
+  std::string key(1, kAccess);
+  PutBig32(&key, space);
+  PutBig64(&key, hash);
+  return key;
+}
+std::string PrefixOf(char kind, NamespaceId space) {
+  std::string key(1, kind);
+  PutBig32(&key, space);
+  return key;
+}
+std::string EpochPrefix(NamespaceId space, uint32_t epoch) {
+  std::string key = PrefixOf(kOrder, space);
+  PutBig32(&key, epoch);
+  return key;
+}
+
+// Returns the first key behind all that begin with the prefix.
+std::string EndOf(std::string prefix) {
+  while (static_cast<uint8_t>(prefix.back()) == 0xff) prefix.pop_back();
+  prefix.back() = static_cast<char>(static_cast<uint8_t>(prefix.back()) + 1);
+  return prefix;
+}
+
+EngineOptions OptionsWithin(uint64_t memory) {
+  EngineOptions options;
+  options.sync = Durability::kNone;
+  // Of a half of the memory: the buffer that is filled, and the one that is flushed.
+  options.max_full_write_buffers = 1;
+  options.write_buffer_size = memory / 4;
+  options.offset_table_cache_size = memory / 4;
+  options.block_cache_size = memory / 4;
+  return options;
+}
+
+// Removes the files of a damaged index; what is left over fails the next opening.
+void RemoveIndex(FileSystem* files, const std::string& directory) {
+  const absl::StatusOr<std::vector<std::string>> names = files->List(directory);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) RemoveFile(files, directory + "/" + name);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AccessIndex>> AccessIndex::Open(const std::string& directory,
+                                                               uint64_t memory,
+                                                               FileSystem* file_system) {
+  EngineOptions options = OptionsWithin(std::max(memory, kLeastMemory));
+  options.file_system = file_system;
+  absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(directory, options);
+  if (absl::IsDataLoss(store.status())) {
+    spdlog::warn("The access index is damaged and begins anew; no data is lost: {}",
+                 store.status().ToString());
+    RemoveIndex(file_system, directory);
+    store = StorageEngine::Open(directory, options);
+  }
+  if (!store.ok()) return store.status();
+  return std::unique_ptr<AccessIndex>(new AccessIndex(*std::move(store)));
+}
+
+absl::Status AccessIndex::FindAccesses(NamespaceId space, absl::Span<const uint64_t> hashes,
+                                       std::vector<KeyAccess>* accesses) const {
+  accesses->assign(hashes.size(), KeyAccess());
+  std::vector<std::string> keys;
+  keys.reserve(hashes.size());
+  for (const uint64_t hash : hashes) keys.push_back(AccessKey(space, hash));
+  const std::vector<std::string_view> views(keys.begin(), keys.end());
+  std::vector<MultiGetResult> results(keys.size());
+  ReadOptions options;
+  options.wait_until_durable = false;
+  VARVE_RETURN_IF_ERROR(store_->MultiGet(options, views, absl::MakeSpan(results)));
+  for (size_t i = 0; i < results.size(); ++i) {
+    const MultiGetResult& result = results[i];
+    if (!result.status.ok() || !result.result.found || result.value.size() != kAccessSize) continue;
+    const std::string_view value = result.value;
+    (*accesses)[i] = {GetBig(value.substr(0, 8)), static_cast<uint8_t>(value[8])};
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<OrderEntry>> AccessIndex::ReadOrder(NamespaceId space, uint32_t epoch,
+                                                               std::string_view from,
+                                                               size_t most) const {
+  const std::string prefix = EpochPrefix(space, epoch);
+  VARVE_ASSERT(from.empty() || from.substr(0, prefix.size()) == prefix);
+  ReadOptions options;
+  options.wait_until_durable = false;
+  const std::unique_ptr<Iterator> entries = store_->NewIterator(
+      options, from.empty() ? std::string_view(prefix) : from, EndOf(prefix), nullptr);
+  std::vector<OrderEntry> read;
+  for (entries->SeekToFirst(); entries->Valid() && read.size() < most; entries->Next()) {
+    const std::string_view key = entries->key();
+    if (key.size() < kKeyOffset) continue;
+    read.push_back({space, GetBig(key.substr(kRankOffset, 8)), std::string(key), kKeyOffset});
+  }
+  VARVE_RETURN_IF_ERROR(entries->status());
+  return read;
+}
+
+absl::StatusOr<SpaceRecord> AccessIndex::ReadSpace(NamespaceId space) const {
+  ReadOptions options;
+  options.wait_until_durable = false;
+  std::string value;
+  VARVE_ASSIGN_OR_RETURN(const ReadResult read,
+                         store_->Get(options, PrefixOf(kSpace, space), &value));
+  if (!read.found || value.size() != kSpaceSize) return SpaceRecord();
+  const std::string_view bytes = value;
+  SpaceRecord record;
+  record.epoch = static_cast<uint32_t>(GetBig(bytes.substr(0, 4)));
+  record.rule = {static_cast<EvictionOrder>(bytes[4]), bytes[5] != 0};
+  record.walked = GetBig(bytes.substr(6, 8));
+  return record;
+}
+
+void AccessIndex::PutAccess(NamespaceId space, uint64_t hash, const KeyAccess& access,
+                            WriteBatch* batch) {
+  std::string value;
+  PutBig64(&value, access.at_ms);
+  value.push_back(static_cast<char>(access.uses));
+  batch->Put(AccessKey(space, hash), value);
+}
+
+void AccessIndex::DeleteAccess(NamespaceId space, uint64_t hash, WriteBatch* batch) {
+  batch->Delete(AccessKey(space, hash));
+}
+
+std::string AccessIndex::OrderKey(NamespaceId space, uint32_t epoch, uint64_t rank,
+                                  std::string_view key) {
+  std::string bytes = EpochPrefix(space, epoch);
+  PutBig64(&bytes, rank);
+  bytes += key;
+  return bytes;
+}
+
+void AccessIndex::PutSpace(NamespaceId space, const SpaceRecord& record, WriteBatch* batch) {
+  std::string value;
+  PutBig32(&value, record.epoch);
+  value.push_back(static_cast<char>(record.rule.order));
+  value.push_back(record.rule.volatile_only ? 1 : 0);
+  PutBig64(&value, record.walked);
+  batch->Put(PrefixOf(kSpace, space), value);
+}
+
+void AccessIndex::DeleteAccesses(NamespaceId space, WriteBatch* batch) {
+  const std::string prefix = PrefixOf(kAccess, space);
+  batch->DeleteRange(prefix, EndOf(prefix));
+}
+
+void AccessIndex::DeleteOrder(NamespaceId space, uint32_t epoch, WriteBatch* batch) {
+  const std::string prefix = EpochPrefix(space, epoch);
+  batch->DeleteRange(prefix, EndOf(prefix));
+}
+
+void AccessIndex::DeleteSpace(NamespaceId space, WriteBatch* batch) {
+  for (const char kind : {kAccess, kOrder, kSpace}) {
+    const std::string prefix = PrefixOf(kind, space);
+    batch->DeleteRange(prefix, EndOf(prefix));
+  }
+}
+
+absl::Status AccessIndex::Commit(WriteBatch* batch) {
+  if (batch->empty()) return absl::OkStatus();
+  VARVE_RETURN_IF_ERROR(store_->Submit(WriteOptions(), batch).status());
+  return store_->Push();
+}
+
+}  // namespace varve

@@ -1,0 +1,247 @@
+#include "server/eviction/eviction_step.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "util/base/assert.h"
+#include "util/base/hash.h"
+#include "util/base/status.h"
+
+namespace varve {
+namespace {
+
+constexpr size_t kFront = 128;  // entries of each order that are read at a time
+constexpr size_t kWalkSlice = 4096;
+// So many entries whose keys are gone, or this part of the keys, have an order begin anew.
+constexpr size_t kMostDead = 4096;
+constexpr uint64_t kPartDead = 8;
+constexpr uint64_t kHighest = std::numeric_limits<uint64_t>::max();
+
+}  // namespace
+
+EvictionStep::EvictionStep(const EvictionParts& parts, std::vector<SpaceOrder*> orders,
+                           const WriteOptions& options)
+    : parts_(parts),
+      orders_(std::move(orders)),
+      options_(options),
+      now_ms_(parts.store->NowMillis()) {
+  options_.waits_for_exclusive_write = false;
+}
+
+absl::StatusOr<EvictionStep::Result> EvictionStep::Run(const EvictionNeed& need) {
+  while (!IsMet(need) && !done_.is_busy) {
+    VARVE_RETURN_IF_ERROR(Gather());
+    if (candidates_.empty()) {
+      VARVE_ASSIGN_OR_RETURN(const bool walked, WalkBefore(kHighest));
+      if (walked) continue;
+      VARVE_ASSIGN_OR_RETURN(const bool reset, ResetWhereKeysMayBeMissed());
+      if (!reset) break;
+      continue;
+    }
+    VARVE_RETURN_IF_ERROR(Examine());
+    std::vector<Candidate*> chosen = Choose(need);
+    if (!chosen.empty()) {
+      VARVE_ASSIGN_OR_RETURN(const bool walked, WalkBefore(chosen.back()->rank));
+      if (walked) continue;
+      VARVE_RETURN_IF_ERROR(Delete(chosen));
+    }
+    VARVE_RETURN_IF_ERROR(MendEntries());
+    VARVE_RETURN_IF_ERROR(ResetDead());
+  }
+  return done_;
+}
+
+absl::Status EvictionStep::Gather() {
+  candidates_.clear();
+  limit_ = kHighest;
+  bool is_random = false;
+  for (SpaceOrder* const order : orders_) {
+    VARVE_ASSIGN_OR_RETURN(std::vector<OrderEntry> front, order->Front(kFront, parts_.random));
+    is_random = order->rule().order == EvictionOrder::kRandom;
+    if (front.size() == kFront && !is_random) limit_ = std::min(limit_, front.back().rank);
+    for (OrderEntry& entry : front) {
+      Candidate candidate;
+      candidate.order = order;
+      candidate.hash = HashKey(entry.key());
+      candidate.entry = std::move(entry);
+      candidates_.push_back(std::move(candidate));
+    }
+  }
+  if (is_random) return absl::OkStatus();
+  std::stable_sort(
+      candidates_.begin(), candidates_.end(),
+      [](const Candidate& a, const Candidate& b) { return a.entry.rank < b.entry.rank; });
+  while (!candidates_.empty() && candidates_.back().entry.rank > limit_) candidates_.pop_back();
+  return absl::OkStatus();
+}
+
+absl::Status EvictionStep::Examine() {
+  for (SpaceOrder* const order : orders_) VARVE_RETURN_IF_ERROR(ExamineOf(order));
+  return absl::OkStatus();
+}
+
+absl::Status EvictionStep::ExamineOf(SpaceOrder* order) {
+  std::vector<Candidate*> own;
+  std::vector<std::string_view> keys;
+  std::vector<uint64_t> hashes;
+  for (Candidate& candidate : candidates_) {
+    if (candidate.order != order) continue;
+    own.push_back(&candidate);
+    keys.push_back(candidate.entry.key());
+    hashes.push_back(candidate.hash);
+  }
+  if (own.empty()) return absl::OkStatus();
+  ReadOptions options;
+  options.space = order->space();
+  options.wait_until_durable = false;
+  options.without_value = true;
+  std::vector<MultiGetResult> results(keys.size());
+  VARVE_RETURN_IF_ERROR(parts_.store->MultiGet(options, keys, absl::MakeSpan(results)));
+  std::vector<KeyAccess> accesses;
+  VARVE_RETURN_IF_ERROR(parts_.index->FindAccesses(order->space(), hashes, &accesses));
+  for (size_t i = 0; i < own.size(); ++i) {
+    Candidate& candidate = *own[i];
+    if (!results[i].status.ok()) {  // damaged: it stays, and its entry goes
+      candidate.may_go = false;
+      candidate.read.found = true;
+      continue;
+    }
+    candidate.read = results[i].result;
+    if (candidate.is_dead()) continue;
+    if (parts_.was_read(order->space(), candidate.hash))
+      accesses[i] = AfterReads(accesses[i], 1, now_ms_, parts_.random);
+    const uint64_t expiry_ms = candidate.read.expiry_ms;
+    candidate.may_go = !order->rule().volatile_only || expiry_ms != 0;
+    candidate.rank = order->Rank(candidate.read.version, expiry_ms, candidate.hash, accesses[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> EvictionStep::WalkBefore(uint64_t rank) {
+  bool walked = false;
+  for (SpaceOrder* const order : orders_) {
+    if (walked_.contains(order) || !order->MayMissKeysBefore(rank)) continue;
+    const bool is_first = order->is_first_walk();
+    // A walk over all keys takes long: what it has found so far will do.
+    if (is_first && rank != kHighest && std::exchange(has_begun_first_walk_, true)) continue;
+    do {
+      VARVE_RETURN_IF_ERROR(order->Walk(kWalkSlice));
+    } while (!is_first && order->walking());
+    if (!order->walking()) walked_.insert(order);
+    walked = true;
+  }
+  return walked;
+}
+
+std::vector<EvictionStep::Candidate*> EvictionStep::Choose(const EvictionNeed& need) {
+  std::vector<Candidate*> able;
+  for (Candidate& candidate : candidates_) {
+    if (!candidate.is_dead() && candidate.may_go && candidate.rank <= limit_)
+      able.push_back(&candidate);
+  }
+  std::stable_sort(able.begin(), able.end(),
+                   [](const Candidate* a, const Candidate* b) { return a->rank < b->rank; });
+  Result sum = done_;
+  size_t count = 0;
+  for (; count < able.size(); ++count) {
+    if (sum.bytes >= need.bytes && sum.keys >= need.keys) break;
+    sum.bytes += able[count]->bytes();
+    ++sum.keys;
+  }
+  able.resize(count);
+  return able;
+}
+
+absl::Status EvictionStep::Delete(absl::Span<Candidate* const> chosen) {
+  absl::Status status = DeleteTogether(chosen);
+  if (absl::IsAborted(status)) {
+    // Somebody wrote one of them meanwhile, which counts as a use.
+    for (Candidate* const& each : chosen) {
+      status = DeleteTogether({&each, 1});
+      if (absl::IsAborted(status)) status = absl::OkStatus();
+      if (!status.ok()) break;
+    }
+  }
+  if (!absl::IsCancelled(status)) return status;
+  done_.is_busy = true;
+  return absl::OkStatus();
+}
+
+absl::Status EvictionStep::DeleteTogether(absl::Span<Candidate* const> chosen) {
+  WriteBatch batch;
+  for (const Candidate* const candidate : chosen) {
+    const NamespaceId space = candidate->order->space();
+    batch.RequireUnchanged(candidate->entry.key(), candidate->read, space);
+    batch.Delete(candidate->entry.key(), space, WriteCause::kEvicted);
+  }
+  const absl::StatusOr<CommitResult> committed = parts_.store->Submit(options_, &batch);
+  if (!committed.ok()) return committed.status();
+  for (Candidate* const candidate : chosen) {
+    const uint64_t bytes = candidate->bytes();
+    done_.bytes += bytes;
+    ++done_.keys;
+    candidate->read.found = false;
+    candidate->was_evicted = true;
+    parts_.evicted(candidate->order->space(), candidate->entry.key(), bytes,
+                   committed->durable_after);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EvictionStep::MendEntries() {
+  WriteBatch batch;
+  std::set<const SpaceOrder*> passed;
+  std::vector<const Candidate*> moved;
+  // The last entry of an order that is gone, or the first that is left, is where the next front
+  // begins.
+  for (Candidate& candidate : candidates_) {
+    SpaceOrder* const order = candidate.order;
+    const bool gone = candidate.is_dead() || !candidate.may_go;
+    const bool stays = !gone && candidate.rank == candidate.entry.rank;
+    if (order->rule().order != EvictionOrder::kRandom && !passed.contains(order)) {
+      order->Pass(candidate.entry.index_key);
+      if (stays) passed.insert(order);
+    }
+    if (stays) continue;
+    batch.Delete(candidate.entry.index_key);
+    order->NoteRemoved(candidate.is_dead() && !candidate.was_evicted);
+    if (candidate.is_dead()) AccessIndex::DeleteAccess(order->space(), candidate.hash, &batch);
+    if (!gone) moved.push_back(&candidate);
+  }
+  for (const Candidate* const candidate : moved)
+    candidate->order->Insert(candidate->rank, candidate->entry.key(), &batch);
+  return parts_.index->Commit(&batch);
+}
+
+absl::StatusOr<bool> EvictionStep::ResetWhereKeysMayBeMissed() {
+  bool reset = false;
+  for (SpaceOrder* const order : orders_) {
+    if (!order->MayMissOldKeys()) continue;
+    VARVE_RETURN_IF_ERROR(order->Reset());
+    walked_.erase(order);
+    reset = true;
+  }
+  return reset;
+}
+
+absl::Status EvictionStep::ResetDead() {
+  const bool all_dead = done_.keys == 0 &&
+                        std::all_of(candidates_.begin(), candidates_.end(),
+                                    [](const Candidate& candidate) { return candidate.is_dead(); });
+  dead_in_a_row_ = all_dead ? dead_in_a_row_ + candidates_.size() : 0;
+  if (dead_in_a_row_ < kMostDead) return absl::OkStatus();
+  for (SpaceOrder* const order : orders_) {
+    const uint64_t keys = parts_.store->EstimateSize(order->space(), "", "").keys;
+    if (dead_in_a_row_ < keys / kPartDead) continue;
+    if (std::any_of(candidates_.begin(), candidates_.end(),
+                    [order](const Candidate& candidate) { return candidate.order == order; })) {
+      VARVE_RETURN_IF_ERROR(order->Reset());
+      walked_.erase(order);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace varve

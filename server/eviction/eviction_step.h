@@ -1,0 +1,102 @@
+// An eviction step evicts keys from a pool of orders, lowest ranks first, until its need is met.
+// The pool is one namespace, or all databases together.
+//
+//   1. It reads the front of each order, looks each key up, and computes its true rank.
+//   2. Keys whose true rank is not above that of any entry behind the front may go; the entries of
+//      the others are mended.
+//   3. Where a key without an entry may come before them, the step walks first.
+//
+// Thread-safety: one thread at a time uses an object.
+// Requires: the parts outlive it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "server/eviction/access_index.h"
+#include "server/eviction/space_order.h"
+#include "varve/store.h"
+
+namespace varve {
+
+struct EvictionNeed {
+  uint64_t bytes = 0;  // of keys and values
+  uint64_t keys = 0;
+};
+
+struct EvictionParts {
+  Store* store = nullptr;
+  AccessIndex* index = nullptr;
+  uint64_t* random = nullptr;
+  // Returns whether the key was read, and the index does not know it yet.
+  std::function<bool(NamespaceId space, uint64_t hash)> was_read;
+  // Is told of each key that was evicted.
+  std::function<void(NamespaceId space, std::string_view key, uint64_t bytes,
+                     SequenceNumber durable_after)>
+      evicted;
+};
+
+class EvictionStep {
+ public:
+  struct Result {
+    uint64_t bytes = 0;
+    uint64_t keys = 0;
+    bool is_busy = false;  // another thread has the exclusive right to write
+  };
+
+  EvictionStep(const EvictionParts& parts, std::vector<SpaceOrder*> orders,
+               const WriteOptions& options);
+
+  // Evicts until the need is met, or nothing is left that may be evicted.
+  [[nodiscard]] absl::StatusOr<Result> Run(const EvictionNeed& need);
+
+ private:
+  struct Candidate {
+    SpaceOrder* order = nullptr;
+    OrderEntry entry;
+    uint64_t hash = 0;
+    ReadResult read;
+    uint64_t rank = 0;   // the true one
+    bool may_go = true;  // its rule allows it
+    bool was_evicted = false;
+
+    uint64_t bytes() const { return entry.key().size() + read.value_size; }
+    bool is_dead() const { return !read.found; }
+  };
+
+  absl::Status Gather();
+  absl::Status Examine();
+  absl::Status ExamineOf(SpaceOrder* order);
+  // Walks where a key without an entry may come before the rank. Returns whether it did.
+  absl::StatusOr<bool> WalkBefore(uint64_t rank);
+  // Returns the candidates that go next, lowest ranks first.
+  std::vector<Candidate*> Choose(const EvictionNeed& need);
+  absl::Status Delete(absl::Span<Candidate* const> chosen);
+  absl::Status DeleteTogether(absl::Span<Candidate* const> chosen);
+  absl::Status MendEntries();
+  absl::Status ResetDead();
+  absl::StatusOr<bool> ResetWhereKeysMayBeMissed();
+  bool IsMet(const EvictionNeed& need) const {
+    return done_.bytes >= need.bytes && done_.keys >= need.keys;
+  }
+
+  const EvictionParts& parts_;
+  const std::vector<SpaceOrder*> orders_;
+  WriteOptions options_;
+  const uint64_t now_ms_;
+  Result done_;
+  std::vector<Candidate> candidates_;
+  uint64_t limit_ = 0;  // no entry behind the candidates has a lower rank
+  std::set<const SpaceOrder*> walked_;
+  bool has_begun_first_walk_ = false;
+  size_t dead_in_a_row_ = 0;
+};
+
+}  // namespace varve

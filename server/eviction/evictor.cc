@@ -1,0 +1,467 @@
+#include "server/eviction/evictor.h"
+
+#include <algorithm>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include "server/tracking/written_keys.h"
+#include "spdlog/spdlog.h"
+#include "util/base/assert.h"
+#include "util/base/hash.h"
+#include "util/base/status.h"
+#include "util/os/thread_setup.h"
+#include "varve/namespace_status.h"
+
+namespace varve {
+namespace {
+
+// A writer frees at least this part of the bound, so that the next writers find room, but never
+// more than kMostAhead.
+constexpr uint64_t kPartAhead = 256;
+constexpr uint64_t kMostAhead = 256u << 10;
+// The thread frees this part more, and no more than kMostOwed at a time.
+constexpr uint64_t kPartOwed = 128;
+constexpr uint64_t kMostOwed = 64u << 20;
+constexpr uint64_t kPaidAtOnce = 256u << 10;
+constexpr size_t kWalkedAtOnce = 4096;
+constexpr size_t kTouchesAtOnce = 2048;
+
+uint32_t Packed(EvictionRule rule) {
+  return static_cast<uint32_t>(rule.order) | (rule.volatile_only ? 0x100u : 0u);
+}
+EvictionRule Unpacked(uint32_t packed) {
+  return {static_cast<EvictionOrder>(packed & 0xff), (packed & 0x100) != 0};
+}
+
+bool IsBefore(const Touch& a, const Touch& b) {
+  return std::tie(a.space, a.hash) < std::tie(b.space, b.hash);
+}
+
+bool AnyEvicts(const NamespaceList& list) {
+  return std::any_of(list.namespaces.begin(), list.namespaces.end(),
+                     [](const NamespaceDescription& space) { return space.options.eviction.on(); });
+}
+
+// Returns whether the namespace makes room when it reaches a quota of its own.
+bool HasOwnRule(const NamespaceOptions& options) {
+  return options.eviction.on() && options.has_quota();
+}
+
+void Report(const absl::Status& status) {
+  if (!status.ok()) spdlog::warn("The order of evictions: {}", status.ToString());
+}
+
+}  // namespace
+
+void Evictor::Start(std::string directory, uint64_t memory, BoundedFileSystem* disk) {
+  directory_ = std::move(directory);
+  memory_ = memory;
+  disk_ = disk;
+  if (databases_.load() != 0) Wake();
+  NoteNamespaces();
+}
+
+void Evictor::Stop() {
+  std::thread thread;
+  {
+    absl::MutexLock lock(&wake_mutex_);
+    is_stopped_ = true;
+    wake_.SignalAll();
+    thread = std::move(thread_);
+  }
+  if (thread.joinable()) thread.join();
+  absl::MutexLock lock(&mutex_);
+  flags_.notes_reads.store(false, std::memory_order_release);
+  spaces_.clear();
+  if (index_ != nullptr) Report(index_->Close());
+  index_.reset();
+}
+
+void Evictor::SetDatabases(EvictionRule rule, uint64_t limit) {
+  data_limit_.store(limit);
+  const uint32_t before = databases_.exchange(Packed(rule));
+  flags_.is_stale.store(true);
+  if (rule.on() || before != 0) Wake();
+}
+
+void Evictor::NoteNamespaces() {
+  const absl::StatusOr<NamespaceList> list = store_.Namespaces();
+  if (list.ok()) flags_.has_named_rules.store(AnyEvicts(*list));
+  flags_.is_stale.store(true);
+  if (flags_.notes_reads.load(std::memory_order_acquire) || flags_.has_named_rules.load()) Wake();
+}
+
+void Evictor::NoteSwap(NamespaceId one, NamespaceId other) {
+  if (!flags_.notes_reads.load(std::memory_order_acquire)) return;
+  flags_.is_stale.store(true);  // one of them may be new
+  absl::MutexLock lock(&mutex_);
+  for (const NamespaceId id : {one, other}) {
+    const auto found = spaces_.find(id);
+    if (found != spaces_.end()) Report(found->second.order->Reset());
+  }
+}
+
+void Evictor::Wake() {
+  absl::MutexLock lock(&wake_mutex_);
+  if (is_stopped_ || directory_.empty()) return;
+  is_awake_ = true;
+  wake_.SignalAll();
+  if (thread_.joinable()) return;
+  try {
+    thread_ = std::thread([this] {
+      NameThread("varve-evict");
+      Loop();
+    });
+  } catch (const std::system_error& failed) {
+    // A writer evicts all the same what its own bytes need.
+    spdlog::warn("The system gives no thread for evictions: {}", failed.what());
+  }
+}
+
+void Evictor::Loop() {
+  SteadyTime next = SteadyNow();
+  for (;;) {
+    {
+      absl::MutexLock lock(&wake_mutex_);
+      const SteadyTime until = flags_.notes_reads.load() ? next : kEndOfTime;
+      while (!is_stopped_ && !is_awake_) {
+        if (wake_.WaitWithDeadline(&wake_mutex_, until)) break;
+      }
+      if (is_stopped_) return;
+      is_awake_ = false;
+    }
+    if (SteadyNow() >= next || !flags_.notes_reads.load()) {
+      next = SteadyNow() + absl::FromChrono(kRound);
+      RunRound();
+    }
+    const absl::StatusOr<bool> more = WorkOn();
+    Report(more.status());
+    if (more.ok() && *more) Wake();
+  }
+}
+
+void Evictor::RunRound() {
+  absl::Status status;
+  {
+    absl::MutexLock lock(&mutex_);
+    status = Refresh();
+  }
+  if (status.ok()) status = WriteTouches();
+  if (status.ok()) status = LookForExcess();
+  if (status.ok()) status = LookForExcessOnDisk();
+  Report(status);
+}
+
+EvictionParts Evictor::PartsOfStep() {
+  return {
+      .store = &store_,
+      .index = index_.get(),
+      .random = &random_,
+      .was_read =
+          [this](NamespaceId space, uint64_t hash) {
+            mutex_.AssertHeld();
+            return WasRead(space, hash);
+          },
+      .evicted =
+          [this](NamespaceId space, std::string_view key, uint64_t bytes,
+                 SequenceNumber durable_after) { TellEvicted(space, key, bytes, durable_after); }};
+}
+
+bool Evictor::WasRead(NamespaceId space, uint64_t hash) const {
+  return touched_.Contains(space, hash) ||
+         std::binary_search(taken_.begin(), taken_.end(), Touch{hash, space, 0}, IsBefore);
+}
+
+void Evictor::TellEvicted(NamespaceId space, std::string_view key, uint64_t bytes,
+                          SequenceNumber durable_after) {
+  counts_.keys.fetch_add(1, std::memory_order_relaxed);
+  counts_.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  if (clients_.events.Tells(kEvictedEvent))
+    (void)clients_.events.Send("evicted", space, key, durable_after);
+  if (clients_.tracking.Any()) {
+    WrittenKeys evicted;
+    evicted.AddKey(space, key);
+    clients_.tracking.Invalidate(&evicted, /*writer=*/0);
+  }
+}
+
+EvictionRule Evictor::RuleOf(const NamespaceDescription& space) const {
+  if (HasOwnRule(space.options)) return space.options.eviction;
+  return space.id < kFirstNamedNamespace ? Unpacked(databases_.load()) : EvictionRule();
+}
+
+absl::Status Evictor::Refresh() {
+  flags_.is_stale.store(false);
+  VARVE_ASSIGN_OR_RETURN(const NamespaceList list, store_.Namespaces());
+  flags_.has_named_rules.store(AnyEvicts(list));
+  if (index_ == nullptr) {
+    if (std::none_of(list.namespaces.begin(), list.namespaces.end(),
+                     [this](const NamespaceDescription& space) { return RuleOf(space).on(); }))
+      return absl::OkStatus();
+    FileSystem* const files = disk_ != nullptr ? disk_ : PosixFileSystem();
+    VARVE_ASSIGN_OR_RETURN(index_,
+                           AccessIndex::Open(directory_, memory_ - NotedReads::kBytes, files));
+    touched_.Start();
+  }
+  VARVE_RETURN_IF_ERROR(DropOrders(list));
+  VARVE_RETURN_IF_ERROR(LoadOrders(list));
+  if (replication_.follows()) {
+    has_followed_ = true;
+  } else if (std::exchange(has_followed_, false)) {
+    for (auto& [id, space] : spaces_) VARVE_RETURN_IF_ERROR(space.order->Reset());
+  }
+  flags_.notes_reads.store(!spaces_.empty(), std::memory_order_release);
+  return absl::OkStatus();
+}
+
+absl::Status Evictor::DropOrders(const NamespaceList& list) {
+  for (auto space = spaces_.begin(); space != spaces_.end();) {
+    const NamespaceDescription* const there = list.Find(space->first);
+    if (there != nullptr && RuleOf(*there) == space->second.order->rule()) {
+      ++space;
+      continue;
+    }
+    WriteBatch batch;
+    if (there == nullptr) AccessIndex::DeleteSpace(space->first, &batch);
+    space = spaces_.erase(space);
+    VARVE_RETURN_IF_ERROR(index_->Commit(&batch));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Evictor::LoadOrders(const NamespaceList& list) {
+  for (const NamespaceDescription& there : list.namespaces) {
+    const EvictionRule rule = RuleOf(there);
+    if (!rule.on()) continue;
+    Space& space = spaces_[there.id];
+    if (space.options != there.options) space.is_checked = false;
+    space.options = there.options;
+    if (space.order != nullptr) continue;
+    absl::StatusOr<std::unique_ptr<SpaceOrder>> order =
+        SpaceOrder::Load(&store_, index_.get(), there.id, rule);
+    if (!order.ok()) {
+      spaces_.erase(there.id);
+      return order.status();
+    }
+    space.order = *std::move(order);
+  }
+  return absl::OkStatus();
+}
+
+Evictor::Bound Evictor::BoundOfDatabases() {
+  Bound bound{.orders = {}, .bytes = data_limit_.load(), .keys = 0, .owed = &owed_by_databases_};
+  const EvictionRule rule = Unpacked(databases_.load());
+  for (auto& [id, space] : spaces_) {
+    // The ranks of another rule can't be compared.
+    if (id < kFirstNamedNamespace && space.order->rule() == rule)
+      bound.orders.push_back(space.order.get());
+  }
+  return bound;
+}
+
+std::optional<Evictor::Bound> Evictor::BoundOf(const absl::Status& refused) {
+  Bound bound;
+  if (const std::optional<NamespaceId> full = FullNamespace(refused)) {
+    const auto found = spaces_.find(*full);
+    if (found == spaces_.end() || !HasOwnRule(found->second.options)) return std::nullopt;
+    Space& space = found->second;
+    bound = {.orders = {space.order.get()},
+             .bytes = space.options.max_bytes,
+             .keys = space.options.max_keys,
+             .owed = &space.owed_bytes};
+  } else if (IsStoreFull(refused)) {
+    bound = BoundOfDatabases();
+  }
+  if (bound.orders.empty()) return std::nullopt;
+  return bound;
+}
+
+bool Evictor::MayMakeRoom(const absl::Status& refused) const {
+  if (replication_.follows()) return false;
+  return IsStoreFull(refused) ? databases_.load(std::memory_order_relaxed) != 0
+                              : IsNamespaceFull(refused) && flags_.has_named_rules.load();
+}
+
+bool Evictor::MakeRoom(const absl::Status& refused, uint64_t bytes, const WriteOptions& options) {
+  if (!MayMakeRoom(refused)) return false;
+  const uint64_t rounds = counts_.rounds.load();
+  absl::MutexLock lock(&mutex_);
+  if (counts_.rounds.load() != rounds) return true;
+  if (flags_.is_stale.load()) Report(Refresh());
+  if (MakeRoomNow(refused, bytes, options)) return true;
+  // A database that was used for the first time may have an order now.
+  Report(Refresh());
+  return MakeRoomNow(refused, bytes, options);
+}
+
+bool Evictor::MakeRoomNow(const absl::Status& refused, uint64_t bytes,
+                          const WriteOptions& options) {
+  const std::optional<Bound> bound = BoundOf(refused);
+  if (!bound) return false;
+  if (bound->bytes != 0 && bytes > bound->bytes) return false;  // nothing makes room for that
+  const EvictionNeed need{.bytes = std::max(bytes, std::min(bound->bytes / kPartAhead, kMostAhead)),
+                          .keys = std::max<uint64_t>(bound->keys / kPartAhead, 1)};
+  const EvictionParts parts = PartsOfStep();
+  const absl::StatusOr<EvictionStep::Result> evicted =
+      EvictionStep(parts, bound->orders, options).Run(need);
+  Report(evicted.status());
+  if (!evicted.ok()) return false;
+  if (evicted->keys > 0) {
+    ++counts_.rounds;
+    *bound->owed = std::min(bound->bytes / kPartOwed, kMostOwed);
+    Wake();
+  }
+  return evicted->keys > 0 || evicted->is_busy;
+}
+
+absl::Status Evictor::WriteTouches() {
+  absl::MutexLock lock(&mutex_);
+  if (index_ == nullptr) return absl::OkStatus();
+  VARVE_ASSERT(taken_.empty());
+  taken_ = touched_.Take();
+  std::sort(taken_.begin(), taken_.end(), IsBefore);
+  const uint64_t now_ms = store_.NowMillis();
+  absl::Status status;
+  // They stay in taken_ until all are in the index. Writers get their turn in between.
+  for (size_t next = 0; next < taken_.size() && status.ok(); next += kTouchesAtOnce) {
+    status = WriteTouchesOf(absl::MakeConstSpan(taken_).subspan(next, kTouchesAtOnce), now_ms);
+    mutex_.Unlock();
+    mutex_.Lock();
+  }
+  std::vector<Touch>().swap(taken_);
+  return status;
+}
+
+absl::Status Evictor::WriteTouchesOf(absl::Span<const Touch> touches, uint64_t now_ms) {
+  WriteBatch batch;
+  while (!touches.empty()) {
+    const NamespaceId space = touches.front().space;
+    std::vector<uint64_t> hashes;
+    for (const Touch& touch : touches) {
+      if (touch.space == space) hashes.push_back(touch.hash);
+    }
+    const auto found = spaces_.find(space);
+    if (found != spaces_.end()) {
+      std::vector<KeyAccess> accesses(hashes.size());
+      // Only the count of uses depends on what was before.
+      if (found->second.order->rule().order == EvictionOrder::kLfu)
+        VARVE_RETURN_IF_ERROR(index_->FindAccesses(space, hashes, &accesses));
+      for (size_t i = 0; i < hashes.size(); ++i) {
+        AccessIndex::PutAccess(space, hashes[i],
+                               AfterReads(accesses[i], touches[i].count, now_ms, &random_), &batch);
+      }
+    }
+    touches.remove_prefix(hashes.size());
+  }
+  const size_t noted = batch.size();
+  VARVE_RETURN_IF_ERROR(index_->Commit(&batch));
+  counts_.reads.fetch_add(noted, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+absl::Status Evictor::LookForExcess() {
+  if (replication_.follows()) return absl::OkStatus();
+  const uint64_t limit = data_limit_.load();
+  uint64_t data = 0;
+  if (databases_.load() != 0 && limit != 0 && store_.CheckData(0) != DataCheck::kWithin) {
+    VARVE_ASSIGN_OR_RETURN(data, store_.CountData());
+  }
+  absl::MutexLock lock(&mutex_);
+  if (data > limit) owed_by_databases_ = std::max(owed_by_databases_, data - limit);
+  for (auto& [id, space] : spaces_) {
+    const uint64_t most = space.options.max_bytes;
+    if (!HasOwnRule(space.options) || most == 0 || std::exchange(space.is_checked, true)) continue;
+    ReadOptions options;
+    options.space = id;
+    options.wait_until_durable = false;
+    VARVE_ASSIGN_OR_RETURN(const CountResult count, store_.Count(options, "", ""));
+    if (count.bytes > most) space.owed_bytes = count.bytes - most;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Evictor::LookForExcessOnDisk() {
+  if (disk_ == nullptr) return absl::OkStatus();
+  VARVE_RETURN_IF_ERROR(disk_->Measure());
+  absl::MutexLock lock(&mutex_);
+  const uint64_t used = disk_->used(), most = disk_->limit() - 2 * disk_->reserve();
+  if (used <= most) relieved_disk_ = 0;
+  const uint64_t relieved = std::max(most, relieved_disk_);
+  if (replication_.follows() || used < relieved + disk_->limit() / kPartOwed)
+    return absl::OkStatus();
+  // Of all that may be evicted, the part by which the directory is too large.
+  const double part = static_cast<double>(used - relieved) / static_cast<double>(used);
+  relieved_disk_ = used;
+  for (auto& [id, space] : spaces_) {
+    ReadOptions options;
+    options.space = id;
+    options.wait_until_durable = false;
+    VARVE_ASSIGN_OR_RETURN(const CountResult count, store_.Count(options, "", ""));
+    uint64_t& owed = HasOwnRule(space.options) ? space.owed_bytes : owed_by_databases_;
+    owed += static_cast<uint64_t>(part * static_cast<double>(count.bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Evictor::WorkOn() {
+  absl::MutexLock lock(&mutex_);
+  if (index_ == nullptr || replication_.follows()) return false;
+  bool more = false;
+  for (auto& [id, space] : spaces_) {
+    if (space.order->IsMostlyStale())
+      VARVE_RETURN_IF_ERROR(space.order->Reset(SpaceOrder::Accesses::kGo));
+    if (!space.order->NeedsWalk()) continue;
+    VARVE_RETURN_IF_ERROR(space.order->Walk(kWalkedAtOnce));
+    more = more || space.order->walking();
+  }
+  const EvictionParts parts = PartsOfStep();
+  const auto pay = [&](const Bound& bound) -> absl::Status {
+    if (*bound.owed == 0 || bound.orders.empty()) return absl::OkStatus();
+    const EvictionNeed need{.bytes = std::min(*bound.owed, kPaidAtOnce), .keys = 0};
+    VARVE_ASSIGN_OR_RETURN(const EvictionStep::Result evicted,
+                           EvictionStep(parts, bound.orders, WriteOptions()).Run(need));
+    if (evicted.keys == 0) {
+      *bound.owed = 0;  // nothing may be evicted, or not now
+      return absl::OkStatus();
+    }
+    ++counts_.rounds;
+    *bound.owed -= std::min(*bound.owed, evicted.bytes);
+    more = more || *bound.owed > 0;
+    return store_.Push();
+  };
+  VARVE_RETURN_IF_ERROR(pay(BoundOfDatabases()));
+  for (auto& [id, space] : spaces_) {
+    if (!HasOwnRule(space.options)) continue;
+    VARVE_RETURN_IF_ERROR(pay({.orders = {space.order.get()}, .owed = &space.owed_bytes}));
+  }
+  return more;
+}
+
+Evictor::Use Evictor::LookUp(NamespaceId space, std::string_view key, const ReadResult& read) {
+  const uint64_t hash = HashKey(key);
+  const uint64_t now_ms = store_.NowMillis();
+  VersionTimes times(store_);
+  Use use;
+  RankedKey ranked{.written_ms = times.MillisOf(read.version),
+                   .expiry_ms = read.expiry_ms,
+                   .hash = hash,
+                   .access = {}};
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = spaces_.find(space);
+    if (found != spaces_.end()) {
+      use.order = found->second.order->rule().order;
+      std::vector<KeyAccess> accesses;
+      if (index_->FindAccesses(space, {&hash, 1}, &accesses).ok()) ranked.access = accesses[0];
+      if (WasRead(space, hash)) ranked.access = AfterReads(ranked.access, 1, now_ms, &random_);
+    }
+  }
+  const uint64_t last = LastUseOf(ranked);
+  // Where the store does not know when the key was written, nothing is known.
+  use.idle_ms = last == 0 || last >= now_ms ? 0 : now_ms - last;
+  use.frequency = UsesAt(ranked, now_ms);
+  return use;
+}
+
+}  // namespace varve

@@ -1,0 +1,203 @@
+// The evictor makes room where a bound is reached: in a namespace with a quota and an eviction rule
+// (NAMESPACE ... EVICT), and in the databases together (maxmemory, maxmemory-policy).
+//
+//   - A writer whose write was refused for want of room calls MakeRoom() and writes again. It pays
+//     for the bytes that it needs; the evictor's thread frees about a hundredth of the bound more
+//     in time left over.
+//   - A read notes its key (NotedReads). The thread writes what was noted into the access index
+//     every kRound, so that a read which is a second old survives the end of the process.
+//   - The keys with the lowest ranks go (server/eviction/key_rank.h). The access index holds the
+//     order (access_index.h), and walks find keys without an entry (space_order.h).
+//   - An eviction is a delete of this store with the cause WriteCause::kEvicted, on the condition
+//     that nobody wrote the key since it was chosen. Feeds, followers and keyspace events tell it.
+//
+// For kLru it holds: while no walk over all keys is under way, no key that was read or written
+// within the last T is evicted while one idle for longer than T + 1 s is there.
+//
+// A follower evicts nothing: it receives the deletes of its primary. When it becomes a primary
+// itself it walks over all keys.
+//
+// Where no rule is in force there is no thread, no index and no memory, and a read costs one load.
+//
+// Thread-safety: all functions but Start() and Stop() may be called on any thread. mutex_ is held
+// over calls of the store and of the index, and while clients are told of evictions.
+// Invariants: reads are noted only while touched_ has its memory.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "server/clients/clients.h"
+#include "server/eviction/access_index.h"
+#include "server/eviction/eviction_step.h"
+#include "server/eviction/key_rank.h"
+#include "server/eviction/noted_reads.h"
+#include "server/eviction/space_order.h"
+#include "server/replication/replication_state.h"
+#include "util/os/bounded_file_system.h"
+#include "util/os/steady_condition.h"
+#include "varve/namespace.h"
+#include "varve/store.h"
+
+namespace varve {
+
+// The directory, within the store's, of the access index.
+inline constexpr std::string_view kAccessDirectory = "access";
+
+class Evictor {
+ public:
+  static constexpr std::chrono::milliseconds kRound{800};
+
+  // Requires: all outlive the evictor.
+  Evictor(Store* store, Clients* clients, const ReplicationState* replication)
+      : store_(*store), clients_(*clients), replication_(*replication) {}
+  ~Evictor() { Stop(); }
+
+  // Has the evictor keep its index in `directory`, within `memory` bytes, which are more than
+  // NotedReads::kBytes. `disk`: the bound of the data directory; null: there is none.
+  // Requires: no other thread uses it yet; the disk outlives it.
+  void Start(std::string directory, uint64_t memory, BoundedFileSystem* disk);
+  // Ends the thread and closes the index. Nothing is evicted any more.
+  // Requires: no thread of a client runs any more.
+  void Stop() ABSL_LOCKS_EXCLUDED(wake_mutex_, mutex_);
+
+  // Sets the rule of the databases, and the bound of all data.
+  void SetDatabases(EvictionRule rule, uint64_t limit) ABSL_LOCKS_EXCLUDED(wake_mutex_);
+  // Notes that rules or quotas of namespaces may have changed.
+  void NoteNamespaces() ABSL_LOCKS_EXCLUDED(wake_mutex_);
+
+  // Notes that two databases have exchanged what they hold.
+  void NoteSwap(NamespaceId one, NamespaceId other) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Notes a read of a key that was found.
+  void NoteRead(NamespaceId space, std::string_view key) {
+    if (flags_.notes_reads.load(std::memory_order_acquire)) [[unlikely]]
+      touched_.Add(space, key);
+  }
+
+  // Returns whether MakeRoom() may help after such a refusal.
+  bool MayMakeRoom(const absl::Status& refused) const;
+  // Evicts what a write of `bytes` bytes needs that ended as `refused`. Returns whether the write
+  // may succeed if it is tried again: something was evicted, by this thread or another one.
+  [[nodiscard]] bool MakeRoom(const absl::Status& refused, uint64_t bytes,
+                              const WriteOptions& options) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Returns what OBJECT tells of a key that was read as `read`. Where no rule is in force for the
+  // namespace, reads are not known, and the write counts alone.
+  struct Use {
+    EvictionOrder order = EvictionOrder::kNone;
+    uint64_t idle_ms = 0;
+    uint8_t frequency = 0;
+  };
+  [[nodiscard]] Use LookUp(NamespaceId space, std::string_view key, const ReadResult& read)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Does what the thread does every kRound.
+  void RunRound() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Goes on with walks that are due and with what is owed, for a moment. Returns whether more is to
+  // do.
+  absl::StatusOr<bool> WorkOn() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  uint64_t evicted_keys() const { return counts_.keys.load(std::memory_order_relaxed); }
+  uint64_t evicted_bytes() const { return counts_.bytes.load(std::memory_order_relaxed); }
+  // Returns how many reads the index has taken. Those of one key within a round count once.
+  uint64_t noted_reads() const { return counts_.reads.load(std::memory_order_relaxed); }
+  uint64_t dropped_reads() const { return touched_.dropped(); }
+  void ResetStatistics() { counts_.keys = counts_.bytes = 0; }
+
+ private:
+  // A namespace with a rule, or a database.
+  struct Space {
+    std::unique_ptr<SpaceOrder> order;
+    NamespaceOptions options;
+    uint64_t owed_bytes = 0;  // to be evicted in time left over
+    bool is_checked = false;  // it was within its quota since that was set
+  };
+  // A bound refuses a write; its orders may make room for it.
+  struct Bound {
+    std::vector<SpaceOrder*> orders;
+    uint64_t bytes = 0;  // 0: no limit
+    uint64_t keys = 0;
+    uint64_t* owed = nullptr;
+  };
+
+  struct Flags {
+    std::atomic<bool> notes_reads{false};
+    std::atomic<bool> has_named_rules{false};  // a namespace has a rule of its own
+    std::atomic<bool> is_stale{true};          // rules have changed since the last Refresh()
+  };
+  struct Counts {
+    std::atomic<uint64_t> keys{0}, bytes{0};  // evicted
+    std::atomic<uint64_t> reads{0};           // that the index has taken
+    std::atomic<uint64_t> rounds{0};          // evictions, each of many keys
+  };
+
+  void Wake() ABSL_LOCKS_EXCLUDED(wake_mutex_);
+  void Loop() ABSL_LOCKS_EXCLUDED(wake_mutex_, mutex_);
+  EvictionParts PartsOfStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool WasRead(NamespaceId space, uint64_t hash) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellEvicted(NamespaceId space, std::string_view key, uint64_t bytes,
+                   SequenceNumber durable_after);
+  EvictionRule RuleOf(const NamespaceDescription& space) const;
+  // Has the orders be those of the rules in force.
+  absl::Status Refresh() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status LoadOrders(const NamespaceList& list) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status DropOrders(const NamespaceList& list) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<Bound> BoundOf(const absl::Status& refused) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Bound BoundOfDatabases() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MakeRoomNow(const absl::Status& refused, uint64_t bytes, const WriteOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Writes what clients have read into the index.
+  absl::Status WriteTouches() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status WriteTouchesOf(absl::Span<const Touch> touches, uint64_t now_ms)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Notes what has to go because a bound was lowered.
+  absl::Status LookForExcess() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status LookForExcessOnDisk() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Store& store_;
+  Clients& clients_;
+  const ReplicationState& replication_;
+  std::string directory_;
+  uint64_t memory_ = 0;
+  BoundedFileSystem* disk_ = nullptr;
+
+  // The databases' EvictionRule, as one number, and the bound of all data.
+  std::atomic<uint32_t> databases_{0};
+  std::atomic<uint64_t> data_limit_{0};
+  Flags flags_;
+  NotedReads touched_;
+  Counts counts_;
+
+  absl::Mutex mutex_ ABSL_ACQUIRED_BEFORE(wake_mutex_);
+  std::unique_ptr<AccessIndex> index_ ABSL_GUARDED_BY(mutex_);
+  std::map<NamespaceId, Space> spaces_ ABSL_GUARDED_BY(mutex_);
+  uint64_t owed_by_databases_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Touch> taken_ ABSL_GUARDED_BY(mutex_);  // sorted; not in the index yet
+  uint64_t random_ ABSL_GUARDED_BY(mutex_) = 0x9e3779b97f4a7c15;
+  bool has_followed_ ABSL_GUARDED_BY(mutex_) = false;
+  // Up to where the use of the disk has been answered by evictions, which show there only once
+  // merges have removed the data.
+  uint64_t relieved_disk_ ABSL_GUARDED_BY(mutex_) = 0;
+
+  absl::Mutex wake_mutex_;
+  SteadyCondition wake_;
+  bool is_awake_ ABSL_GUARDED_BY(wake_mutex_) = false;
+  bool is_stopped_ ABSL_GUARDED_BY(wake_mutex_) = false;
+  std::thread thread_ ABSL_GUARDED_BY(wake_mutex_);
+};
+
+}  // namespace varve

@@ -1,0 +1,71 @@
+// The noted reads are the keys that clients have read since the last round of the evictor. A read
+// leaves the hash of its key here and writes nothing; the evictor takes all of them about once a
+// second and writes them together.
+//
+// The memory is bounded: kShards * kSlots entries of 16 bytes, and as much again while they are
+// taken. A read that finds no free entry near the place of its hash is not noted, and counted in
+// dropped(). A key that was read often takes one entry.
+//
+// Thread-safety: Add() and Contains() may be called on any thread and take the spin lock of one
+// shard. One thread at a time calls Take().
+// Invariants: a slot with count 0 is free; no key has two entries in one table.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "structure/spin_lock.h"
+#include "varve/types.h"
+
+namespace varve {
+
+struct Touch {
+  uint64_t hash = 0;  // HashKey() of the key
+  NamespaceId space = kDefaultNamespace;
+  uint32_t count = 0;  // reads of it; 0: the entry is free
+};
+
+class NotedReads {
+ public:
+  static constexpr size_t kShards = 16;
+  static constexpr size_t kSlots = 16384;  // of a shard
+  static constexpr size_t kBytes = 2 * kShards * kSlots * sizeof(Touch);
+
+  // Takes the memory. Throws std::bad_alloc.
+  // Requires: no other thread uses the object yet.
+  void Start();
+
+  // Notes a read.
+  // Requires: Start() was called.
+  void Add(NamespaceId space, std::string_view key);
+  // Returns whether the key was read since the last Take().
+  bool Contains(NamespaceId space, uint64_t hash) const;
+  // Removes all that was noted and returns it, in no order.
+  std::vector<Touch> Take();
+
+  // Returns how many reads were not noted for want of room.
+  uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr size_t kMostProbes = 32;
+
+  struct Shard {
+    mutable SpinLock lock;
+    std::vector<Touch> slots ABSL_GUARDED_BY(lock);
+    size_t used ABSL_GUARDED_BY(lock) = 0;
+  };
+
+  static size_t ShardOf(uint64_t hash) { return hash >> 60; }
+  static size_t SlotOf(uint64_t hash) { return (hash >> 20) % kSlots; }
+
+  std::array<Shard, kShards> shards_;
+  std::vector<Touch> spare_;  // free entries, for the shard that is taken next
+  std::atomic<uint64_t> dropped_{0};
+};
+
+}  // namespace varve

@@ -1,0 +1,173 @@
+#include "server/eviction/space_order.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "util/base/assert.h"
+#include "util/base/hash.h"
+#include "util/base/status.h"
+
+namespace varve {
+namespace {
+
+constexpr size_t kChunk = 256;  // keys that are entered together
+// So many changes have to be made before a walk is due, or this part of the keys.
+constexpr uint64_t kChangesPerWalk = 250'000;
+constexpr uint64_t kPartPerWalk = 16;
+// For orders in which a new key may be the first one, a walk is due much sooner.
+constexpr uint64_t kChangesTolerated = 128;
+constexpr uint64_t kPartTolerated = 8;
+// So many entries more than twice the keys make an order begin anew.
+constexpr uint64_t kEntriesTolerated = 500'000;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SpaceOrder>> SpaceOrder::Load(Store* store, AccessIndex* index,
+                                                             NamespaceId space, EvictionRule rule) {
+  std::unique_ptr<SpaceOrder> order(new SpaceOrder(store, index, space));
+  VARVE_ASSIGN_OR_RETURN(order->record_, index->ReadSpace(space));
+  const bool is_new = order->record_.rule != rule;
+  order->record_.rule = rule;
+  if (is_new) VARVE_RETURN_IF_ERROR(order->Reset());
+  order->walked_ms_ =
+      order->record_.walked == kNoSequence ? 0 : order->times_.MillisOf(order->record_.walked);
+  return order;
+}
+
+absl::Status SpaceOrder::Reset(Accesses accesses) {
+  iterator_.reset();
+  snapshot_.reset();
+  WriteBatch batch;
+  AccessIndex::DeleteOrder(space_, record_.epoch, &batch);
+  if (accesses == Accesses::kGo) AccessIndex::DeleteAccesses(space_, &batch);
+  ++record_.epoch;
+  record_.walked = kNoSequence;
+  AccessIndex::PutSpace(space_, record_, &batch);
+  front_.clear();
+  entries_ = 0;
+  has_met_dead_ = false;
+  walked_ms_ = 0;
+  changes_at_walk_ = 0;
+  return index_.Commit(&batch);
+}
+
+bool SpaceOrder::IsMostlyStale() const {
+  return entries_ > kEntriesTolerated + 2 * store_.EstimateSize(space_, "", "").keys;
+}
+
+bool SpaceOrder::NeedsWalk() const {
+  if (walking() || record_.walked == kNoSequence) return true;
+  const uint64_t keys = store_.EstimateSize(space_, "", "").keys;
+  const uint64_t changes = store_.ChangeCount();
+  return changes - std::min(changes, changes_at_walk_) >=
+         std::max(kChangesPerWalk, keys / kPartPerWalk);
+}
+
+bool SpaceOrder::MayMissKeysBefore(uint64_t rank) const {
+  if (record_.walked == kNoSequence) return true;
+  if (record_.rule.order == EvictionOrder::kLru) return rank > walked_ms_;
+  const uint64_t changes = store_.ChangeCount();
+  const uint64_t since = changes - std::min(changes, changes_at_walk_);
+  if (rank == std::numeric_limits<uint64_t>::max()) return since > 0;
+  const uint64_t keys = store_.EstimateSize(space_, "", "").keys;
+  return since >= std::max(kChangesTolerated, std::max(keys, entries_) / kPartTolerated);
+}
+
+void SpaceOrder::BeginWalk() {
+  // Before the snapshot, which then shows all that was written before this instant.
+  began_ms_ = store_.NowMillis();
+  changes_at_begin_ = store_.ChangeCount();
+  snapshot_ = store_.GetSnapshot();
+  ReadOptions options;
+  options.snapshot = snapshot_.get();
+  options.space = space_;
+  options.wait_until_durable = false;
+  options.fill_cache = false;
+  options.without_value = true;
+  options.newer_than = record_.walked;
+  iterator_ = store_.NewIterator(options, "", "", nullptr);
+  iterator_->SeekToFirst();
+}
+
+absl::Status SpaceOrder::EndWalk() {
+  const absl::Status status = iterator_->status();
+  iterator_.reset();
+  if (!status.ok()) {
+    snapshot_.reset();
+    return status;
+  }
+  record_.walked = snapshot_->sequence();
+  snapshot_.reset();
+  walked_ms_ = began_ms_;
+  changes_at_walk_ = changes_at_begin_;
+  WriteBatch batch;
+  AccessIndex::PutSpace(space_, record_, &batch);
+  return index_.Commit(&batch);
+}
+
+absl::Status SpaceOrder::Walk(size_t most) {
+  if (!walking()) BeginWalk();
+  std::vector<RankedKey> found;
+  std::vector<std::string> keys;
+  for (size_t looked = 0; iterator_->Valid() && looked < most; iterator_->Next(), ++looked) {
+    const uint64_t expiry_ms = iterator_->expiry_ms();
+    if (record_.rule.volatile_only && expiry_ms == 0) continue;
+    keys.emplace_back(iterator_->key());
+    found.push_back({.written_ms = times_.MillisOf(iterator_->version()),
+                     .expiry_ms = expiry_ms,
+                     .hash = HashKey(keys.back()),
+                     .access = {}});
+    if (found.size() < kChunk) continue;
+    VARVE_RETURN_IF_ERROR(AddFound(&found, keys));
+    keys.clear();
+  }
+  VARVE_RETURN_IF_ERROR(AddFound(&found, keys));
+  return iterator_->Valid() ? absl::OkStatus() : EndWalk();
+}
+
+absl::Status SpaceOrder::AddFound(std::vector<RankedKey>* found,
+                                  const std::vector<std::string>& keys) {
+  VARVE_ASSERT(found->size() == keys.size());
+  // The rank of a key for kLru is not below that of its write, which will do for an entry.
+  if (record_.rule.order == EvictionOrder::kLfu && !found->empty()) {
+    std::vector<uint64_t> hashes;
+    for (const RankedKey& key : *found) hashes.push_back(key.hash);
+    std::vector<KeyAccess> accesses;
+    VARVE_RETURN_IF_ERROR(index_.FindAccesses(space_, hashes, &accesses));
+    for (size_t i = 0; i < found->size(); ++i) (*found)[i].access = accesses[i];
+  }
+  WriteBatch batch;
+  for (size_t i = 0; i < found->size(); ++i)
+    Insert(RankOf(record_.rule.order, (*found)[i]), keys[i], &batch);
+  found->clear();
+  return index_.Commit(&batch);
+}
+
+absl::StatusOr<std::vector<OrderEntry>> SpaceOrder::Front(size_t most, uint64_t* random) const {
+  if (record_.rule.order != EvictionOrder::kRandom)
+    return index_.ReadOrder(space_, record_.epoch, front_, most);
+  *random = *random * 6364136223846793005u + 1442695040888963407u;
+  const std::string from = AccessIndex::OrderKey(space_, record_.epoch, *random, "");
+  VARVE_ASSIGN_OR_RETURN(std::vector<OrderEntry> entries,
+                         index_.ReadOrder(space_, record_.epoch, from, most));
+  if (!entries.empty()) return entries;
+  return index_.ReadOrder(space_, record_.epoch, "", most);
+}
+
+void SpaceOrder::Insert(uint64_t rank, std::string_view key, WriteBatch* batch) {
+  std::string entry = AccessIndex::OrderKey(space_, record_.epoch, rank, key);
+  batch->Put(entry, "");
+  ++entries_;
+  if (!front_.empty() && entry < front_) front_ = std::move(entry);
+}
+
+uint64_t SpaceOrder::Rank(SequenceNumber version, uint64_t expiry_ms, uint64_t hash,
+                          const KeyAccess& access) {
+  return RankOf(record_.rule.order, {.written_ms = times_.MillisOf(version),
+                                     .expiry_ms = expiry_ms,
+                                     .hash = hash,
+                                     .access = access});
+}
+
+}  // namespace varve

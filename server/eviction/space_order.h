@@ -1,0 +1,110 @@
+// The order of one namespace or database: its entries in the access index, and the walk that finds
+// the keys which have none yet.
+//
+// Writes leave no trace in the order. A walk reads the keys that were written since the last walk,
+// by their versions, and gives each an entry; segments without newer versions are not looked at.
+// So a write costs nothing when it is made, whoever makes it (a client, a primary, an ingest or a
+// restore), and what the end of the process took from the order is found again.
+//
+// What is deleted or read leaves its entry behind, with a rank that is too low. The evictor mends
+// such an entry when its turn comes. Where most of what it meets is gone (FLUSHDB, SWAPDB), it has
+// the order begin anew: the next epoch, and a walk over all keys.
+//
+// Thread-safety: one thread at a time uses an object.
+// Invariants: no entry lies before front_.
+// Requires: the order is destroyed before the store and the index; a walk holds a snapshot.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/eviction/access_index.h"
+#include "server/eviction/key_rank.h"
+#include "varve/iterator.h"
+#include "varve/snapshot.h"
+#include "varve/store.h"
+
+namespace varve {
+
+class SpaceOrder {
+ public:
+  // Goes on with the order that the index has, or begins a new one if that obeys another rule.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<SpaceOrder>> Load(Store* store,
+                                                                        AccessIndex* index,
+                                                                        NamespaceId space,
+                                                                        EvictionRule rule);
+
+  NamespaceId space() const { return space_; }
+  const EvictionRule& rule() const { return record_.rule; }
+
+  // Begins anew: all entries go, and the next walk looks at every key. Without accesses, it forgets
+  // when keys were read, too, and goes by their versions.
+  enum class Accesses : uint8_t { kStay, kGo };
+  [[nodiscard]] absl::Status Reset(Accesses accesses = Accesses::kStay);
+  // Returns whether most entries must be of keys that are gone or were written again, which nobody
+  // mends while nothing is evicted.
+  bool IsMostlyStale() const;
+
+  // Looks at the next keys of a walk, at most about `most`, and begins one if none is under way.
+  [[nodiscard]] absl::Status Walk(size_t most);
+  bool walking() const { return iterator_ != nullptr; }
+  // Returns whether the walk that is under way, or due, is the first one of its epoch, over all
+  // keys.
+  bool is_first_walk() const { return record_.walked == kNoSequence; }
+  // Every key that was last written before this instant has an entry.
+  uint64_t walked_ms() const { return walked_ms_; }
+  // Returns whether a walk is due: it goes on, or much was written since the last one.
+  bool NeedsWalk() const;
+  // Returns whether a key without an entry may come before one with the rank; the highest rank:
+  // whether there may be any key without an entry.
+  bool MayMissKeysBefore(uint64_t rank) const;
+
+  // Returns the first entries of the order; for kRandom, those from a random place on.
+  [[nodiscard]] absl::StatusOr<std::vector<OrderEntry>> Front(size_t most, uint64_t* random) const;
+  // Adds an entry to the batch; the order is right once the batch is committed.
+  void Insert(uint64_t rank, std::string_view key, WriteBatch* batch);
+  // Notes that an entry was removed, `is_dead` if its key is gone.
+  void NoteRemoved(bool is_dead) {
+    entries_ -= entries_ > 0 ? 1 : 0;
+    has_met_dead_ = has_met_dead_ || is_dead;
+  }
+  // Returns whether there may be keys that no walk finds: what the order knew has gone, and other
+  // keys, of older versions, may have come in its place (SWAPDB).
+  bool MayMissOldKeys() const { return has_met_dead_; }
+  // Notes that no entry is left before the place.
+  void Pass(std::string_view index_key) { front_ = index_key; }
+  // Returns the rank of a key by its record and its last access.
+  uint64_t Rank(SequenceNumber version, uint64_t expiry_ms, uint64_t hash, const KeyAccess& access);
+
+ private:
+  SpaceOrder(Store* store, AccessIndex* index, NamespaceId space)
+      : store_(*store), index_(*index), space_(space), times_(*store) {}
+
+  void BeginWalk();
+  absl::Status EndWalk();
+  absl::Status AddFound(std::vector<RankedKey>* found, const std::vector<std::string>& keys);
+
+  Store& store_;
+  AccessIndex& index_;
+  const NamespaceId space_;
+  VersionTimes times_;
+  SpaceRecord record_;
+  std::string front_;  // an index key; empty: the beginning
+  bool has_met_dead_ = false;
+  uint64_t entries_ = 0;  // since it was loaded or reset, about
+  uint64_t walked_ms_ = 0;
+  uint64_t changes_at_walk_ = 0;  // Store::ChangeCount() when the last walk began
+
+  // The walk that is under way.
+  std::shared_ptr<const Snapshot> snapshot_;
+  std::unique_ptr<Iterator> iterator_;
+  uint64_t began_ms_ = 0;
+  uint64_t changes_at_begin_ = 0;
+};
+
+}  // namespace varve

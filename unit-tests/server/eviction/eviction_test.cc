@@ -1,0 +1,317 @@
+// Eviction over a socket: which keys go, and who is told.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "unit-tests/server/event_log.h"
+#include "unit-tests/server/reply_text.h"
+#include "unit-tests/server/test_server.h"
+#include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/manual_clock.h"
+
+namespace varve {
+namespace {
+
+using testing::Ask;
+using testing::EventLog;
+using testing::ManualClock;
+using testing::TestServer;
+
+constexpr char kRefused[] = "!OOM command not allowed when used memory > 'maxmemory'.";
+
+EngineOptions WithClock(const Clock* clock) {
+  EngineOptions options = TestServer::SmallEngine();
+  options.clock = clock;
+  return options;
+}
+
+class EvictionTest : public ::testing::Test {
+ protected:
+  std::string Do(const std::vector<std::string>& arguments) { return Ask(*client_, arguments); }
+  void Restart() {
+    client_.reset();
+    server_.Restart();
+    client_ = server_.Connect();
+    Round();
+  }
+  // What the evictor's thread does now and then.
+  void Round() { server_.server().state().evictor.RunRound(); }
+  void Pass(uint64_t millis) {
+    clock_.Advance(millis);
+    Round();
+  }
+  uint64_t Stat(const std::string& name) {
+    const std::string info = Do({"INFO", "stats"});
+    const size_t begin = info.find("\r\n" + name + ":") + name.size() + 3;
+    return std::stoull(info.substr(begin, info.find('\r', begin) - begin));
+  }
+  void UseDatabases(const std::string& policy, uint64_t bytes) {
+    ASSERT_EQ(Do({"CONFIG", "SET", "maxmemory", std::to_string(bytes), "maxmemory-policy", policy}),
+              "OK");
+    Round();
+  }
+  // A key of 7 bytes with a value of 93.
+  std::string Set(int key, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> request = {"SET", Name(key), std::string(93, 'v')};
+    request.insert(request.end(), more.begin(), more.end());
+    return Do(request);
+  }
+  static std::string Name(int key) { return "k" + std::to_string(100'000 + key); }
+  bool Has(int key) { return Do({"GET", Name(key)}) != "nil"; }
+  size_t Count(int from, int to) {
+    size_t there = 0;
+    for (int key = from; key < to; ++key) there += Do({"STRLEN", Name(key)}) == "93" ? 1 : 0;
+    return there;
+  }
+
+  ManualClock clock_;
+  TestServer server_{ServerOptions(), WithClock(&clock_)};
+  std::unique_ptr<Client> client_ = server_.Connect();
+};
+
+TEST_F(EvictionTest, KeysThatAreReadStay) {
+  ASSERT_EQ(Do({"NAMESPACE", "CREATE", "cache", "MAXBYTES", "100000", "EVICT", "lru"}), "OK");
+  ASSERT_EQ(Do({"NAMESPACE", "USE", "cache"}), "OK");
+  Round();
+  constexpr int kHot = 200, kKeys = 8000, kCapacity = 1000;
+  for (int key = 0; key < kHot; ++key) ASSERT_EQ(Set(key), "OK");
+  for (int key = kHot; key < kKeys; ++key) {
+    clock_.Advance(10);
+    ASSERT_EQ(Set(key), "OK") << key;
+    ASSERT_TRUE(Has(key % kHot)) << key;
+    if (key % 100 == 0) Round();
+  }
+  const auto evicted = static_cast<double>(Stat("evicted_keys"));
+  EXPECT_NEAR(evicted, kKeys - kCapacity, 0.01 * kKeys);
+  EXPECT_EQ(Count(0, kHot), size_t{kHot});
+  EXPECT_EQ(Stat("evicted_bytes"), Stat("evicted_keys") * 100);
+}
+
+TEST_F(EvictionTest, TheDatabasesMakeRoomTogether) {
+  UseDatabases("allkeys-lru", 100'000);
+  for (int key = 0; key < 500; ++key) ASSERT_EQ(Set(key), "OK");
+  Pass(1000);
+  ASSERT_EQ(Do({"SELECT", "3"}), "OK");
+  for (int key = 0; key < 3000; ++key) {
+    clock_.Advance(10);
+    ASSERT_EQ(Set(key), "OK") << key;
+  }
+  EXPECT_EQ(Count(2100, 3000), 900u);
+  ASSERT_EQ(Do({"SELECT", "0"}), "OK");
+  EXPECT_EQ(Do({"DBSIZE"}), "0");
+}
+
+TEST_F(EvictionTest, WithoutAPolicyNothingGoes) {
+  UseDatabases("noeviction", 10'000);
+  std::string reply;
+  for (int key = 0; key < 101; ++key) reply = Set(key);
+  EXPECT_EQ(reply, kRefused);
+  EXPECT_EQ(Stat("evicted_keys"), 0u);
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(0)}), "0");
+  // Then the policy comes, and the write goes on.
+  UseDatabases("allkeys-lru", 10'000);
+  EXPECT_EQ(Set(200), "OK");
+  EXPECT_FALSE(Has(0));
+}
+
+TEST_F(EvictionTest, TheOrderIsTrueAfterARestart) {
+  UseDatabases("allkeys-lru", 0);
+  for (int key = 0; key < 1000; ++key) ASSERT_EQ(Set(key), "OK");
+  Pass(100'000);
+  for (int key = 0; key < 1000; key += 2) ASSERT_TRUE(Has(key));
+  Pass(1000);
+  Restart();
+  UseDatabases("allkeys-lru", 100'000);
+  for (int key = 1000; key < 1400; ++key) {
+    clock_.Advance(10);
+    ASSERT_EQ(Set(key), "OK");
+  }
+  Pass(1000);
+  for (int key = 0; key < 1000; key += 2) ASSERT_TRUE(Has(key)) << key;
+}
+
+TEST_F(EvictionTest, IdleTimesAreTrueOnDiskAndAfterARestart) {
+  UseDatabases("allkeys-lru", 1'000'000);
+  ASSERT_EQ(Set(1), "OK");
+  ASSERT_EQ(Set(2), "OK");
+  Pass(50'000);
+  ASSERT_TRUE(Has(1));
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(1)}), "0");
+  Round();
+  Pass(100'000);
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(1)}), "100");
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(2)}), "150");
+  ASSERT_EQ(Do({"COMPACT"}), "OK");
+  Restart();
+  UseDatabases("allkeys-lru", 1'000'000);
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(1)}), "100");
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(2)}), "150");
+  ASSERT_EQ(Do({"CLIENT", "NO-TOUCH", "ON"}), "OK");
+  ASSERT_TRUE(Has(2));
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(2)}), "150");
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(2)}).substr(0, 12), "!ERR An LFU ");
+}
+
+TEST_F(EvictionTest, KeysThatAreReadOftenStay) {
+  UseDatabases("allkeys-lfu", 100'000);
+  for (int key = 0; key < 1000; ++key) ASSERT_EQ(Set(key), "OK");
+  for (int read = 0; read < 300; ++read) {
+    for (int key = 0; key < 100; ++key) ASSERT_TRUE(Has(key));
+    if (read % 30 == 0) Pass(100);
+  }
+  Pass(100);
+  EXPECT_GT(std::stoi(Do({"OBJECT", "FREQ", Name(0)})), 8);
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(500)}), "5");
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(500)}).substr(0, 12), "!ERR An LFU ");
+  for (int key = 1000; key < 3000; ++key) {
+    clock_.Advance(1);
+    ASSERT_EQ(Set(key), "OK");
+  }
+  EXPECT_EQ(Count(0, 100), 100u);
+  Pass(600'000);
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(2999)}), "0");
+}
+
+TEST_F(EvictionTest, EachEvictedKeyIsToldOnce) {
+  ASSERT_EQ(Do({"CONFIG", "SET", "notify-keyspace-events", "Ee"}), "OK");
+  UseDatabases("allkeys-lru", 10'000);
+  EventLog log(server_.port());
+  for (int key = 0; key < 1000; ++key) {
+    clock_.Advance(10);
+    ASSERT_EQ(Set(key), "OK");
+  }
+  std::map<std::string, int> told;
+  for (const std::string& event : log.Take(*client_)) ++told[event];
+  EXPECT_EQ(told.size(), Stat("evicted_keys"));
+  for (int key = 0; key < 800; ++key)
+    EXPECT_EQ(told["__keyevent@0__:evicted " + Name(key)], 1) << key;
+}
+
+TEST_F(EvictionTest, OnlyKeysThatExpireGo) {
+  UseDatabases("volatile-lru", 10'000);
+  for (int key = 0; key < 50; ++key) ASSERT_EQ(Set(key), "OK");
+  for (int key = 100; key < 400; ++key) {
+    clock_.Advance(10);
+    ASSERT_EQ(Set(key, {"EX", "1000"}), "OK");
+  }
+  EXPECT_EQ(Count(0, 50), 50u);
+  // What does not expire takes their places, until there is none left.
+  std::string reply = "OK";
+  int key = 1000;
+  for (; reply == "OK"; ++key) reply = Set(key);
+  EXPECT_EQ(reply, kRefused);
+  EXPECT_EQ(key, 1051);
+  EXPECT_EQ(Count(100, 400), 0u);
+}
+
+TEST_F(EvictionTest, KeysThatExpireSoonestGoFirst) {
+  UseDatabases("volatile-ttl", 10'000);
+  for (int key = 0; key < 100; ++key)
+    ASSERT_EQ(Set(key, {"EX", std::to_string(10'000 - key)}), "OK");
+  ASSERT_EQ(Do({"EXPIRE", Name(0), "100"}), "1");
+  ASSERT_EQ(Do({"PERSIST", Name(98)}), "1");
+  for (int key = 200; key < 220; ++key) ASSERT_EQ(Set(key, {"EX", "20000"}), "OK");
+  EXPECT_FALSE(Has(99));
+  EXPECT_TRUE(Has(98));
+  EXPECT_FALSE(Has(97));
+  EXPECT_EQ(Count(1, 70), 69u);
+  EXPECT_EQ(Count(200, 220), 20u);
+}
+
+TEST_F(EvictionTest, RandomKeysGo) {
+  UseDatabases("allkeys-random", 100'000);
+  for (int key = 0; key < 5000; ++key) ASSERT_EQ(Set(key), "OK");
+  // Of the newest half some are gone, and of the oldest half some are there.
+  EXPECT_LT(Count(4000, 5000), 1000u);
+  EXPECT_GT(Count(0, 4000), 0u);
+}
+
+TEST_F(EvictionTest, TransactionsMakeRoom) {
+  UseDatabases("allkeys-lru", 10'000);
+  for (int key = 0; key < 300; ++key) {
+    clock_.Advance(10);
+    ASSERT_EQ(Do({"MULTI"}), "OK");
+    ASSERT_EQ(Set(key), "QUEUED");
+    ASSERT_EQ(Do({"APPEND", Name(key), "x"}), "QUEUED");
+    ASSERT_EQ(Do({"EXEC"}), "(OK 94)") << key;
+  }
+  EXPECT_EQ(Do({"GET", Name(299)}), std::string(93, 'v') + "x");
+  EXPECT_EQ(Do({"APPEND", Name(1), std::string(500, 'x')}), "500");
+  EXPECT_EQ(Do({"SET", "large", std::string(20'000, 'x')}), kRefused)
+      << "nothing makes room for it";
+  EXPECT_EQ(Do({"STRLEN", Name(298)}), "94");
+}
+
+TEST_F(EvictionTest, AnEmptiedDatabaseBeginsAnew) {
+  UseDatabases("allkeys-lru", 1'000'000);
+  for (int key = 0; key < 10'500; ++key) {
+    if (key % 100 == 0) clock_.Advance(10);
+    ASSERT_EQ(Set(key), "OK");
+  }
+  Round();
+  ASSERT_EQ(Do({"FLUSHDB"}), "OK");
+  for (int key = 20'000; key < 32'000; ++key) {
+    if (key % 100 == 0) clock_.Advance(10);
+    ASSERT_EQ(Set(key), "OK");
+  }
+  EXPECT_EQ(Count(23'000, 32'000), 9000u);
+  EXPECT_EQ(Count(20'000, 21'500), 0u);
+}
+
+TEST_F(EvictionTest, SwappedKeysAreFound) {
+  UseDatabases("allkeys-lru", 10'000);
+  for (int key = 0; key < 80; ++key) ASSERT_EQ(Set(key), "OK");
+  Pass(1000);
+  ASSERT_EQ(Do({"SWAPDB", "0", "5"}), "OK");
+  // The keys of database 5 make room for those of database 0.
+  for (int key = 100; key < 190; ++key) ASSERT_EQ(Set(key), "OK") << key;
+  EXPECT_EQ(Count(100, 190), 90u);
+  ASSERT_EQ(Do({"SELECT", "5"}), "OK");
+  EXPECT_LE(Count(0, 80), 10u);
+}
+
+TEST_F(EvictionTest, ClonedKeysAreFound) {
+  ASSERT_EQ(Do({"NAMESPACE", "CREATE", "cache", "MAXBYTES", "20000", "EVICT", "lru"}), "OK");
+  ASSERT_EQ(Do({"NAMESPACE", "USE", "cache"}), "OK");
+  for (int key = 0; key < 150; ++key) ASSERT_EQ(Set(key), "OK");
+  Pass(1000);
+  ASSERT_EQ(Do({"NAMESPACE", "CLONE", "cache", "copy"}), "OK");
+  ASSERT_EQ(Do({"NAMESPACE", "USE", "copy"}), "OK");
+  Pass(1000);
+  for (int key = 0; key < 50; ++key) ASSERT_TRUE(Has(key));
+  Pass(1000);
+  for (int key = 200; key < 300; ++key) {
+    clock_.Advance(10);
+    ASSERT_EQ(Set(key), "OK") << key;
+  }
+  EXPECT_EQ(Count(0, 50), 50u);
+  EXPECT_LE(Count(50, 150), 50u);
+  ASSERT_EQ(Do({"NAMESPACE", "USE", "cache"}), "OK");
+  EXPECT_EQ(Count(0, 150), 150u) << "the source keeps what its clone evicts";
+}
+
+TEST_F(EvictionTest, RulesAreShownAndKept) {
+  EXPECT_EQ(Do({"NAMESPACE", "CREATE", "a", "EVICT", "lru"}),
+            "!ERR EVICT makes room at a quota: give MAXBYTES or MAXKEYS, too");
+  EXPECT_EQ(Do({"NAMESPACE", "CREATE", "a", "MAXKEYS", "10", "EVICT", "mru"}),
+            "!ERR 'mru' is no value for EVICT");
+  EXPECT_EQ(Do({"NAMESPACE", "CREATE", "a", "MAXKEYS", "10", "EVICTABLE", "volatile"}),
+            "!ERR EVICTABLE volatile needs EVICT lru, lfu, ttl or random");
+  ASSERT_EQ(
+      Do({"NAMESPACE", "CREATE", "a", "MAXKEYS", "10", "EVICT", "ttl", "EVICTABLE", "volatile"}),
+      "OK");
+  Restart();
+  EXPECT_NE(Do({"NAMESPACE", "INFO", "a"}).find("evict ttl evictable volatile"), std::string::npos);
+  ASSERT_EQ(Do({"NAMESPACE", "ALTER", "a", "EVICT", "lru", "EVICTABLE", "all"}), "OK");
+  ASSERT_EQ(Do({"NAMESPACE", "USE", "a"}), "OK");
+  for (int key = 0; key < 30; ++key) ASSERT_EQ(Set(key), "OK") << key;
+  EXPECT_EQ(Do({"DBSIZE"}), "10");
+  ASSERT_EQ(Do({"NAMESPACE", "ALTER", "a", "EVICT", "none"}), "OK");
+  EXPECT_EQ(Set(100).substr(0, 6), "!QUOTA");
+}
+
+}  // namespace
+}  // namespace varve

@@ -1,0 +1,225 @@
+// The evictor on an engine, without connections: what it evicts, and what it knows after a crash.
+#include "server/eviction/evictor.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/user_commands/command_rights.h"
+#include "unit-tests/server/access_trace.h"
+#include "unit-tests/testing/manual_clock.h"
+#include "unit-tests/testing/temp_dir.h"
+#include "varve/namespace_status.h"
+#include "varve/storage_engine.h"
+
+namespace varve {
+namespace {
+
+using testing::ManualClock;
+using testing::TempDir;
+using testing::TrueLru;
+using testing::ZipfKeys;
+
+constexpr size_t kKeySize = 8, kEntrySize = 100;
+constexpr EvictionRule kLru{EvictionOrder::kLru};
+
+class EvictorTest : public ::testing::Test {
+ protected:
+  EvictorTest() { Open("data"); }
+  ~EvictorTest() override { Close(); }
+
+  void Open(const std::string& name) {
+    EngineOptions options;
+    options.write_buffer_size = 256u << 10;
+    options.clock = &clock_;
+    absl::StatusOr<std::unique_ptr<StorageEngine>> store =
+        StorageEngine::Open(dir_.File(name), options);
+    ASSERT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
+    evictor_ = std::make_unique<Evictor>(store_.get(), &clients_, &replication_);
+    evictor_->Start(dir_.File(name) + "/access", 24u << 20, nullptr);
+  }
+  void Close() {
+    evictor_.reset();
+    store_.reset();
+  }
+  // Goes on with a copy of the files as they are now, as after kill -9.
+  void Kill(const std::string& name) {
+    const std::string from = dir_.File(name), to = dir_.File(name + "x");
+    ASSERT_TRUE(store_->Push().ok());
+    std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
+    Close();
+    Open(name + "x");
+  }
+  void Use(EvictionRule rule, uint64_t bytes) {
+    store_->SetDataLimit(bytes);
+    evictor_->SetDatabases(rule, bytes);
+    evictor_->RunRound();
+  }
+
+  static std::string Key(size_t key) {
+    const std::string digits = std::to_string(key);
+    return "k" + std::string(kKeySize - 1 - digits.size(), '0') + digits;
+  }
+  // Writes as a client does, and makes room where that is needed.
+  absl::Status Put(size_t key, NamespaceId space = kDefaultNamespace, uint64_t expiry_ms = 0) {
+    for (;;) {
+      WriteBatch batch;
+      batch.Put(Key(key), std::string(kEntrySize - kKeySize, 'v'), space, expiry_ms);
+      const uint64_t bytes = batch.bytes();
+      const absl::Status status = store_->Submit(WriteOptions(), &batch).status();
+      if (status.ok() || !evictor_->MakeRoom(status, bytes, WriteOptions())) return status;
+    }
+  }
+  bool Get(size_t key, NamespaceId space = kDefaultNamespace) {
+    std::string value;
+    ReadOptions options;
+    options.space = space;
+    options.wait_until_durable = false;
+    const absl::StatusOr<ReadResult> read = store_->Get(options, Key(key), &value);
+    EXPECT_TRUE(read.ok()) << read.status();
+    if (read.ok() && read->found) evictor_->NoteRead(space, Key(key));
+    return read.ok() && read->found;
+  }
+  size_t CountThere(size_t from, size_t to) {
+    size_t there = 0;
+    std::string value;
+    ReadOptions options;
+    options.wait_until_durable = false;
+    for (size_t key = from; key < to; ++key)
+      there += store_->Get(options, Key(key), &value)->found ? 1 : 0;
+    return there;
+  }
+  // Returns the hits in a hundred requests of the trace, and stores those of true LRU.
+  double RunTrace(EvictionRule rule, size_t requests, double* true_lru) {
+    constexpr size_t kKeys = 100'000, kCapacity = 10'000;
+    Use(rule, kCapacity * kEntrySize);
+    ZipfKeys keys(kKeys, 0.99);
+    TrueLru lru(kCapacity);
+    size_t hits = 0, true_hits = 0;
+    for (size_t request = 0; request < requests; ++request) {
+      const size_t key = keys.Next();
+      if (request % 100 == 0) clock_.Advance(1);  // 100,000 requests a second
+      if (request % 80'000 == 0) evictor_->RunRound();
+      const bool hit = Get(key);
+      if (!hit) EXPECT_TRUE(Put(key).ok());
+      hits += hit ? 1 : 0;
+      true_hits += lru.Use(key) ? 1 : 0;
+    }
+    *true_lru = 100.0 * static_cast<double>(true_hits) / static_cast<double>(requests);
+    return 100.0 * static_cast<double>(hits) / static_cast<double>(requests);
+  }
+
+  TempDir dir_;
+  ManualClock clock_;
+  Clients clients_{&AccessCatalog(), ServerOptions()};
+  ReplicationState replication_;
+  std::unique_ptr<StorageEngine> store_;
+  std::unique_ptr<Evictor> evictor_;
+};
+
+TEST_F(EvictorTest, HitsAreThoseOfTrueLru) {
+  double true_lru = 0;
+  const double hits = RunTrace(kLru, 300'000, &true_lru);
+  RecordProperty("hits_percent", std::to_string(hits));
+  RecordProperty("true_lru_percent", std::to_string(true_lru));
+  EXPECT_GE(hits, true_lru - 1);
+}
+
+TEST_F(EvictorTest, CountsOfUsesHitMoreThanTrueLru) {
+  double true_lru = 0;
+  const double hits = RunTrace({EvictionOrder::kLfu}, 300'000, &true_lru);
+  RecordProperty("hits_percent", std::to_string(hits));
+  EXPECT_GE(hits, true_lru);
+}
+
+TEST_F(EvictorTest, ReadsOfALaterRoundCountAfterAKill) {
+  Use(kLru, 0);
+  for (size_t key = 0; key < 1000; ++key) ASSERT_TRUE(Put(key).ok());
+  clock_.Advance(10'000);
+  for (size_t key = 0; key < 1000; key += 2) ASSERT_TRUE(Get(key));
+  clock_.Advance(1000);
+  evictor_->RunRound();
+  for (size_t key = 1; key < 1000; key += 2) ASSERT_TRUE(Get(key)) << "of no round yet";
+  Kill("data");
+  Use(kLru, 1000 * kEntrySize);
+  clock_.Advance(1000);
+  for (size_t key = 1000; key < 1400; ++key) ASSERT_TRUE(Put(key).ok());
+  for (size_t key = 0; key < 1000; key += 2) ASSERT_TRUE(Get(key)) << key;
+  EXPECT_EQ(CountThere(1000, 1400), 400u);
+  // Again, in the middle of evictions.
+  Kill("datax");
+  Use(kLru, 1000 * kEntrySize);
+  for (size_t key = 2000; key < 4000; ++key) {
+    clock_.Advance(1);
+    ASSERT_TRUE(Put(key).ok());
+  }
+  EXPECT_EQ(CountThere(0, 2000), 0u);
+  EXPECT_GT(CountThere(3000, 4000), 980u);
+}
+
+TEST_F(EvictorTest, AKeyOfTheLastTStaysWhileAnIdleOneIsThere) {
+  Use(kLru, 2000 * kEntrySize);
+  std::vector<uint64_t> used(60'000, 0);
+  ZipfKeys keys(20'000, 0.8);
+  for (size_t request = 0; request < 60'000; ++request) {
+    const size_t key = keys.Next();
+    clock_.Advance(5);
+    if (request % 160 == 0) evictor_->RunRound();
+    if (!Get(key)) ASSERT_TRUE(Put(key).ok());
+    used[key] = clock_.WallMillis();
+  }
+  // The oldest that is there, and the youngest that is not.
+  uint64_t oldest_there = ~uint64_t{0}, youngest_gone = 0;
+  for (size_t key = 0; key < 20'000; ++key) {
+    if (used[key] == 0) continue;
+    CountThere(key, key + 1) == 1 ? oldest_there = std::min(oldest_there, used[key])
+                                  : youngest_gone = std::max(youngest_gone, used[key]);
+  }
+  EXPECT_LE(youngest_gone, oldest_there + 1000);
+}
+
+TEST_F(EvictorTest, AFollowerEvictsNothing) {
+  Use(kLru, 100 * kEntrySize);
+  for (size_t key = 0; key < 100; ++key) ASSERT_TRUE(Put(key).ok());
+  replication_.SetPrimary({.host = "primary", .port = 1});
+  evictor_->RunRound();
+  EXPECT_TRUE(IsStoreFull(Put(100)));
+  EXPECT_EQ(evictor_->evicted_keys(), 0u);
+  replication_.SetPrimary({});
+  evictor_->RunRound();
+  EXPECT_TRUE(Put(100).ok());
+  EXPECT_GT(evictor_->evicted_keys(), 0u);
+}
+
+TEST_F(EvictorTest, ADamagedIndexBeginsAnew) {
+  Use(kLru, 0);
+  for (size_t key = 0; key < 1000; ++key) {
+    clock_.Advance(10);
+    ASSERT_TRUE(Put(key).ok());
+  }
+  Close();
+  std::filesystem::resize_file(dir_.File("data") + "/access/MANIFEST", 30);
+  Open("data");
+  Use(kLru, 1000 * kEntrySize);
+  for (size_t key = 1000; key < 1100; ++key) ASSERT_TRUE(Put(key).ok());
+  EXPECT_EQ(CountThere(0, 100), 0u);
+  EXPECT_EQ(CountThere(200, 1100), 900u);
+}
+
+TEST_F(EvictorTest, ALoweredBoundIsReachedInTheBackground) {
+  Use(kLru, 0);
+  for (size_t key = 0; key < 3000; ++key) ASSERT_TRUE(Put(key).ok());
+  store_->SetDataLimit(1000 * kEntrySize);
+  evictor_->SetDatabases(kLru, 1000 * kEntrySize);
+  evictor_->RunRound();
+  while (*evictor_->WorkOn()) continue;
+  EXPECT_LE(*store_->CountData(), 1000 * kEntrySize);
+  EXPECT_GT(*store_->CountData(), 990 * kEntrySize);
+}
+
+}  // namespace
+}  // namespace varve

@@ -1,0 +1,136 @@
+// Eviction in server_main: beside Debian's redis-server on the same requests, and across kill -9.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/client.h"
+#include "unit-tests/server/access_trace.h"
+#include "unit-tests/server/following/redis_server.h"
+#include "unit-tests/server/reply_text.h"
+#include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/server_process.h"
+#include "unit-tests/testing/temp_dir.h"
+
+namespace varve {
+namespace {
+
+using testing::Ask;
+using testing::Eventually;
+using testing::RedisServer;
+using testing::ServerProcess;
+using testing::TempDir;
+using testing::TrueLru;
+using testing::ZipfKeys;
+
+constexpr const char* kServer = VARVE_SERVER_MAIN;
+constexpr size_t kKeys = 100'000, kRequests = 300'000, kTogether = 32;
+constexpr size_t kEntrySize = 100;
+
+std::string Key(size_t key) {
+  const std::string digits = std::to_string(key);
+  return "key:" + std::string(8 - digits.size(), '0') + digits;
+}
+const std::string& Value() {
+  static const std::string value(kEntrySize - 12, 'v');
+  return value;
+}
+
+std::unique_ptr<Client> Connect(const ServerProcess& server) {
+  absl::StatusOr<std::unique_ptr<Client>> client =
+      Client::Connect("127.0.0.1", server.port(), std::chrono::seconds(60));
+  EXPECT_TRUE(client.ok()) << client.status() << server.log();
+  return client.ok() ? *std::move(client) : nullptr;
+}
+
+uint64_t Stat(Client& client, const std::string& name) {
+  const std::string info = Ask(client, {"INFO", "stats"});
+  const size_t begin = info.find("\r\n" + name + ":") + name.size() + 3;
+  return std::stoull(info.substr(begin, info.find('\r', begin) - begin));
+}
+
+// Sends the requests of a cache: GETs, and a SET for each key that was missing. Returns the hits in
+// a hundred.
+double HitsOf(Client& client) {
+  ZipfKeys keys(kKeys, 0.99);
+  size_t hits = 0;
+  for (size_t request = 0; request < kRequests; request += kTogether) {
+    std::vector<std::string> asked;
+    for (size_t i = 0; i < kTogether; ++i) asked.push_back(Key(keys.Next()));
+    for (const std::string& key : asked)
+      EXPECT_TRUE(client.Send(std::vector<std::string_view>{"GET", key}).ok());
+    std::vector<std::string> missing;
+    for (const std::string& key : asked) {
+      const absl::StatusOr<Reply> reply = client.Receive();
+      if (!reply.ok()) return 0;
+      testing::ReplyText(*reply) == "nil" ? missing.push_back(key) : void(++hits);
+    }
+    for (const std::string& key : missing)
+      EXPECT_TRUE(client.Send(std::vector<std::string_view>{"SET", key, Value()}).ok());
+    for (size_t i = 0; i < missing.size(); ++i)
+      EXPECT_EQ(testing::ReplyText(*client.Receive()), "OK");
+  }
+  return 100.0 * static_cast<double>(hits) / kRequests;
+}
+
+double TrueLruHits(size_t capacity) {
+  ZipfKeys keys(kKeys, 0.99);
+  TrueLru lru(capacity);
+  size_t hits = 0;
+  for (size_t request = 0; request < kRequests; ++request) hits += lru.Use(keys.Next()) ? 1 : 0;
+  return 100.0 * static_cast<double>(hits) / kRequests;
+}
+
+TEST(HitRatioTest, IsThatOfTrueLruAndNotBelowThatOfRedis) {
+  if (!RedisServer::IsInstalled()) GTEST_SKIP() << "no redis-server here";
+  RedisServer redis({"--maxmemory", "4mb", "--maxmemory-policy", "allkeys-lru"});
+  const std::unique_ptr<Client> peer = redis.Connect();
+  ASSERT_NE(peer, nullptr) << redis.log();
+  const double redis_hits = HitsOf(*peer);
+  // The same number of keys for both, whatever memory Redis takes for each.
+  const size_t capacity = std::stoull(Ask(*peer, {"DBSIZE"}));
+  ASSERT_GT(capacity, 1000u);
+  TempDir dir;
+  ServerProcess server(kServer, dir.File("data"),
+                       {"--sync=no", "--maxmemory=" + std::to_string(capacity * kEntrySize),
+                        "--maxmemory-policy=allkeys-lru"});
+  const std::unique_ptr<Client> client = Connect(server);
+  ASSERT_NE(client, nullptr);
+  const double hits = HitsOf(*client), true_hits = TrueLruHits(capacity);
+  EXPECT_LE(std::stoull(Ask(*client, {"DBSIZE"})), capacity);
+  RecordProperty("capacity", std::to_string(capacity));
+  RecordProperty("varve_percent", std::to_string(hits));
+  RecordProperty("redis_percent", std::to_string(redis_hits));
+  RecordProperty("true_lru_percent", std::to_string(true_hits));
+  EXPECT_GE(hits, true_hits - 1);
+  EXPECT_GE(hits, redis_hits);
+}
+
+TEST(EvictionKillTest, ReadsCountAfterAKill) {
+  TempDir dir;
+  const std::vector<std::string> settings = {"--sync=no", "--maxmemory=100000",
+                                             "--maxmemory-policy=allkeys-lru"};
+  for (int round = 0; round < 3; ++round) {
+    ServerProcess server(kServer, dir.File("data"), settings);
+    const std::unique_ptr<Client> client = Connect(server);
+    ASSERT_NE(client, nullptr);
+    for (size_t key = 0; key < 100; ++key) {
+      const std::string expected = round == 0 ? "nil" : Value();
+      ASSERT_EQ(Ask(*client, {"GET", Key(key)}), expected) << "round " << round << " key " << key;
+      if (round == 0) ASSERT_EQ(Ask(*client, {"SET", Key(key), Value()}), "OK");
+    }
+    // More than fits, less than would take the keys that are read with it.
+    const size_t first = 1000 + 2000 * static_cast<size_t>(round);
+    for (size_t key = first; key < first + 700; ++key)
+      ASSERT_EQ(Ask(*client, {"SET", Key(key), Value()}), "OK");
+    const uint64_t noted = Stat(*client, "eviction_noted_reads");
+    for (size_t key = 0; key < 100; ++key) ASSERT_EQ(Ask(*client, {"GET", Key(key)}), Value());
+    ASSERT_TRUE(Eventually([&] { return Stat(*client, "eviction_noted_reads") >= noted + 100; }));
+    server.process().Kill(SIGKILL);
+    server.process().Wait();
+  }
+}
+
+}  // namespace
+}  // namespace varve

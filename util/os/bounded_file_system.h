@@ -1,0 +1,74 @@
+// A bounded file system keeps what a directory takes on disk below a limit. It stands in front of
+// another file system, counts the bytes by which files of the directory grow and shrink, and fails
+// what would take them above the limit as a full disk fails it (ResourceExhausted). So all that
+// holds for a full disk holds for the limit.
+//
+// Files that grow in order to hold what clients write (`*.log`) are refused earlier, at the limit
+// less the reserve, so that flushes and merges, which give space back, have room.
+//
+// A file counts with its size, once however many names it has. What other programs change in the
+// directory is found by Measure().
+//
+// Thread-safety: all functions may be called on any thread; a file is as thread-safe as the one
+// beneath it.
+// Requires: the file system beneath outlives it, and it outlives its files.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "util/os/file_system.h"
+
+namespace varve {
+
+class BoundedFileSystem : public FileSystem {
+ public:
+  // Bounds `directory` and what lies below it. `limit` is not 0.
+  BoundedFileSystem(FileSystem* base, std::string directory, uint64_t limit);
+
+  uint64_t limit() const { return limit_; }
+  uint64_t reserve() const { return reserve_; }
+  uint64_t used() const { return used_.load(std::memory_order_relaxed); }
+  // Returns whether only the reserve is left. Costs one load.
+  bool IsTight() const { return used() >= limit_ - reserve_; }
+  // Returns the error of what is refused now.
+  absl::Status Refusal() const;
+
+  // Counts the bytes of the directory anew. NotFound: there is no such directory yet.
+  [[nodiscard]] absl::Status Measure();
+
+  absl::StatusOr<std::unique_ptr<File>> OpenForRead(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path, bool create) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Link(const std::string& from, const std::string& to) override;
+  absl::Status Remove(const std::string& path) override;
+  absl::Status SyncDirectory(const std::string& path) override;
+  absl::Status CreateDirectory(const std::string& path) override;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override;
+  absl::StatusOr<uint64_t> FreeSpace(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override;
+
+ private:
+  class BoundedFile;
+
+  bool IsBelow(std::string_view path) const;
+  // Takes room for a file that grows, or fails.
+  absl::Status Take(uint64_t bytes, std::string_view path);
+  void GiveBack(uint64_t bytes);
+  // Returns the bytes that become free when the name goes.
+  uint64_t FreedWith(const std::string& path);
+
+  FileSystem& base_;
+  const std::string directory_;  // with a slash at its end
+  const uint64_t limit_;
+  const uint64_t reserve_;
+  std::atomic<uint64_t> used_{0};
+};
+
+}  // namespace varve
