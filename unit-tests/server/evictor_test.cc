@@ -123,7 +123,7 @@ class EvictorTest : public ::testing::Test {
 
 TEST_F(EvictorTest, HitsAreThoseOfTrueLru) {
   double true_lru = 0;
-  const double hits = RunTrace(kLru, 300'000, &true_lru);
+  const double hits = RunTrace(kLru, 120'000, &true_lru);
   RecordProperty("hits_percent", std::to_string(hits));
   RecordProperty("true_lru_percent", std::to_string(true_lru));
   EXPECT_GE(hits, true_lru - 1);
@@ -131,7 +131,7 @@ TEST_F(EvictorTest, HitsAreThoseOfTrueLru) {
 
 TEST_F(EvictorTest, CountsOfUsesHitMoreThanTrueLru) {
   double true_lru = 0;
-  const double hits = RunTrace({EvictionOrder::kLfu}, 300'000, &true_lru);
+  const double hits = RunTrace({EvictionOrder::kLfu}, 120'000, &true_lru);
   RecordProperty("hits_percent", std::to_string(hits));
   EXPECT_GE(hits, true_lru);
 }
@@ -163,9 +163,9 @@ TEST_F(EvictorTest, ReadsOfALaterRoundCountAfterAKill) {
 
 TEST_F(EvictorTest, AKeyOfTheLastTStaysWhileAnIdleOneIsThere) {
   Use(kLru, 2000 * kEntrySize);
-  std::vector<uint64_t> used(60'000, 0);
+  std::vector<uint64_t> used(20'000, 0);
   ZipfKeys keys(20'000, 0.8);
-  for (size_t request = 0; request < 60'000; ++request) {
+  for (size_t request = 0; request < 30'000; ++request) {
     const size_t key = keys.Next();
     clock_.Advance(5);
     if (request % 160 == 0) evictor_->RunRound();

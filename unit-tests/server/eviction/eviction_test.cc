@@ -76,7 +76,7 @@ TEST_F(EvictionTest, KeysThatAreReadStay) {
   ASSERT_EQ(Do({"NAMESPACE", "CREATE", "cache", "MAXBYTES", "100000", "EVICT", "lru"}), "OK");
   ASSERT_EQ(Do({"NAMESPACE", "USE", "cache"}), "OK");
   Round();
-  constexpr int kHot = 200, kKeys = 8000, kCapacity = 1000;
+  constexpr int kHot = 200, kKeys = 4000, kCapacity = 1000;
   for (int key = 0; key < kHot; ++key) ASSERT_EQ(Set(key), "OK");
   for (int key = kHot; key < kKeys; ++key) {
     clock_.Advance(10);
@@ -223,10 +223,10 @@ TEST_F(EvictionTest, KeysThatExpireSoonestGoFirst) {
 
 TEST_F(EvictionTest, RandomKeysGo) {
   UseDatabases("allkeys-random", 100'000);
-  for (int key = 0; key < 5000; ++key) ASSERT_EQ(Set(key), "OK");
+  for (int key = 0; key < 2500; ++key) ASSERT_EQ(Set(key), "OK");
   // Of the newest half some are gone, and of the oldest half some are there.
-  EXPECT_LT(Count(4000, 5000), 1000u);
-  EXPECT_GT(Count(0, 4000), 0u);
+  EXPECT_LT(Count(1500, 2500), 1000u);
+  EXPECT_GT(Count(0, 1500), 0u);
 }
 
 TEST_F(EvictionTest, TransactionsMakeRoom) {
@@ -246,19 +246,19 @@ TEST_F(EvictionTest, TransactionsMakeRoom) {
 }
 
 TEST_F(EvictionTest, AnEmptiedDatabaseBeginsAnew) {
-  UseDatabases("allkeys-lru", 1'000'000);
-  for (int key = 0; key < 10'500; ++key) {
+  UseDatabases("allkeys-lru", 500'000);
+  for (int key = 0; key < 5200; ++key) {
     if (key % 100 == 0) clock_.Advance(10);
     ASSERT_EQ(Set(key), "OK");
   }
   Round();
   ASSERT_EQ(Do({"FLUSHDB"}), "OK");
-  for (int key = 20'000; key < 32'000; ++key) {
+  for (int key = 20'000; key < 26'000; ++key) {
     if (key % 100 == 0) clock_.Advance(10);
     ASSERT_EQ(Set(key), "OK");
   }
-  EXPECT_EQ(Count(23'000, 32'000), 9000u);
-  EXPECT_EQ(Count(20'000, 21'500), 0u);
+  EXPECT_EQ(Count(21'500, 26'000), 4500u);
+  EXPECT_EQ(Count(20'000, 20'800), 0u);
 }
 
 TEST_F(EvictionTest, SwappedKeysAreFound) {

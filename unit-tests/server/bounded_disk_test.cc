@@ -1,0 +1,95 @@
+// A server whose data directory is bounded (--max-disk-bytes): what it refuses, and what it evicts.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "unit-tests/server/reply_text.h"
+#include "unit-tests/server/test_server.h"
+#include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/temp_dir.h"
+#include "util/os/bounded_file_system.h"
+
+namespace varve {
+namespace {
+
+using testing::Ask;
+using testing::Eventually;
+using testing::TempDir;
+
+constexpr uint64_t kLimit = 32u << 20, kReserve = 8u << 20;
+
+class BoundedServerTest : public ::testing::Test {
+ protected:
+  void Start(const std::string& policy) {
+    EngineOptions engine;
+    engine.sync = Durability::kNone;
+    engine.write_buffer_size = 1u << 20;
+    engine.segment_size = 1u << 20;
+    engine.file_system = &files_;
+    absl::StatusOr<std::unique_ptr<StorageEngine>> store =
+        StorageEngine::Open(dir_.File("data"), engine);
+    ASSERT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
+    ServerConfig config{.directory = dir_.File("data"), .engine = engine};
+    config.server.port = 0;
+    config.server.max_memory_policy = policy;
+    ServerProgram program;
+    program.disk = &files_;
+    absl::StatusOr<std::unique_ptr<Server>> server =
+        Server::Start(store_.get(), config, std::move(program));
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    client_ = *Client::Connect("127.0.0.1", server_->port(), std::chrono::seconds(60));
+  }
+  ~BoundedServerTest() override {
+    client_.reset();
+    if (server_ != nullptr) server_->Stop();
+    server_.reset();
+    if (store_ != nullptr) EXPECT_TRUE(store_->Close().ok());
+  }
+  std::string Do(const std::vector<std::string>& arguments) { return Ask(*client_, arguments); }
+  std::string Set(int key) {
+    return Do({"SET", "key" + std::to_string(100'000 + key), std::string(1000, 'v')});
+  }
+
+  TempDir dir_;
+  BoundedFileSystem files_{PosixFileSystem(), dir_.File("data"), kLimit, kReserve};
+  std::unique_ptr<StorageEngine> store_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<Client> client_;
+};
+
+TEST_F(BoundedServerTest, NearTheBoundOnlyWhatAddsDataIsRefused) {
+  Start("noeviction");
+  std::string reply = "OK";
+  int written = 0;
+  for (; reply == "OK" && written < 100'000; ++written) {
+    reply = Set(written);
+    ASSERT_LE(files_.used(), kLimit);
+  }
+  EXPECT_EQ(reply.substr(0, 9), "!MISCONF ") << reply;
+  EXPECT_NE(reply.find("max-disk-bytes"), std::string::npos) << reply;
+  EXPECT_GT(written, 4000);
+  EXPECT_EQ(Do({"GET", "key100001"}), std::string(1000, 'v'));
+  EXPECT_EQ(Do({"DEL", "key100001"}), "1");
+  EXPECT_NE(Do({"INFO", "memory"}).find("max_disk_bytes:" + std::to_string(kLimit)),
+            std::string::npos);
+  ASSERT_EQ(Do({"FLUSHALL"}), "OK");
+  ASSERT_EQ(Do({"COMPACT"}), "OK");
+  EXPECT_TRUE(Eventually([&] { return Set(1) == "OK"; }));
+}
+
+TEST_F(BoundedServerTest, WhatMayBeEvictedGoesFirst) {
+  Start("allkeys-lru");
+  std::string reply = "OK";
+  for (int key = 0; reply == "OK" && key < 100'000; ++key) {
+    reply = Set(key);
+    ASSERT_LE(files_.used(), kLimit);
+  }
+  EXPECT_TRUE(Eventually([&] { return server_->state().evictor.evicted_keys() > 0; }));
+}
+
+}  // namespace
+}  // namespace varve
