@@ -13,11 +13,10 @@ namespace {
 std::string Json(uint64_t number) {
   constexpr const char* kCities[] = {"Aarhus", "Bergen", "Coimbra", "Dresden", "Eindhoven", "Faro"};
   Random random(number + 1);
-  std::string text = fmt::format(
-      R"({{"id":{:012},"name":"customer {:x}","city":"{}","active":{},"balance":{}.{:02},)"
-      R"("orders":[)",
-      number, random.Below(UINT32_MAX), kCities[random.Below(6)], random.Below(2) == 0,
-      random.Below(100'000), random.Below(100));
+  std::string text = fmt::format(R"({{"id":{:012},"name":"customer {:x}","city":"{}",)"
+                                 R"("active":{},"balance":{}.{:02},"orders":[)",
+                                 number, random.Below(UINT32_MAX), kCities[random.Below(6)],
+                                 random.Below(2) == 0, random.Below(100'000), random.Below(100));
   const uint64_t orders = 1 + random.Below(9);
   for (uint64_t i = 0; i < orders; ++i) {
     text += fmt::format(R"({}{{"order":{},"article":"{:08x}","count":{},"state":"delivered"}})",
@@ -32,76 +31,96 @@ struct Method {
   Compression compression;
 };
 
-// Gets keys at random, first until the caches are full and then with a look at each.
-Latencies TimeGets(StorageEngine* store, uint64_t entries) {
-  Key key;
-  Random random(1);
-  std::string value;
-  const auto get = [&] {
-    const uint64_t number = random.Below(entries);
-    const auto result = store->Get(ReadOptions(), key.Present(number), &value);
-    CheckOk(result.status());
-    if (!result->found || value.find(fmt::format("{:012}", number)) == std::string::npos)
-      Fail("a get gave a wrong answer");
-  };
-  for (uint64_t i = 0; i < 2 * entries; ++i) get();
-  Latencies latencies(1);
-  latencies.Start();
-  for (uint64_t i = 0; i < entries; ++i) latencies.Time(get);
-  return latencies;
-}
-
-// Fills a store at random, merges it into one run, and gets keys at random, from the files and from
-// the block cache.
-void Measure(const Method& method, const std::string& directory, uint64_t entries,
-             std::vector<Point>* points) {
-  EngineOptions options;
-  options.sync = Durability::kNone;
-  options.compression = method.compression;
-  const auto add = [&](const std::string& panel, const std::string& unit, double y) {
-    points->push_back(
-        {"Compression of JSON: " + panel + " | | " + unit, "Varve", method.name, 0, y});
-  };
-  MakeEmptyDirectory(directory);
-  auto store = OpenStore(directory, options);
-  Key key;
-  uint64_t plain = 0;
-  const Clock::time_point begin = Clock::now();
-  const double cpu = CpuSeconds();
-  for (const uint32_t number : Shuffled(entries)) {
-    const std::string value = Json(number);
-    plain += kKeySize + value.size();
-    CheckOk(store->Put(key.Present(number), value));
+// One store whose values are compressed by one method, and the points that are found out about it.
+class CompressedStore {
+ public:
+  CompressedStore(const Method& method, std::string directory, uint64_t entries,
+                  std::vector<Point>* points)
+      : method_(method), directory_(std::move(directory)), entries_(entries), points_(points) {
+    options_.sync = Durability::kNone;
+    options_.compression = method.compression;
   }
-  const auto count = static_cast<double>(entries);
-  add("a fill", "puts a second", count / SecondsSince(begin));
-  CheckOk(store->Flush());
-  WaitUntilIdle(kRestSeconds);
-  add("a fill with its merges", "µs of processor time a put", (CpuSeconds() - cpu) * 1e6 / count);
 
-  const Clock::time_point before_merge = Clock::now();
-  CheckOk(store->Compact("", ""));
-  add("a merge of all", "MB of plain entries a second",
-      static_cast<double>(plain) / 1e6 / SecondsSince(before_merge));
-  WaitUntilIdle(kRestSeconds);
-  CheckOk(store->Close());
-  store.reset();
-  add("on disk", "bytes for each plain byte",
-      static_cast<double>(BytesOnDisk(directory)) / static_cast<double>(plain));
+  void Run() {
+    MakeEmptyDirectory(directory_);
+    store_ = OpenStore(directory_, options_);
+    Fill();
+    Merge();
+    GetAtRandom("from the files", 0);
+    GetAtRandom("from the block cache", 2 * plain_);
+  }
 
-  for (const bool from_cache : {false, true}) {
-    options.block_cache_size = from_cache ? 2 * plain : 0;
-    store = OpenStore(directory, options);
-    const Latencies latencies = TimeGets(store.get(), entries);
-    const std::string where = from_cache ? "from the block cache" : "from the files";
+ private:
+  void Add(const std::string& panel, const std::string& unit, double y) {
+    points_->push_back(
+        {"Compression of JSON: " + panel + " | | " + unit, "Varve", method_.name, 0, y});
+  }
+
+  void Fill() {
+    const Clock::time_point begin = Clock::now();
+    const double cpu = CpuSeconds();
+    for (const uint32_t number : Shuffled(entries_)) {
+      const std::string value = Json(number);
+      plain_ += kKeySize + value.size();
+      CheckOk(store_->Put(key_.Present(number), value));
+    }
+    const auto count = static_cast<double>(entries_);
+    Add("a fill", "puts a second", count / SecondsSince(begin));
+    CheckOk(store_->Flush());
+    WaitUntilIdle(kRestSeconds);
+    Add("a fill with its merges", "µs of processor time a put", (CpuSeconds() - cpu) * 1e6 / count);
+  }
+
+  // Merges all into one run, and closes the store.
+  void Merge() {
+    const Clock::time_point begin = Clock::now();
+    CheckOk(store_->Compact("", ""));
+    const auto plain = static_cast<double>(plain_);
+    Add("a merge of all", "MB of plain entries a second", plain / 1e6 / SecondsSince(begin));
+    WaitUntilIdle(kRestSeconds);
+    Close();
+    Add("on disk", "bytes for each plain byte",
+        static_cast<double>(BytesOnDisk(directory_)) / plain);
+  }
+
+  void GetAtRandom(const std::string& where, size_t block_cache) {
+    options_.block_cache_size = block_cache;
+    store_ = OpenStore(directory_, options_);
+    Random random(1);
+    for (uint64_t i = 0; i < 2 * entries_; ++i) Get(&random);  // fills the caches
+    Latencies latencies(1);
+    latencies.Start();
+    for (uint64_t i = 0; i < entries_; ++i) latencies.Time([&] { Get(&random); });
     for (const auto& [name, share] : {std::pair{"p50", 0.5}, {"p99", 0.99}}) {
-      add(fmt::format("a get {}, {}", where, name), "µs",
+      Add(fmt::format("a get {}, {}", where, name), "µs",
           latencies.histogram().Percentile(share) * 1e-3);
     }
-    CheckOk(store->Close());
-    store.reset();
+    Close();
   }
-}
+
+  void Get(Random* random) {
+    const uint64_t number = random->Below(entries_);
+    const auto result = store_->Get(ReadOptions(), key_.Present(number), &value_);
+    CheckOk(result.status());
+    if (!result->found || !value_.starts_with(fmt::format(R"({{"id":{:012},)", number)))
+      Fail("a get gave a wrong answer");
+  }
+
+  void Close() {
+    CheckOk(store_->Close());
+    store_.reset();
+  }
+
+  const Method method_;
+  const std::string directory_;
+  const uint64_t entries_;
+  std::vector<Point>* const points_;
+  EngineOptions options_;
+  std::unique_ptr<StorageEngine> store_;
+  uint64_t plain_ = 0;  // bytes of keys and values
+  Key key_;
+  std::string value_;
+};
 
 }  // namespace
 
@@ -111,7 +130,7 @@ std::vector<Point> CompressionExperiment(const ExperimentOptions& options) {
   for (const Method& method : {Method{"none", {}}, Method{"lz4", {CompressionMethod::kLz4, 0}},
                                Method{"zstd 1", {CompressionMethod::kZstd, 1}},
                                Method{"zstd 3", {CompressionMethod::kZstd, kDefaultZstdLevel}}}) {
-    Measure(method, options.directory + "/compression", entries, &points);
+    CompressedStore(method, options.directory + "/compression", entries, &points).Run();
   }
   return points;
 }

@@ -189,12 +189,12 @@ TEST_F(NamespaceCommandsTest, NamedOnesComeAndGo) {
   EXPECT_EQ(Do({"NAMESPACE", "INFO", "users"}),
             "(name users id 65536 keys 1 bytes 8" + limits +
                 "everysec keep default keep_bytes 0 compress default plain_value_bytes 0 "
-                "stored_value_bytes 0 first_version 3)");
+                "stored_value_bytes 0 evict none evictable all first_version 3)");
   EXPECT_EQ(Do({"NAMESPACE", "ALTER", "users", "SYNC", "default", "MAXKEYS", "1000"}), "OK");
   EXPECT_EQ(Do({"NAMESPACE", "INFO", "users"}),
             "(name users id 65536 keys 1 bytes 8" + limits +
                 "default keep default keep_bytes 0 compress default plain_value_bytes 0 "
-                "stored_value_bytes 0 first_version 4)");
+                "stored_value_bytes 0 evict none evictable all first_version 4)");
   EXPECT_EQ(Do({"NAMESPACE", "DROP", "users"}), "OK");
   const std::string dropped =
       "!ERR the namespace in use was dropped: SELECT a database, or NAMESPACE USE another one";
