@@ -15,6 +15,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -40,6 +41,7 @@
 #include "spdlog/spdlog.h"
 #include "type/version.h"
 #include "util/base/status.h"
+#include "util/os/bounded_file_system.h"
 #include "util/os/file_system.h"
 #include "varve/storage_engine.h"
 
@@ -115,14 +117,26 @@ bool UseFiles(const ServerOptions& options, TlsContexts* tls) {
   return status.ok();
 }
 
+// Returns the bytes that flushes of everything in memory take, and a merge of two segments.
+uint64_t DiskReserve(const EngineOptions& options) {
+  const auto buffers = static_cast<uint64_t>(options.max_full_write_buffers) + 1;
+  return buffers * options.write_buffer_size + 2 * options.segment_size;
+}
+
 // Puts the copy of a primary's store in place that an earlier run has left, if there is one, and
 // opens the store.
 absl::StatusOr<std::unique_ptr<StorageEngine>> OpenStore(const ServerConfig& config,
-                                                         const ServiceManager& manager) {
+                                                         const ServiceManager& manager,
+                                                         BoundedFileSystem* disk) {
   VARVE_ASSIGN_OR_RETURN(const bool installed,
                          InstallIncomingStore(PosixFileSystem(), config.directory));
   if (installed) spdlog::info("The copy of the primary's store is in place");
   EngineOptions options = config.engine;
+  if (disk != nullptr) {
+    const absl::Status measured = disk->Measure();
+    if (!measured.ok() && !absl::IsNotFound(measured)) return measured;
+    options.file_system = disk;
+  }
   VARVE_ASSIGN_OR_RETURN(const ReplicationRecord record,
                          ReadReplicationFile(PosixFileSystem(), config.directory));
   // From the start on, as what is in the log at present is for followers, too.
@@ -137,7 +151,8 @@ absl::StatusOr<std::unique_ptr<StorageEngine>> OpenStore(const ServerConfig& con
 
 // Returns what the server may ask of the program around it.
 ServerProgram ProgramAround(TakenOver* taken, const std::shared_ptr<TlsContexts>& tls,
-                            ProcessSignals* signals, std::atomic<bool>* restarts) {
+                            ProcessSignals* signals, std::atomic<bool>* restarts,
+                            BoundedFileSystem* disk) {
   return {.config_file = taken->line.config_file,
           .given = taken->line.config,
           .shut_down = [signals] { signals->RequestStop(); },
@@ -147,7 +162,8 @@ ServerProgram ProgramAround(TakenOver* taken, const std::shared_ptr<TlsContexts>
                 signals->RequestStop();
               },
           .users = std::exchange(taken->users, {}),
-          .tls = tls};
+          .tls = tls,
+          .disk = disk};
 }
 
 // Serves until a signal stops it, or until a copy of the primary's store is to take the place of
@@ -168,7 +184,13 @@ int ServeOnce(TakenOver* taken, PassedSockets passed, bool* again) {
     spdlog::critical("{}", std::string(status.message()));
     return 1;
   }
-  absl::StatusOr<std::unique_ptr<StorageEngine>> store = OpenStore(config, manager);
+  std::optional<BoundedFileSystem> disk;
+  if (config.max_disk_bytes != 0) {
+    disk.emplace(PosixFileSystem(), config.directory, config.max_disk_bytes,
+                 DiskReserve(config.engine));
+  }
+  BoundedFileSystem* const bound = disk ? &*disk : nullptr;
+  absl::StatusOr<std::unique_ptr<StorageEngine>> store = OpenStore(config, manager, bound);
   if (!store.ok()) {
     spdlog::critical("The store in {} can't be opened: {}", config.directory,
                      store.status().ToString());
@@ -178,7 +200,7 @@ int ServeOnce(TakenOver* taken, PassedSockets passed, bool* again) {
       std::chrono::steady_clock::now() - begin);
   std::atomic<bool> restarts{false};
   absl::StatusOr<std::unique_ptr<Server>> server =
-      Server::Start(store->get(), config, ProgramAround(taken, tls, &signals, &restarts),
+      Server::Start(store->get(), config, ProgramAround(taken, tls, &signals, &restarts, bound),
                     signals.io(), std::move(passed));
   if (!server.ok()) {
     spdlog::critical("{}", server.status().ToString());

@@ -324,6 +324,10 @@ constexpr Setting kSettings[] = {
          "volatile-lfu, volatile-random, volatile-ttl")
         .Checked(PolicyNeeded)
         .Live(ApplyMaxMemory),
+    Size(
+        "max-disk-bytes", 0, 1024 * kTi, VARVE_KEPT_IN(max_disk_bytes),
+        "bytes that everything in dir may take on disk together; near that, the server evicts what "
+        "may be evicted, and then refuses commands that add data, as on a full disk. 0: any"),
     Limits("client-output-buffer-limit",
            "what a client may leave unread before its connection is closed, for replies (normal) "
            "and for messages of "

@@ -31,6 +31,7 @@ struct ServerConfig {
   // The limit on the memory of what follows. 0: the memory at hand decides
   // (server/config/memory_plan.h).
   uint64_t memory_limit = 0;
+  uint64_t max_disk_bytes = 0;  // that the data directory may take; 0: any
   EngineOptions engine;
   ServerOptions server;
   // Names of settings that AssignSetting gave a value, the default perhaps.

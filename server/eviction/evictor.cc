@@ -23,6 +23,8 @@ constexpr uint64_t kMostAhead = 256u << 10;
 // The thread frees this part more, and no more than kMostOwed at a time.
 constexpr uint64_t kPartOwed = 128;
 constexpr uint64_t kMostOwed = 64u << 20;
+// Evictions begin this part of the bound of the disk before its reserve.
+constexpr uint64_t kPartOfDisk = 8;
 constexpr uint64_t kPaidAtOnce = 256u << 10;
 constexpr size_t kWalkedAtOnce = 4096;
 constexpr size_t kTouchesAtOnce = 2048;
@@ -58,7 +60,7 @@ void Evictor::Start(std::string directory, uint64_t memory, BoundedFileSystem* d
   directory_ = std::move(directory);
   memory_ = memory;
   disk_ = disk;
-  if (databases_.load() != 0) Wake();
+  if (databases_.load() != 0 || disk_ != nullptr) Wake();
   NoteNamespaces();
 }
 
@@ -124,7 +126,8 @@ void Evictor::Loop() {
   for (;;) {
     {
       absl::MutexLock lock(&wake_mutex_);
-      const SteadyTime until = flags_.notes_reads.load() ? next : kEndOfTime;
+      const bool has_rounds = flags_.notes_reads.load() || disk_ != nullptr;
+      const SteadyTime until = has_rounds ? next : kEndOfTime;
       while (!is_stopped_ && !is_awake_) {
         if (wake_.WaitWithDeadline(&wake_mutex_, until)) break;
       }
@@ -385,7 +388,8 @@ absl::Status Evictor::LookForExcessOnDisk() {
   if (disk_ == nullptr) return absl::OkStatus();
   VARVE_RETURN_IF_ERROR(disk_->Measure());
   absl::MutexLock lock(&mutex_);
-  const uint64_t used = disk_->used(), most = disk_->limit() - 2 * disk_->reserve();
+  const uint64_t used = disk_->needed(),
+                 most = disk_->limit() - disk_->reserve() - disk_->limit() / kPartOfDisk;
   if (used <= most) relieved_disk_ = 0;
   const uint64_t relieved = std::max(most, relieved_disk_);
   if (replication_.follows() || used < relieved + disk_->limit() / kPartOwed)

@@ -1,5 +1,5 @@
-// Compressed values: whatever stands in the place of one is decompressed to the size that its header
-// says, or refused; and what the compressor makes is read back whole.
+// Compressed values: whatever stands in the place of one is decompressed to the size that its
+// header says, or refused; and what the compressor makes is read back whole.
 //
 //   input = [ how: 1; bit 0: with the dictionary, bit 1: compress the bytes first ][ bytes ]
 #include <memory>

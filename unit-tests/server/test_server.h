@@ -46,10 +46,11 @@ class TestServer {
         StorageEngine::Open(dir_.File("data"), engine_);
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
-    absl::StatusOr<std::unique_ptr<Server>> server =
-        Server::Start(store_.get(),
-                      {.directory = data_directory(), .engine = engine_, .server = options_},
-                      program_);
+    ServerConfig config{.engine = engine_, .server = options_};
+    ServerProgram program = program_;
+    if (!program.given) program.given = config;
+    config.directory = data_directory();
+    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(store_.get(), config, program);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }

@@ -23,6 +23,8 @@ std::string WithSlash(std::string directory) {
   return directory;
 }
 
+bool IsSpare(std::string_view path) { return path.ends_with(".spare"); }
+
 // Raises `*value` to `wanted`, and returns by how much.
 uint64_t RaiseTo(std::atomic<uint64_t>* value, uint64_t wanted) {
   uint64_t before = value->load();
@@ -66,6 +68,7 @@ class BoundedFileSystem::BoundedFile : public File {
   absl::StatusOr<uint64_t> Size() const override { return file_->Size(); }
   absl::StatusOr<uint64_t> CountLinks() const override { return file_->CountLinks(); }
   void Prefetch(uint64_t offset, uint64_t size) const override { file_->Prefetch(offset, size); }
+  const char* Map(uint64_t size) const override { return file_->Map(size); }
   const std::string& path() const override { return file_->path(); }
 
  private:
@@ -86,11 +89,13 @@ class BoundedFileSystem::BoundedFile : public File {
   std::atomic<uint64_t> size_;  // for which room was taken
 };
 
-BoundedFileSystem::BoundedFileSystem(FileSystem* base, std::string directory, uint64_t limit)
+BoundedFileSystem::BoundedFileSystem(FileSystem* base, std::string directory, uint64_t limit,
+                                     uint64_t least_reserve)
     : base_(*base),
       directory_(WithSlash(std::move(directory))),
       limit_(limit),
-      reserve_(std::min(limit / kPartReserved, kMostReserved)) {}
+      reserve_(std::min(limit / 2,
+                        std::max(std::min(limit / kPartReserved, kMostReserved), least_reserve))) {}
 
 absl::Status BoundedFileSystem::Refusal() const {
   return absl::ResourceExhaustedError(
@@ -104,7 +109,8 @@ absl::Status BoundedFileSystem::Measure() {
   std::error_code error;
   std::filesystem::recursive_directory_iterator entries(directory_, error);
   if (error) return IoError(error.value(), "list", directory_);
-  uint64_t bytes = 0;
+  const uint64_t before = used_.load(std::memory_order_relaxed);
+  uint64_t bytes = 0, spare = 0;
   std::set<ino_t> shared;  // files of several names
   for (; entries != std::filesystem::recursive_directory_iterator(); entries.increment(error)) {
     struct stat info;
@@ -112,9 +118,12 @@ absl::Status BoundedFileSystem::Measure() {
     if (::lstat(entries->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     if (info.st_nlink > 1 && !shared.insert(info.st_ino).second) continue;
     bytes += static_cast<uint64_t>(info.st_size);
+    if (IsSpare(entries->path().native())) spare += static_cast<uint64_t>(info.st_size);
   }
   if (error) return IoError(error.value(), "list", directory_);
-  used_.store(bytes, std::memory_order_relaxed);
+  spare_.store(spare, std::memory_order_relaxed);
+  // What grew meanwhile may count twice, until the next time.
+  bytes > before ? void(used_.fetch_add(bytes - before)) : GiveBack(before - bytes);
   return absl::OkStatus();
 }
 
@@ -126,18 +135,18 @@ absl::Status BoundedFileSystem::Take(uint64_t bytes, std::string_view path) {
   // "000012.log", and "000012.log.tmp" while it is made.
   const bool is_log =
       path.substr(path.find_last_of('/') + 1).find(".log") != std::string_view::npos;
-  const uint64_t most = is_log ? limit_ - reserve_ : limit_;
   uint64_t before = used_.load(std::memory_order_relaxed);
   do {
-    if (before + bytes > most) return Refusal();
+    if (before + bytes > limit_ || (is_log && needed() + bytes > limit_ - reserve_))
+      return Refusal();
   } while (!used_.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed));
   return absl::OkStatus();
 }
 
-void BoundedFileSystem::GiveBack(uint64_t bytes) {
-  uint64_t before = used_.load(std::memory_order_relaxed);
-  while (!used_.compare_exchange_weak(before, before - std::min(before, bytes),
-                                      std::memory_order_relaxed))
+void BoundedFileSystem::Lower(std::atomic<uint64_t>* value, uint64_t by) {
+  uint64_t before = value->load(std::memory_order_relaxed);
+  while (!value->compare_exchange_weak(before, before - std::min(before, by),
+                                       std::memory_order_relaxed))
     continue;
 }
 
@@ -164,8 +173,10 @@ absl::StatusOr<std::unique_ptr<File>> BoundedFileSystem::OpenForWrite(const std:
 
 absl::Status BoundedFileSystem::Rename(const std::string& from, const std::string& to) {
   const uint64_t replaced = IsBelow(to) ? FreedWith(to) : 0;
+  const uint64_t moved = IsSpare(from) != IsSpare(to) && IsBelow(to) ? FreedWith(from) : 0;
   VARVE_RETURN_IF_ERROR(base_.Rename(from, to));
   GiveBack(replaced);
+  IsSpare(to) ? void(spare_.fetch_add(moved, std::memory_order_relaxed)) : Lower(&spare_, moved);
   return absl::OkStatus();
 }
 
@@ -177,6 +188,7 @@ absl::Status BoundedFileSystem::Remove(const std::string& path) {
   const uint64_t freed = IsBelow(path) ? FreedWith(path) : 0;
   VARVE_RETURN_IF_ERROR(base_.Remove(path));
   GiveBack(freed);
+  if (IsSpare(path)) Lower(&spare_, freed);
   return absl::OkStatus();
 }
 

@@ -6,6 +6,9 @@
 // Files that grow in order to hold what clients write (`*.log`) are refused earlier, at the limit
 // less the reserve, so that flushes and merges, which give space back, have room.
 //
+// Spare files, which take the place of files to come, count toward the limit and not toward the
+// reserve.
+//
 // A file counts with its size, once however many names it has. What other programs change in the
 // directory is found by Measure().
 //
@@ -29,14 +32,21 @@ namespace varve {
 
 class BoundedFileSystem : public FileSystem {
  public:
-  // Bounds `directory` and what lies below it. `limit` is not 0.
-  BoundedFileSystem(FileSystem* base, std::string directory, uint64_t limit);
+  // Bounds `directory` and what lies below it. `limit` is not 0. At least `least_reserve` bytes are
+  // the reserve, but never more than half of the limit.
+  BoundedFileSystem(FileSystem* base, std::string directory, uint64_t limit,
+                    uint64_t least_reserve = 0);
 
   uint64_t limit() const { return limit_; }
   uint64_t reserve() const { return reserve_; }
   uint64_t used() const { return used_.load(std::memory_order_relaxed); }
-  // Returns whether only the reserve is left. Costs one load.
-  bool IsTight() const { return used() >= limit_ - reserve_; }
+  // Returns what the directory takes without files that wait to be used again (`*.spare`).
+  uint64_t needed() const {
+    const uint64_t used = this->used(), spare = spare_.load(std::memory_order_relaxed);
+    return used - (spare < used ? spare : used);
+  }
+  // Returns whether only the reserve is left. Costs two loads.
+  bool IsTight() const { return needed() >= limit_ - reserve_; }
   // Returns the error of what is refused now.
   absl::Status Refusal() const;
 
@@ -60,7 +70,8 @@ class BoundedFileSystem : public FileSystem {
   bool IsBelow(std::string_view path) const;
   // Takes room for a file that grows, or fails.
   absl::Status Take(uint64_t bytes, std::string_view path);
-  void GiveBack(uint64_t bytes);
+  void GiveBack(uint64_t bytes) { Lower(&used_, bytes); }
+  static void Lower(std::atomic<uint64_t>* value, uint64_t by);
   // Returns the bytes that become free when the name goes.
   uint64_t FreedWith(const std::string& path);
 
@@ -69,6 +80,7 @@ class BoundedFileSystem : public FileSystem {
   const uint64_t limit_;
   const uint64_t reserve_;
   std::atomic<uint64_t> used_{0};
+  std::atomic<uint64_t> spare_{0};  // of these, in spare files
 };
 
 }  // namespace varve

@@ -189,12 +189,12 @@ TEST_F(NamespaceCommandsTest, NamedOnesComeAndGo) {
   EXPECT_EQ(Do({"NAMESPACE", "INFO", "users"}),
             "(name users id 65536 keys 1 bytes 8" + limits +
                 "everysec keep default keep_bytes 0 compress default plain_value_bytes 0 "
-                "stored_value_bytes 0 first_version 3)");
+                "stored_value_bytes 0 evict none evictable all first_version 3)");
   EXPECT_EQ(Do({"NAMESPACE", "ALTER", "users", "SYNC", "default", "MAXKEYS", "1000"}), "OK");
   EXPECT_EQ(Do({"NAMESPACE", "INFO", "users"}),
             "(name users id 65536 keys 1 bytes 8" + limits +
                 "default keep default keep_bytes 0 compress default plain_value_bytes 0 "
-                "stored_value_bytes 0 first_version 4)");
+                "stored_value_bytes 0 evict none evictable all first_version 4)");
   EXPECT_EQ(Do({"NAMESPACE", "DROP", "users"}), "OK");
   const std::string dropped =
       "!ERR the namespace in use was dropped: SELECT a database, or NAMESPACE USE another one";
@@ -216,8 +216,9 @@ TEST_F(NamespaceCommandsTest, NamedOnesComeAndGo) {
 // JSON of which a part is random.
 std::string Account(int number) {
   return fmt::format(
-      R"({{"id":{},"token":"{:08x}","name":"customer number {}","city":"Hamburg","country":"Germany",)"
-      R"("tags":["regular","newsletter","invoice by mail"],"active":true,"balance":{}.{:02}}})",
+      R"({{"id":{},"token":"{:08x}","name":"customer number {}","city":"Hamburg","country":)"
+      R"("Germany","tags":["regular","newsletter","invoice by mail"],"active":true,)"
+      R"("balance":{}.{:02}}})",
       number, static_cast<uint32_t>(number) * 2654435761u, number, number % 977, number % 100);
 }
 

@@ -1,0 +1,92 @@
+// The bound of a directory: what counts, what is refused, and what gives room back.
+#include "util/os/bounded_file_system.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "unit-tests/testing/temp_dir.h"
+
+namespace varve {
+namespace {
+
+using testing::TempDir;
+
+constexpr uint64_t kLimit = 800'000, kReserve = 100'000;
+
+class BoundedFileSystemTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<File> Create(const std::string& name) {
+    absl::StatusOr<std::unique_ptr<File>> file = files_.OpenForWrite(dir_.File(name), true);
+    EXPECT_TRUE(file.ok()) << file.status();
+    return file.ok() ? *std::move(file) : nullptr;
+  }
+  static std::string Bytes(size_t size) { return std::string(size, 'x'); }
+
+  TempDir dir_;
+  BoundedFileSystem files_{PosixFileSystem(), dir_.File(""), kLimit};
+};
+
+TEST_F(BoundedFileSystemTest, FilesCountWithTheirSizes) {
+  ASSERT_EQ(files_.reserve(), kReserve);
+  const std::unique_ptr<File> file = Create("a.seg");
+  ASSERT_TRUE(file->Write(0, Bytes(1000)).ok());
+  ASSERT_TRUE(file->Write(500, Bytes(1000)).ok());
+  EXPECT_EQ(files_.used(), 1500u);
+  ASSERT_TRUE(file->Allocate(1500, 5000).ok());
+  EXPECT_EQ(files_.used(), 5000u);
+  ASSERT_TRUE(file->WriteDurably(0, Bytes(4096)).ok());
+  ASSERT_TRUE(file->Truncate(2000).ok());
+  EXPECT_EQ(files_.used(), 2000u);
+  ASSERT_TRUE(files_.Measure().ok());
+  EXPECT_EQ(files_.used(), 2000u);
+  // A second name takes no room, and the first one gives none back.
+  ASSERT_TRUE(files_.Link(dir_.File("a.seg"), dir_.File("b.seg")).ok());
+  ASSERT_TRUE(files_.Remove(dir_.File("a.seg")).ok());
+  EXPECT_EQ(files_.used(), 2000u);
+  ASSERT_TRUE(files_.Remove(dir_.File("b.seg")).ok());
+  EXPECT_EQ(files_.used(), 0u);
+}
+
+TEST_F(BoundedFileSystemTest, WhatDoesNotFitIsRefusedAndTheLogFirst) {
+  const std::unique_ptr<File> log = Create("000001.log.tmp"), segment = Create("1.seg");
+  ASSERT_TRUE(log->Write(0, Bytes(kLimit - kReserve)).ok());
+  EXPECT_TRUE(files_.IsTight());
+  const absl::Status refused = log->Allocate(kLimit - kReserve, kLimit);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_NE(std::string(refused.message()).find("max-disk-bytes"), std::string::npos) << refused;
+  EXPECT_TRUE(segment->Write(0, Bytes(kReserve)).ok()) << "the reserve is for it";
+  EXPECT_TRUE(absl::IsResourceExhausted(segment->Write(kReserve, "x")));
+  EXPECT_TRUE(log->Write(0, Bytes(1000)).ok()) << "it takes no more room";
+  EXPECT_EQ(files_.used(), kLimit);
+  EXPECT_EQ(files_.FreeSpace(dir_.File("1.seg")).value(), 0u);
+  // A file that takes the place of another one gives back what that had.
+  ASSERT_TRUE(Create("2.seg") != nullptr);
+  ASSERT_TRUE(files_.Rename(dir_.File("2.seg"), dir_.File("1.seg")).ok());
+  EXPECT_EQ(files_.used(), kLimit - kReserve);
+  ASSERT_TRUE(Create("000001.log.tmp") != nullptr) << "it is emptied";
+  EXPECT_EQ(files_.used(), 0u);
+}
+
+TEST_F(BoundedFileSystemTest, SpareFilesDoNotTakeTheReserve) {
+  ASSERT_TRUE(Create("1.seg")->Write(0, Bytes(kLimit - kReserve)).ok());
+  EXPECT_TRUE(files_.IsTight());
+  ASSERT_TRUE(files_.Rename(dir_.File("1.seg"), dir_.File("1.spare")).ok());
+  EXPECT_FALSE(files_.IsTight());
+  EXPECT_EQ(files_.used(), kLimit - kReserve);
+  ASSERT_TRUE(files_.Measure().ok());
+  EXPECT_EQ(files_.needed(), 0u);
+  ASSERT_TRUE(files_.Rename(dir_.File("1.spare"), dir_.File("2.log.tmp")).ok());
+  EXPECT_TRUE(files_.IsTight());
+}
+
+TEST_F(BoundedFileSystemTest, FilesElsewhereDoNotCount) {
+  TempDir other;
+  const std::unique_ptr<File> file = *files_.OpenForWrite(other.File("a"), true);
+  ASSERT_TRUE(file->Write(0, Bytes(2 * kLimit)).ok());
+  EXPECT_EQ(files_.used(), 0u);
+}
+
+}  // namespace
+}  // namespace varve
