@@ -56,8 +56,8 @@ bool WriteTo(const std::string& path, const std::string& text) {
   return file.good();
 }
 
-// Lets groups below `own` of version 2's hierarchy limit memory. Returns false if this user may not,
-// or other processes are in that group.
+// Lets groups below `own` of version 2's hierarchy limit memory. Returns false if this user may
+// not, or other processes are in that group.
 bool PassMemoryOn(const std::string& own) {
   const std::string control = own + "/cgroup.subtree_control";
   std::ifstream passed_on(control);

@@ -1,5 +1,5 @@
-// Compares the engine with RocksDB, LevelDB, LMDB, WiredTiger and Pebble in one run on the same work;
-// README.md of this folder says how to run and read it, engine_rows.h what each row does.
+// Compares the engine with RocksDB, LevelDB, LMDB, WiredTiger and Pebble in one run on the same
+// work; benchmark/README.md says how to run and read it, engine_rows.h what each row does.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// The measurements provide what each row needs (a fresh store, the settled data set, the passes of a
-// store), run its work, and turn the outcome into figures:
+// The measurements provide what each row needs (a fresh store, the settled data set, the passes of
+// a store), run its work, and turn the outcome into figures:
 //
 //   operations_per_second
 //   p50_us p99_us p999_us p9999_us   of an operation or call; p9999_us only of writes

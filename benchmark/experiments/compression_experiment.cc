@@ -1,140 +1,136 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <random>
-#include <string>
-#include <vector>
-
 #include "benchmark/experiments/experiments.h"
 #include "benchmark/process.h"
-#include "benchmark/report.h"
+#include "benchmark/process_use.h"
 #include "benchmark/workload.h"
-#include "varve/compression.h"
 
 namespace varve::bench {
 namespace {
 
-constexpr uint64_t kKeys = 400'000;
-constexpr uint64_t kLeastKeys = 20'000;
-constexpr uint64_t kReads = 400'000;
-constexpr size_t kPutsInBatch = 50;
-constexpr size_t kRandomSize = 500;
-// Values are made before anything is measured.
-constexpr size_t kDistinctValues = 20'000;
-
-// JSON of 200 to 800 bytes, as an account of a shop might be, with random parts.
-std::string JsonValue(std::mt19937_64* random) {
-  static constexpr const char* kWords[] = {"order",   "shipped", "pending", "invoice", "paid",
-                                           "express", "gift",    "return",  "discount"};
-  const auto below = [random](uint64_t end) { return (*random)() % end; };
-  std::string json = fmt::format(
-      R"({{"id":{},"token":"{:016x}","email":"user{}@example.com","city":"City {}","age":{},)"
-      R"("active":{},"created_at":"2026-{:02}-{:02}T{:02}:{:02}:00Z","items":[)",
-      below(1'000'000), (*random)(), below(1'000'000), below(50), 18 + below(60),
-      below(2) == 0 ? "true" : "false", 1 + below(12), 1 + below(28), below(24), below(60));
-  const size_t size = 200 + below(600);
-  while (json.size() < size) {
-    json += fmt::format(R"({{"state":"{}","sku":{},"price":{}.{:02}}},)", kWords[below(9)],
-                        below(100'000), below(500), below(100));
+// A value such as applications store: JSON of 200 to 800 bytes, whose names repeat from value to
+// value and whose contents mostly don't. It begins with the number of its entry.
+std::string Json(uint64_t number) {
+  constexpr const char* kCities[] = {"Aarhus", "Bergen", "Coimbra", "Dresden", "Eindhoven", "Faro"};
+  Random random(number + 1);
+  std::string text = fmt::format(R"({{"id":{:012},"name":"customer {:x}","city":"{}",)"
+                                 R"("active":{},"balance":{}.{:02},"orders":[)",
+                                 number, random.Below(UINT32_MAX), kCities[random.Below(6)],
+                                 random.Below(2) == 0, random.Below(100'000), random.Below(100));
+  const uint64_t orders = 1 + random.Below(9);
+  for (uint64_t i = 0; i < orders; ++i) {
+    text += fmt::format(R"({}{{"order":{},"article":"{:08x}","count":{},"state":"delivered"}})",
+                        i == 0 ? "" : ",", random.Below(1'000'000), random.Below(UINT32_MAX),
+                        1 + random.Below(20));
   }
-  json.back() = ']';
-  return json + "}";
+  return text + "]}";
 }
 
-std::string RandomValue(std::mt19937_64* random) {
-  std::string value(kRandomSize, '\0');
-  for (char& byte : value) byte = static_cast<char>((*random)());
-  return value;
-}
-
-std::vector<std::string> ValuesOf(bool json) {
-  std::mt19937_64 random(1);
-  std::vector<std::string> values;
-  for (size_t i = 0; i < kDistinctValues; ++i)
-    values.push_back(json ? JsonValue(&random) : RandomValue(&random));
-  return values;
-}
-
-struct Measured {
-  double fill = 0;           // puts a second
-  double merge_seconds = 0;  // of processor, for a GB of plain keys and values
-  double get = 0;            // gets a second
-  double scan = 0;           // entries a second
-  double share = 0;          // of the plain bytes that are on disk
+struct Method {
+  const char* name;
+  Compression compression;
 };
 
-Measured Measure(const std::string& directory, const Compression& compression, uint64_t keys,
-                 const std::vector<std::string>& values) {
-  EngineOptions options;
-  options.sync = Durability::kNone;
-  options.compression = compression;
-  const auto store = OpenStore(directory, options);
-  Measured measured;
-  Key key;
-  WriteBatch batch;
-  uint64_t plain = 0;
-  Clock::time_point begin = Clock::now();
-  for (uint64_t i = 0; i < keys; ++i) {
-    const std::string_view name = key.Present(i * 7919 % keys);
-    const std::string& value = values[i % values.size()];
-    plain += name.size() + value.size();
-    batch.Put(name, value);
-    if (batch.size() == kPutsInBatch || i + 1 == keys) CheckOk(store->Write({}, &batch).status());
+// One store whose values are compressed by one method, and the points that are found out about it.
+class CompressedStore {
+ public:
+  CompressedStore(const Method& method, std::string directory, uint64_t entries,
+                  std::vector<Point>* points)
+      : method_(method), directory_(std::move(directory)), entries_(entries), points_(points) {
+    options_.sync = Durability::kNone;
+    options_.compression = method.compression;
   }
-  measured.fill = static_cast<double>(keys) / SecondsSince(begin);
 
-  CheckOk(store->Flush());
-  const double cpu = CpuSeconds();
-  CheckOk(store->Compact("", ""));
-  measured.merge_seconds = (CpuSeconds() - cpu) / (static_cast<double>(plain) / 1e9);
-  measured.share = static_cast<double>(store->EstimateSize(kDefaultNamespace, "", "").bytes) /
-                   static_cast<double>(plain);
+  void Run() {
+    MakeEmptyDirectory(directory_);
+    store_ = OpenStore(directory_, options_);
+    Fill();
+    Merge();
+    GetAtRandom("from the files", 0);
+    GetAtRandom("from the block cache", 2 * plain_);
+  }
 
-  std::string value;
-  std::mt19937_64 random(2);
-  for (int pass = 0; pass < 2; ++pass) {  // the first one fills the cache
-    begin = Clock::now();
-    for (uint64_t i = 0; i < kReads; ++i) {
-      const auto found = store->Get({}, key.Present(random() % keys), &value);
-      CheckOk(found.status());
-      if (!found->found) Fail("a key is missing");
+ private:
+  void Add(const std::string& panel, const std::string& unit, double y) {
+    points_->push_back(
+        {"Compression of JSON: " + panel + " | | " + unit, "Varve", method_.name, 0, y});
+  }
+
+  void Fill() {
+    const Clock::time_point begin = Clock::now();
+    const double cpu = CpuSeconds();
+    for (const uint32_t number : Shuffled(entries_)) {
+      const std::string value = Json(number);
+      plain_ += kKeySize + value.size();
+      CheckOk(store_->Put(key_.Present(number), value));
     }
-    measured.get = static_cast<double>(kReads) / SecondsSince(begin);
+    const auto count = static_cast<double>(entries_);
+    Add("a fill", "puts a second", count / SecondsSince(begin));
+    CheckOk(store_->Flush());
+    WaitUntilIdle(kRestSeconds);
+    Add("a fill with its merges", "µs of processor time a put", (CpuSeconds() - cpu) * 1e6 / count);
   }
-  begin = Clock::now();
-  uint64_t entries = 0, bytes = 0;
-  const auto iterator = store->NewIterator({}, "", "", nullptr);
-  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++entries)
-    bytes += iterator->value().size();
-  CheckOk(iterator->status());
-  if (entries != keys || bytes > plain) Fail("a scan shows other entries than were written");
-  measured.scan = static_cast<double>(entries) / SecondsSince(begin);
-  CheckOk(store->Close());
-  return measured;
-}
+
+  // Merges all into one run, and closes the store.
+  void Merge() {
+    const Clock::time_point begin = Clock::now();
+    CheckOk(store_->Compact("", ""));
+    const auto plain = static_cast<double>(plain_);
+    Add("a merge of all", "MB of plain entries a second", plain / 1e6 / SecondsSince(begin));
+    WaitUntilIdle(kRestSeconds);
+    Close();
+    Add("on disk", "bytes for each plain byte",
+        static_cast<double>(BytesOnDisk(directory_)) / plain);
+  }
+
+  void GetAtRandom(const std::string& where, size_t block_cache) {
+    options_.block_cache_size = block_cache;
+    store_ = OpenStore(directory_, options_);
+    Random random(1);
+    for (uint64_t i = 0; i < 2 * entries_; ++i) Get(&random);  // fills the caches
+    Latencies latencies(1);
+    latencies.Start();
+    for (uint64_t i = 0; i < entries_; ++i) latencies.Time([&] { Get(&random); });
+    for (const auto& [name, share] : {std::pair{"p50", 0.5}, {"p99", 0.99}}) {
+      Add(fmt::format("a get {}, {}", where, name), "µs",
+          latencies.histogram().Percentile(share) * 1e-3);
+    }
+    Close();
+  }
+
+  void Get(Random* random) {
+    const uint64_t number = random->Below(entries_);
+    const auto result = store_->Get(ReadOptions(), key_.Present(number), &value_);
+    CheckOk(result.status());
+    if (!result->found || !value_.starts_with(fmt::format(R"({{"id":{:012},)", number)))
+      Fail("a get gave a wrong answer");
+  }
+
+  void Close() {
+    CheckOk(store_->Close());
+    store_.reset();
+  }
+
+  const Method method_;
+  const std::string directory_;
+  const uint64_t entries_;
+  std::vector<Point>* const points_;
+  EngineOptions options_;
+  std::unique_ptr<StorageEngine> store_;
+  uint64_t plain_ = 0;  // bytes of keys and values
+  Key key_;
+  std::string value_;
+};
 
 }  // namespace
 
 std::vector<Point> CompressionExperiment(const ExperimentOptions& options) {
-  const auto keys =
-      std::max(kLeastKeys, static_cast<uint64_t>(static_cast<double>(kKeys) * options.scale));
+  const auto entries = std::max<uint64_t>(1000, static_cast<uint64_t>(5e5 * options.scale));
   std::vector<Point> points;
-  for (const bool json : {true, false}) {
-    const std::vector<std::string> values = ValuesOf(json);
-    const std::string category = json ? "JSON of 200 to 800 bytes" : "500 random bytes";
-    for (const std::string name : {"none", "lz4", "zstd:1", "zstd", "zstd:9"}) {
-      const std::string directory =
-          fmt::format("{}/{}{}", options.directory, name, json ? "json" : "random");
-      const Measured measured = Measure(directory, *ParseCompression(name), keys, values);
-      points.push_back({"Bytes on disk | values | per byte of keys and values", name, category, 0,
-                        measured.share});
-      points.push_back(
-          {"Fill in batches of 50 | values | puts/s", name, category, 0, measured.fill});
-      points.push_back({"Merge of everything | values | processor seconds for each GB", name,
-                        category, 0, measured.merge_seconds});
-      points.push_back({"Get | values | gets/s", name, category, 0, measured.get});
-      points.push_back({"Scan | values | entries/s", name, category, 0, measured.scan});
-    }
+  for (const Method& method : {Method{"none", {}}, Method{"lz4", {CompressionMethod::kLz4, 0}},
+                               Method{"zstd 1", {CompressionMethod::kZstd, 1}},
+                               Method{"zstd 3", {CompressionMethod::kZstd, kDefaultZstdLevel}}}) {
+    CompressedStore(method, options.directory + "/compression", entries, &points).Run();
   }
   return points;
 }

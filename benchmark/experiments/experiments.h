@@ -58,6 +58,8 @@ std::vector<Point> LargeExperiment(const ExperimentOptions& options);
 // Measures the resident memory while 4 KiB values are written and read, and the memory of the index
 // of 10 million keys.
 std::vector<Point> MemoryExperiment(const ExperimentOptions& options);
+// Measures what compression costs a fill, a merge and a get of JSON, and what it spares on disk.
+std::vector<Point> CompressionExperiment(const ExperimentOptions& options);
 
 // Ends the process unless `status` is OK.
 void CheckOk(const absl::Status& status);

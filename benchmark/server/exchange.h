@@ -28,8 +28,8 @@ struct Form {
 
   std::string request;          // for key number 0
   std::vector<size_t> keys_at;  // where keys stand in it
-  // Where values stand that begin with those keys, or the keys once more: equally many for each key;
-  // empty: nowhere.
+  // Where values stand that begin with those keys, or the keys once more: equally many for each
+  // key; empty: nowhere.
   std::vector<size_t> values_at;
   enum class Key { kDrawn, kLate, kNew };
   Key key = Key::kDrawn;  // which keys it takes

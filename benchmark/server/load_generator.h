@@ -1,7 +1,7 @@
 // The load generator is a cheap client with many connections: one thread (or several, where a load
-// asks for them), epoll, non-blocking
-// sockets, and requests that it makes by rewriting the digits of a prepared buffer. On a small
-// machine the client shares the processor with the server, so its cost distorts every figure.
+// asks for them), epoll, non-blocking sockets, and requests that it makes by rewriting the digits
+// of a prepared buffer. On a small machine the client shares the processor with the server, so its
+// cost distorts every figure.
 //
 // Closed loop: each connection sends `pipeline` requests at once and the next ones when all their
 // replies are there, as redis-benchmark does. The latency of a request runs from that send to the
@@ -29,7 +29,8 @@
 
 namespace varve::bench {
 
-// Runs the load, in as many threads as it says. `server_cpu`, which any of them calls, returns the server's processor time so far, in seconds.
+// Runs the load, in as many threads as it says. `server_cpu`, which any of them calls, returns the
+// server's processor time so far, in seconds.
 LoadResult RunLoad(const Load& load, const std::function<double()>& server_cpu);
 
 class LoadConnection;

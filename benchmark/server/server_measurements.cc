@@ -25,6 +25,8 @@ constexpr uint64_t kLeastMemory = 48u << 20;
 // Until a server has given back what it keeps for a connection that might go on; Redis takes two
 // seconds for it.
 constexpr double kRestsUntilSilent = 2;
+// More are of no use to Redis (redis.conf), and with 16 it broke connections.
+constexpr int kMostRedisThreads = 8;
 
 Figures FiguresOf(const LoadResult& result, int client_threads = 1) {
   const auto requests = static_cast<double>(std::max<uint64_t>(1, result.requests));
@@ -174,7 +176,7 @@ std::optional<Figures> ServerMeasurements::MeasureScaling(const ServerRow& row,
   }
   std::vector<std::string> flags = {fmt::format("--io-threads={}", row.loops)};
   if (contender.id != kVarve) {
-    flags = {"--io-threads", std::to_string(row.loops)};
+    flags = {"--io-threads", std::to_string(std::min(row.loops, kMostRedisThreads))};
     if (row.loops > 1) flags.insert(flags.end(), {"--io-threads-do-reads", "yes"});
   }
   const std::unique_ptr<Server> server = NewServer(row, contender, "scaling", flags);

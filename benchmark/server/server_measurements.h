@@ -6,8 +6,8 @@
 //   p50_us p99_us p999_us            exchange.h, load_generator.h; redis-benchmark knows no p99.9
 //   server_cpu_us                    processor time of the server's process for each request, all
 //                                    threads
-//   client_busy                      share of a processor that a thread of the load generator took; near 1 it
-//                                    may be the limit
+//   client_busy                      share of a processor that a thread of the load generator took;
+//                                    near 1 it may be the limit
 //   resident_bytes                   memory of the server's process (RSS), pages of mapped files
 //                                    included
 //   resident_loaded_bytes            the same before the reads of memory/keys

@@ -143,8 +143,8 @@ class CommitPipeline {
   [[nodiscard]] absl::Status FlushAll(bool leaves_log_file = false)
       ABSL_LOCKS_EXCLUDED(versions_->mutex());
   // Has the log go on in its next file and puts the active buffer into the flush queue, without
-  // waiting for the flush. Does nothing if a flush is on its way, the buffer is empty or the log has
-  // failed.
+  // waiting for the flush. Does nothing if a flush is on its way, the buffer is empty or the log
+  // has failed.
   [[nodiscard]] absl::Status LeaveLogFile() ABSL_LOCKS_EXCLUDED(versions_->mutex());
   // Rotates the active buffer if the log has grown too much since the last flush, when it had
   // `log_bytes_at_flush`: small synced writes take a page each. Throws std::bad_alloc.

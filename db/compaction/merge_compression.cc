@@ -126,7 +126,7 @@ absl::StatusOr<Segment*> OwnerOfPresentDictionary(const Version& version, const 
   std::vector<Candidate> candidates;
   for (const std::shared_ptr<Segment>& segment : shares.segments) {
     if (segment->info().compressed.empty()) continue;
-    VARVE_ASSIGN_OR_RETURN(const ValueDictionary* dictionary, segment->Dictionary());
+    VARVE_ASSIGN_OR_RETURN(const ValueDictionary* dictionary, segment->decoder().Dictionary());
     if (dictionary == nullptr) continue;
     const auto same =
         std::find_if(candidates.begin(), candidates.end(),
@@ -141,7 +141,7 @@ absl::StatusOr<Segment*> OwnerOfPresentDictionary(const Version& version, const 
     for (const std::shared_ptr<Segment>& segment : version.levels().back().runs.front().segments) {
       if (segment->info().compressed.empty() || segment->is_damaged()) continue;
       if (!candidates.empty() && candidates.front().bytes >= segment->info().file_size) continue;
-      const absl::StatusOr<const ValueDictionary*> dictionary = segment->Dictionary();
+      const absl::StatusOr<const ValueDictionary*> dictionary = segment->decoder().Dictionary();
       if (!dictionary.ok() || *dictionary == nullptr) continue;
       candidates = {{segment.get(), *dictionary, segment->info().file_size}};
     }
@@ -248,7 +248,7 @@ absl::StatusOr<std::shared_ptr<const ValueDictionary>> ChooseMergeDictionary(
   VARVE_ASSIGN_OR_RETURN(Segment* const owner, OwnerOfPresentDictionary(version, shares));
   std::shared_ptr<const ValueDictionary> present;
   if (owner != nullptr) {
-    VARVE_ASSIGN_OR_RETURN(present, owner->ShareDictionary());
+    VARVE_ASSIGN_OR_RETURN(present, owner->decoder().ShareDictionary());
   }
   ValueSamples samples;
   Sampler sampler(policy, &samples);

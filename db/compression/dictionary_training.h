@@ -23,7 +23,7 @@ namespace varve {
 // Values that a job has looked at, back to back.
 class ValueSamples {
  public:
-  // Of a larger value its first bytes alone are a sample.
+  // A larger value gives its first bytes alone.
   static constexpr size_t kMostOfValue = size_t{8} << 10;
 
   void Add(std::string_view value) {

@@ -25,8 +25,8 @@ class LogTidier {
   LogTidier(SuperVersions* versions, LogView* log, CommitPipeline* pipeline)
       : versions_(*versions), log_(*log), pipeline_(*pipeline) {}
 
-  // Looks whether the store is at rest, and tidies then. What fails is tried again at the next rest.
-  // Returns when to look again.
+  // Looks whether the store is at rest, and tidies then. What fails is tried again at the next
+  // rest. Returns when to look again.
   SteadyTime Look() noexcept;
 
  private:
@@ -35,7 +35,7 @@ class LogTidier {
   SuperVersions& versions_;
   LogView& log_;
   CommitPipeline& pipeline_;
-  uint64_t appended_ = 0;  // bytes in the log at the last look
+  uint64_t appended_ = 0;                  // bytes in the log at the last look
   std::optional<SteadyTime> rests_since_;  // nothing: it was tidied since
 };
 

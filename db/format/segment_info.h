@@ -24,8 +24,8 @@ struct ValueReference {
   friend bool operator==(const ValueReference&, const ValueReference&) = default;
 };
 
-// What the values of one generation in a segment take, of which a flush or a merge decided how they
-// are compressed.
+// The compressed bytes say what the values of one generation in a segment take, if its writer had
+// to decide how they are compressed.
 struct CompressedBytes {
   NamespaceGeneration generation = kNoGeneration;
   // How its records are compressed; of a segment that a flush wrote they are not.

@@ -15,8 +15,8 @@
 // point into it and never recycled. Zeros would then be written for a single use, so the next file
 // is allocated instead, as it is where most records are not synced at once.
 //
-// A log at rest needs no room for the writes of a moment: Shed() gives back what lies ahead of need,
-// and the files become small again, as those of a new store are.
+// A log at rest needs no room for the writes of a moment: Shed() gives back what lies ahead of
+// need, and the files become small again, as those of a new store are.
 //
 // Thread-safety: all functions except Start() and Stop() may be called from any thread. Lock order:
 // the log writer's mutexes, then this one's. No lock is held across I/O.
@@ -106,7 +106,7 @@ class LogFiles final : private FileThread::Job {
     bool reusable = false;
   };
 
-  // What is done with files that are retired and made.
+  // The rules say what is done with files that are retired, and how files are made.
   struct Rules {
     bool recycles = true;
     bool allocates = false;  // the last file gained nothing by zeros

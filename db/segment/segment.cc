@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "db/compression/value_codec.h"
 #include "db/format/file_names.h"
 #include "db/segment/segment_format.h"
 #include "db/segment/segment_iterator.h"
@@ -68,7 +67,7 @@ Segment::Segment(std::unique_ptr<File> file, SegmentInfo info, SegmentCaches* ca
     : file_(std::move(file)),
       info_(std::move(info)),
       caches_(caches),
-      dictionary_(caches == nullptr ? nullptr : &caches->tables) {}
+      decoder_(this, caches == nullptr ? nullptr : &caches->tables) {}
 
 void Segment::HoldValueFiles(FileSystem* file_system, const std::string& directory) {
   for (const ValueReference& file : info_.value_files) {
@@ -93,7 +92,7 @@ absl::Status Segment::Initialize(DamagePolicy policy) {
     footer_.store(footer_owner_.get(), std::memory_order_release);
     caches_->tables.Insert(&resident_, std::move(index));
   }
-  if (footer_.load(std::memory_order_relaxed) != nullptr) LoadDictionary();
+  if (footer_.load(std::memory_order_relaxed) != nullptr) decoder_.LoadDictionary();
   if (info_.range_tombstones == 0) return absl::OkStatus();
   const auto read = [&]() -> absl::StatusOr<std::vector<RangeTombstone>> {
     VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
@@ -179,13 +178,6 @@ void Segment::VisitFences(std::string_view lower, std::string_view upper, size_t
   for (size_t i = range.begin; i < range.end; i += stride) visit(pin->fences().Key(i));
 }
 
-bool Segment::ProbeResident(uint64_t hash, OffsetTableCandidates* candidates) const {
-  const ResidentIndex::Pin pin(resident_);
-  if (!pin) return false;
-  pin->table().Lookup(hash, candidates);
-  return true;
-}
-
 absl::Status Segment::ProbePage(const SegmentFooter& footer, uint64_t hash,
                                 OffsetTableCandidates* candidates) {
   VARVE_ASSERT(footer.table_pages > 0);
@@ -210,7 +202,7 @@ absl::StatusOr<std::shared_ptr<const SegmentIndex>> Segment::LoadIndex(
   if (absl::IsDataLoss(index.status())) index_is_damaged_.store(true, std::memory_order_relaxed);
   VARVE_RETURN_IF_ERROR(index.status());
   touches_.store(0, std::memory_order_relaxed);
-  LoadDictionary();
+  decoder_.LoadDictionary();
   caches_->tables.Insert(&resident_, *index);
   return index;
 }
@@ -237,13 +229,18 @@ void Segment::MaybeLoadIndex(const SegmentFooter& footer, uint64_t touches) {
 }
 
 absl::Status Segment::FindCandidates(uint64_t hash, OffsetTableCandidates* candidates) {
-  if (ProbeResident(hash, candidates)) [[likely]]
+  const auto probe_resident = [&] {
+    const ResidentIndex::Pin pin(resident_);
+    if (pin) pin->table().Lookup(hash, candidates);
+    return bool(pin);
+  };
+  if (probe_resident()) [[likely]]
     return absl::OkStatus();
   VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
   if (footer->table_pages == 0) return absl::OkStatus();
   const uint64_t touches = touches_.fetch_add(1, std::memory_order_relaxed) + 1;
   MaybeLoadIndex(*footer, touches);
-  if (ProbeResident(hash, candidates)) return absl::OkStatus();
+  if (probe_resident()) return absl::OkStatus();
   return ProbePage(*footer, hash, candidates);
 }
 
@@ -278,95 +275,6 @@ absl::Status Segment::ReadExactly(uint64_t offset, size_t size, char* buffer) co
 absl::Status Segment::DamagedRecord(uint64_t offset) {
   NoteDamage();
   return Corruption(file_->path(), offset, "segment record: wrong checksum or size");
-}
-
-absl::StatusOr<const ValueDictionary*> Segment::Dictionary() {
-  VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
-  return dictionary_.Get(*file_, *footer);
-}
-
-absl::StatusOr<std::shared_ptr<const ValueDictionary>> Segment::ShareDictionary() {
-  VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, Footer());
-  return dictionary_.Share(*file_, *footer);
-}
-
-Compression Segment::CompressionOf(NamespaceGeneration generation) const {
-  for (const CompressedBytes& each : info_.compressed) {
-    if (each.generation == generation) return each.compression;
-  }
-  return {};
-}
-
-absl::StatusOr<std::string_view> Segment::PlainValue(const RecordView& record,
-                                                     std::string* buffer) {
-  CompressedValue value;
-  if (!ParseCompressedValue(record.value, &value)) return UnreadableValue(record);
-  const ValueDictionary* dictionary = nullptr;
-  if (value.codec == ValueCodec::kZstdWithDictionary) {
-    absl::StatusOr<const ValueDictionary*> read = Dictionary();
-    if (!read.ok()) {
-      if (absl::IsDataLoss(read.status())) NoteDamage();
-      return Report(read.status());
-    }
-    dictionary = *read;
-  }
-  if (buffer->size() < value.plain_size) buffer->resize(value.plain_size);
-  if (!DecompressValue(value, dictionary, buffer->data())) return UnreadableValue(record);
-  return std::string_view(*buffer).substr(0, value.plain_size);
-}
-
-absl::Status Segment::UnreadableValue(const RecordView& record) {
-  NoteDamage();
-  SegmentIterator records(this, /*fill_cache=*/false);
-  records.Seek(record.key, std::max(record.sequence, info_.ingested_at));
-  return Report(Corruption(file_->path(), records.Valid() ? records.offset() : 0,
-                           "segment record: its value can't be decompressed"));
-}
-
-absl::StatusOr<ClockCache::Handle> Segment::Block(BlockSpan span, uint32_t block_size,
-                                                  ShardedCounter* reads) {
-  const uint64_t key = BlockKey(span.begin, block_size);
-  if (ClockCache::Handle block = caches_->blocks.Lookup(info_.number, key, span.begin)) {
-    caches_->statistics.block_cache_hits.Add(1);
-    return block;
-  }
-  VARVE_ASSERT(span.begin < span.end);
-  caches_->statistics.block_cache_misses.Add(1);
-  ClockCache::Handle block = caches_->blocks.New(span.end - span.begin);
-  block.set_base(span.begin);
-  reads->Add(1);
-  VARVE_RETURN_IF_ERROR(ReadExactly(span.begin, block.data().size(), block.mutable_data()));
-  return KeepBlock(key, std::move(block));
-}
-
-ClockCache::Handle Segment::KeepBlock(uint64_t key, ClockCache::Handle block) {
-  RecordView record;
-  for (std::string_view rest = block.data(); !rest.empty();) {
-    const size_t size = DecodeRecord(rest, info_.number, ChecksumMode::kVerify, &record);
-    if (size == 0) {
-      block.set_flagged();
-      break;
-    }
-    rest.remove_prefix(size);
-  }
-  return caches_->blocks.Insert(info_.number, key, std::move(block));
-}
-
-void Segment::CacheBlocks(const SegmentFences& fences, size_t first, size_t last,
-                          std::string_view bytes, uint32_t block_size) {
-  for (size_t i = first; i < last; ++i)
-    caches_->blocks.PrefetchSlot(info_.number, BlockKey(fences.Span(i).begin, block_size));
-  const uint64_t begin = fences.Span(first).begin;
-  for (size_t i = first; i < last; ++i) {
-    const BlockSpan span = fences.Span(i);
-    const uint64_t key = BlockKey(span.begin, block_size);
-    if (!fences.IsCacheable(span)) continue;
-    ClockCache::Handle block = caches_->blocks.New(span.end - span.begin);
-    block.set_base(span.begin);
-    const std::string_view content = bytes.substr(span.begin - begin, span.end - span.begin);
-    std::copy(content.begin(), content.end(), block.mutable_data());
-    KeepBlock(key, std::move(block));
-  }
 }
 
 BlockSpan Segment::CacheableBlockOf(uint64_t offset) const {

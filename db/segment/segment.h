@@ -25,19 +25,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "db/compression/value_decoder.h"
 #include "db/format/internal_iterator.h"
 #include "db/format/range_tombstone.h"
 #include "db/format/segment_info.h"
 #include "db/segment/segment_caches.h"
-#include "db/segment/segment_dictionary.h"
+#include "db/segment/segment_decoder.h"
 #include "db/segment/segment_footer.h"
 #include "db/segment/segment_index.h"
 #include "db/segment/segment_probe.h"
 #include "db/values/value_file.h"
 #include "structure/clock_cache.h"
 #include "structure/offset_table.h"
-#include "util/base/memory_guard.h"
 
 namespace varve {
 
@@ -49,7 +47,7 @@ class FileRemover;
 // them are found.
 enum class DamagePolicy : uint8_t { kRefuse, kContain };
 
-class Segment : public ValueDecoder {
+class Segment {
  public:
   // Opens the segment. Reads nothing from the file but the range tombstones, if there are some; the
   // first use of the footer reads it.
@@ -59,7 +57,7 @@ class Segment : public ValueDecoder {
   // Open() makes segments with a file. A test's stand-in without file and caches overrides
   // NewIterator, and nothing else of it may be read.
   Segment(std::unique_ptr<File> file, SegmentInfo info, SegmentCaches* caches);
-  ~Segment() override;
+  virtual ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
@@ -108,11 +106,8 @@ class Segment : public ValueDecoder {
   // into a buffer of its own, as merges and long scans want it.
   virtual std::unique_ptr<InternalIterator> NewIterator(bool fill_cache);
 
-  [[nodiscard]] absl::StatusOr<std::string_view> PlainValue(const RecordView& record,
-                                                            std::string* buffer) override;
-  [[nodiscard]] absl::StatusOr<const ValueDictionary*> Dictionary() override;
-  absl::StatusOr<std::shared_ptr<const ValueDictionary>> ShareDictionary();
-  Compression CompressionOf(NamespaceGeneration generation) const override;
+  // Returns the reader of the segment's compressed values.
+  SegmentDecoder& decoder() { return decoder_; }
 
   // Returns whether some read has found that not all of its records and range tombstones can be
   // read: a merge of the segment would fail.
@@ -143,14 +138,6 @@ class Segment : public ValueDecoder {
   // Returns the block of the record at `offset`; its end is 0 if blocks of that size are not
   // cached, or the fences are not in memory.
   BlockSpan CacheableBlockOf(uint64_t offset) const;
-  // Returns a block from the cache, or reads it into the cache and verifies it. A block behind a
-  // flagged handle has a damaged record in it, so the caller checks each record on use. `*reads`
-  // counts the disk reads.
-  absl::StatusOr<ClockCache::Handle> Block(BlockSpan span, uint32_t block_size,
-                                           ShardedCounter* reads);
-  // Gives the block cache the blocks [first, last), which stand in `bytes`. What it has stays.
-  void CacheBlocks(const SegmentFences& fences, size_t first, size_t last, std::string_view bytes,
-                   uint32_t block_size);
   // Reads exactly `size` bytes at `offset`; fewer are DataLoss.
   absl::Status ReadExactly(uint64_t offset, size_t size, char* buffer) const;
   // Notes that the record at `offset` is damaged. Returns the DataLoss status for it.
@@ -170,16 +157,6 @@ class Segment : public ValueDecoder {
   void HoldValueFiles(FileSystem* file_system, const std::string& directory);
   absl::Status Initialize(DamagePolicy policy);
 
-  // Reads the dictionary, if there is one. What fails then, the first reader of a value meets again.
-  void LoadDictionary() {
-    TryWithMemory([this] { (void)Dictionary().ok(); });
-  }
-  // Returns the error for a compressed value that passes the checksum and can't be decompressed.
-  absl::Status UnreadableValue(const RecordView& record);
-  // Verifies the records of a block that was read, flags it if one is damaged, and gives it to the
-  // cache. Returns what the cache then has.
-  ClockCache::Handle KeepBlock(uint64_t key, ClockCache::Handle block);
-  bool ProbeResident(uint64_t hash, OffsetTableCandidates* candidates) const;
   absl::Status ProbePage(const SegmentFooter& footer, uint64_t hash,
                          OffsetTableCandidates* candidates);
   bool IndexIsLoadable(const SegmentFooter& footer) const;
@@ -194,7 +171,7 @@ class Segment : public ValueDecoder {
   SegmentCaches* const caches_;
   std::vector<std::shared_ptr<ValueFile>> value_files_;
   ResidentIndex resident_;
-  ResidentDictionary dictionary_;
+  SegmentDecoder decoder_;
   absl::Status range_tombstone_status_;
   std::atomic<bool> is_damaged_{false};
   std::atomic<FileRemover*> remover_{nullptr};  // set once the segment is obsolete

@@ -56,9 +56,10 @@ class SegmentBuilder {
       FileSystem* file_system, const Options& options);
   ~SegmentBuilder() = default;  // removes the file if Finish has not succeeded
 
-  // Adds a record, whose value may be compressed. Returns InvalidArgument if the record is out of order or is neither a value nor
-  // a tombstone, and ResourceExhausted if the data would go beyond 128 GiB. After an error of the
-  // disk every call fails, and the destructor removes the file.
+  // Adds a record, whose value may be compressed. Returns InvalidArgument if the record is out of
+  // order, is neither a value nor a tombstone, or has a compressed value that nobody could read,
+  // and ResourceExhausted if the data would go beyond 128 GiB. After an error of the disk every
+  // call fails, and the destructor removes the file.
   [[nodiscard]] absl::Status Add(const RecordView& record);
   [[nodiscard]] absl::Status AddRangeTombstone(const RangeTombstone& tombstone);
   // Returns the bytes of the file so far.

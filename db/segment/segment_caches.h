@@ -47,8 +47,8 @@ inline uint64_t BlockKey(uint64_t offset, uint32_t block_size) {
 inline uint64_t RecordKey(uint64_t offset) { return offset << 1 | 1; }
 
 struct SegmentCaches {
-  SegmentCaches(size_t offset_table_bytes, size_t block_bytes, bool large_in_kernel = false)
-      : tables(offset_table_bytes), blocks(block_bytes), large_in_kernel(large_in_kernel) {}
+  SegmentCaches(size_t offset_table_bytes, size_t block_bytes, bool leaves_large = false)
+      : tables(offset_table_bytes), blocks(block_bytes), large_in_kernel(leaves_large) {}
 
   OffsetTableCache tables;
   ClockCache blocks;  // a capacity of 0 switches it off

@@ -49,8 +49,8 @@ class ResidentDictionary {
   ResidentDictionary(const ResidentDictionary&) = delete;
   ResidentDictionary& operator=(const ResidentDictionary&) = delete;
 
-  // Returns the dictionary, reading it at first use; null if the segment has none. The pointer lives
-  // as long as this object.
+  // Returns the dictionary, reading it at first use; null if the segment has none. The pointer
+  // lives as long as this object.
   [[nodiscard]] absl::StatusOr<const ValueDictionary*> Get(const File& file,
                                                            const SegmentFooter& footer);
   // Returns the same as a reference.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "db/segment/segment.h"
+#include "db/segment/segment_blocks.h"
 #include "util/base/prefetch.h"
 #include "util/base/status.h"
 
@@ -23,7 +24,8 @@ SegmentIterator::SegmentIterator(Segment* segment, bool fill_cache)
     : segment_(segment),
       cached_(fill_cache && segment->caches().blocks.capacity() > 0),
       seed_(segment->number()),
-      ingested_at_(segment->info().ingested_at) {}
+      ingested_at_(segment->info().ingested_at),
+      decoder_(&segment->decoder()) {}
 
 bool SegmentIterator::Fail(absl::Status status) {
   // What the device fails to read counts as damaged.
@@ -86,7 +88,7 @@ bool SegmentIterator::LoadBlock(BlockSpan span) {
   if (!cached_ || !fences_->IsCacheable(span)) return ReadWindow(span.begin, span.end);
   if (handle_ && span.begin == window_begin_) return true;
   absl::StatusOr<ClockCache::Handle> block =
-      segment_->Block(span, block_size_, &segment_->caches().statistics.scan_reads);
+      CachedBlock(*segment_, span, block_size_, &segment_->caches().statistics.scan_reads);
   if (!block.ok()) return Fail(block.status());
   UseBlock(*std::move(block), span.begin);
   return true;
@@ -125,7 +127,7 @@ void SegmentIterator::FillCache(size_t first, size_t last) {
   GrowBuffer(size);
   segment_->caches().statistics.scan_reads.Add(1);
   if (!segment_->ReadExactly(begin, size, buffer_.get()).ok()) return;
-  segment_->CacheBlocks(*fences_, first, last, {buffer_.get(), size}, block_size_);
+  CacheBlocks(*segment_, *fences_, first, last, {buffer_.get(), size}, block_size_);
 }
 
 size_t SegmentIterator::EndOfReadAhead(size_t block) const {
@@ -177,7 +179,7 @@ bool SegmentIterator::DecodeCurrent() {
     return LoadForward(offset_, needed) && DecodeCurrent();
   }
   record_.sequence = std::max(record_.sequence, ingested_at_);
-  record_.decoder = segment_;
+  record_.decoder = decoder_;
   valid_ = true;
   return true;
 }
@@ -207,7 +209,7 @@ void SegmentIterator::Next() {
     size_ = DecodeRecord(Rest(), seed_, mode_, &record_);
     if (size_ != 0) [[likely]] {
       record_.sequence = std::max(record_.sequence, ingested_at_);
-      record_.decoder = segment_;
+      record_.decoder = decoder_;
       return;
     }
   }

@@ -81,6 +81,7 @@ class SegmentIterator final : public InternalIterator {
   const bool cached_;  // blocks go through the cache
   const uint64_t seed_;
   const SequenceNumber ingested_at_;  // the least sequence of each record
+  ValueDecoder* const decoder_;       // of each record
   uint64_t data_size_ = 0;
   uint32_t block_size_ = 0;
   std::shared_ptr<const SegmentFences> fences_;

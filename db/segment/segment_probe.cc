@@ -7,6 +7,7 @@
 #include "db/format/large_operation.h"
 #include "db/format/value_handle.h"
 #include "db/segment/segment.h"
+#include "db/segment/segment_blocks.h"
 #include "db/segment/segment_format.h"
 #include "db/segment/segment_iterator.h"
 #include "db/segment/segment_values.h"
@@ -176,8 +177,9 @@ absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::ReadRecord(const Target& tar
         target.fill_cache && LengthClassLimit(entry_.length_class) <= kMaxRecordCachedByBlock;
     const BlockSpan span = worth_a_block ? segment_->CacheableBlockOf(entry_.offset) : BlockSpan{};
     if (span.end == 0) return ReadOwnEntry(target, found);
-    VARVE_ASSIGN_OR_RETURN(block, segment_->Block(span, segment_->loaded_footer()->block_size,
-                                                  &caches.statistics.record_reads));
+    VARVE_ASSIGN_OR_RETURN(block,
+                           CachedBlock(*segment_, span, segment_->loaded_footer()->block_size,
+                                       &caches.statistics.record_reads));
   }
   // The slot is wrong if it leads elsewhere, though the table's checksum is right.
   if (entry_.offset - block.base() >= block.data().size())
@@ -331,7 +333,7 @@ absl::Status SegmentProbe::Decompress(FoundRecord* found) const {
     }
     record.value = std::string_view(found->plain).substr(0, value.plain_size);
   } else {
-    VARVE_ASSIGN_OR_RETURN(record.value, segment_->PlainValue(record, &found->plain));
+    VARVE_ASSIGN_OR_RETURN(record.value, segment_->decoder().PlainValue(record, &found->plain));
   }
   record.flags &= static_cast<uint8_t>(~kCompressed);
   return absl::OkStatus();

@@ -42,8 +42,8 @@ class ValueFiles;
 std::string_view DamageOfValue(std::string_view bytes, const ValueHandle& handle,
                                std::string_view user_key, SequenceNumber sequence,
                                RecordView* record);
-// Decompresses the value of an operation, if it is compressed, into `*buffer`, which only grows, and
-// has `record` view it there. Returns what is wrong with it; empty if nothing is.
+// Decompresses the value of an operation, if it is compressed, into `*buffer`, which only grows,
+// and has `record` view it there. Returns what is wrong with it; empty if nothing is.
 std::string_view DecompressOperation(RecordView* record, std::string* buffer);
 
 class ValueFile {

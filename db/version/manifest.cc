@@ -159,9 +159,8 @@ bool NeedsPlaceForExpiry(const Manifest& manifest) {
 }
 
 bool HasEvictionRules(const Manifest& manifest) {
-  return std::any_of(
-      manifest.descriptions.begin(), manifest.descriptions.end(),
-      [](const NamespaceDescription& space) { return space.options.eviction.on(); });
+  return std::any_of(manifest.descriptions.begin(), manifest.descriptions.end(),
+                     [](const NamespaceDescription& space) { return space.options.eviction.on(); });
 }
 
 // The oldest one that has a place for everything: what refers to no value files and knows no

@@ -14,7 +14,7 @@
 namespace varve {
 
 struct RangeEstimate {
-  double bytes = 0;    // in segments, and in value files for them
+  double bytes = 0;  // in segments, and in value files for them
   // The values of the range's first generation whose flushes and merges had to decide how they are
   // compressed, and what they take.
   double plain_bytes = 0;

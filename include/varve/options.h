@@ -73,8 +73,8 @@ struct EngineOptions {
   // Has a store that an earlier version of Varve made go over to the present format, which that
   // version cannot read any more. Without it the store goes on in its format and keeps no times.
   bool finalize_upgrade = false;
-  // Opens the store as one that follows a primary (ReplicatedStore::SetFollowing), so that it writes
-  // nothing of its own between its opening and that call: not even that a key has expired.
+  // Opens the store as one that follows a primary (ReplicatedStore::SetFollowing), so that it
+  // writes nothing of its own between its opening and that call: not even that a key has expired.
   bool follows = false;
 
   // Durability.

@@ -83,8 +83,8 @@ enum class DataCheck : uint8_t {
 struct RangeSize {
   uint64_t keys = 0;
   uint64_t bytes = 0;
-  // Of the values among them that lie in segments written since compression was asked for: their
-  // plain size, and the size that they have on disk.
+  // The values among them that lie in segments written since compression was asked for: their plain
+  // size, and the size that they have on disk.
   uint64_t plain_value_bytes = 0;
   uint64_t stored_value_bytes = 0;
 };

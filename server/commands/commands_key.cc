@@ -239,8 +239,7 @@ void HandleObject(CommandContext& context, Arguments arguments) {
   if (!read->found) return context.reply.Null();
   if (what == "encoding") return context.reply.Bulk(EncodingName(value));
   if (what == "refcount") return context.reply.Integer(ReferenceCount(value));
-  const Evictor::Use use =
-      context.server.evictor.LookUp(context.space(), arguments[2], *read);
+  const Evictor::Use use = context.server.evictor.LookUp(context.space(), arguments[2], *read);
   const bool is_by_frequency = use.order == EvictionOrder::kLfu;
   if (what == "freq" && is_by_frequency) return context.reply.Integer(use.frequency);
   if (what == "idletime" && !is_by_frequency) {

@@ -121,13 +121,18 @@ Image Finished(SegmentBuilder* builder, MemoryFileSystem& files) {
   return image;
 }
 
+std::string Text(int number) {
+  return "{\"name\":\"" + Key(number).substr(4) +
+         "\",\"city\":\"Hamburg\",\"country\":\"Germany\",\"tags\":[\"regular\",\"newsletter\"],"
+         "\"state\":\"" +
+         (number % 3 == 0 ? "waiting" : "served") + "\"}";
+}
+
 const std::shared_ptr<const ValueDictionary>& Dictionary() {
   static const auto* const dictionary = [] {
     ValueSamples samples;
-    for (int i = 0; i < 2000; ++i)
-      samples.Add("{\"name\":\"" + Key(i * i % 977).substr(4) + "\",\"city\":\"Hamburg\"}" +
-                  Key(i));
-    return new auto(ChooseDictionary(samples, nullptr, 3, 4096));
+    for (int i = 0; i < 2000; ++i) samples.Add(Text(i * i % 977));
+    return new auto(ChooseDictionary(samples, nullptr, kDefaultZstdLevel, 4096));
   }();
   return *dictionary;
 }
@@ -142,8 +147,7 @@ Image MakeCompressedImage(int keys) {
   ValueCompressor with(Dictionary()), without(nullptr);
   for (int i = 0; i < keys; ++i) {
     const std::string key = Key(i);
-    const std::string value =
-        "{\"name\":\"" + key.substr(4) + "\",\"city\":\"Hamburg\"}" + std::string(100, 'z');
+    const std::string value = Text(i) + std::string(100, 'z');
     RecordView record{.key = key, .value = value, .sequence = static_cast<SequenceNumber>(i + 1)};
     const Compression zstd{CompressionMethod::kZstd, kDefaultZstdLevel};
     const std::string_view compressed = i % 4 == 0   ? with.Compress(zstd, value)

@@ -1,5 +1,5 @@
-// Compressed values: whatever stands in the place of one is decompressed to the size that its header
-// says, or refused; and what the compressor makes is read back whole.
+// Compressed values: whatever stands in the place of one is decompressed to the size that its
+// header says, or refused; and what the compressor makes is read back whole.
 //
 //   input = [ how: 1; bit 0: with the dictionary, bit 1: compress the bytes first ][ bytes ]
 #include <memory>
@@ -22,7 +22,8 @@ constexpr Compression kWays[] = {{CompressionMethod::kLz4, 0},
 
 std::string Text(int number) {
   return "{\"number\":" + std::to_string(number * number % 977) +
-         ",\"city\":\"Hamburg\",\"state\":\"" + (number % 3 == 0 ? "waiting" : "served") + "\"}";
+         ",\"city\":\"Hamburg\",\"country\":\"Germany\",\"tags\":[\"regular\"],\"state\":\"" +
+         (number % 3 == 0 ? "waiting" : "served") + "\"}";
 }
 
 const std::shared_ptr<const ValueDictionary>& Dictionary() {
@@ -59,6 +60,7 @@ void Compress(std::string_view bytes, std::shared_ptr<const ValueDictionary> dic
 }
 
 void Run(std::string_view bytes) {
+  VARVE_FUZZ_REQUIRE(Dictionary() != nullptr);
   Input input(bytes);
   const uint8_t how = input.Byte();
   const ExactCopy rest(input.Rest());

@@ -10,8 +10,8 @@
 // call costs one read of the disk. So each thread counts the faults of its mapped reads that went
 // to the disk, and after one it reads by call for a while.
 //
-// Mapped pages are the kernel's and can be taken back at any time, but they count as resident. Where
-// they exceed a budget, all of them are given back; the kernel still holds their content.
+// Mapped pages are the kernel's and can be taken back at any time, but they count as resident.
+// Where they exceed a budget, all of them are given back; the kernel still holds their content.
 //
 // Thread-safety: all functions may be called by any thread.
 #pragma once

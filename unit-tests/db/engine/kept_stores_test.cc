@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "db/version/manifest.h"
+#include "fmt/format.h"
 #include "tools/dump.h"
 #include "tools/verify.h"
 #include "unit-tests/testing/temp_dir.h"
@@ -21,9 +22,9 @@ namespace {
 
 using testing::TempDir;
 
-void Unpack(int format, const std::string& directory) {
-  const std::string archive = std::string(VARVE_SOURCE_DIR) + "/unit-tests/kept_stores/format-" +
-                              std::to_string(format) + ".tar.xz";
+void Unpack(const std::string& format, const std::string& directory) {
+  const std::string archive =
+      std::string(VARVE_SOURCE_DIR) + "/unit-tests/kept_stores/format-" + format + ".tar.xz";
   const std::string command =
       "tar -xJf '" + archive + "' -C '" + directory + "' --strip-components=1";
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
@@ -36,7 +37,7 @@ struct KeptStore {
 
 class KeptStoreTest : public ::testing::TestWithParam<KeptStore> {
  protected:
-  void SetUp() override { Unpack(GetParam().format, dir_.path()); }
+  void SetUp() override { Unpack(std::to_string(GetParam().format), dir_.path()); }
   void Open(bool finalize_upgrade) {
     store_.reset();
     EngineOptions options;
@@ -148,7 +149,7 @@ class KeptHistoryTest : public ::testing::Test {
  protected:
   static constexpr uint64_t kCentury = uint64_t{36'500} * 86'400'000;
 
-  void SetUp() override { Unpack(5, dir_.path()); }
+  void SetUp() override { Unpack("5", dir_.path()); }
   void Open() {
     store_.reset();
     EngineOptions options;
@@ -253,6 +254,49 @@ TEST_F(KeptHistoryTest, ThePastTheChangesAndADroppedNamespaceAreThere) {
   batch.CloneNamespaceAt(dropped[0].space.id, dropped[0].dropped_at - 1, dropped[0].space);
   ASSERT_TRUE(store_->Write({}, &batch).ok());
   EXPECT_EQ(Get("user:2", nullptr, dropped[0].space.id), "Bob|");
+}
+
+// A store with compressed values: of zstd with a dictionary in its own database, of LZ4 and plain
+// in two namespaces, and values that are kept apart; the log has the last write alone.
+TEST(KeptCompressedTest, ValuesAreReadAndMerged) {
+  const TempDir dir;
+  Unpack("5-compressed", dir.path());
+  EngineOptions options;
+  options.create_if_missing = false;
+  auto store = StorageEngine::Open(dir.path(), options);
+  ASSERT_TRUE(store.ok()) << store.status();
+  const auto value = [](int i) {
+    return fmt::format(
+        R"({{"id":{},"name":"customer number {}","token":"{:08x}","country":"Germany",)"
+        R"("tags":["regular","newsletter"],"street":"Long Street {}"}})",
+        i, i, static_cast<uint32_t>(i) * 2654435761u, i % 50);
+  };
+  const auto get = [&](const std::string& key, NamespaceId space) {
+    std::string found;
+    const auto read = (*store)->Get({.space = space}, key, &found);
+    return read.ok() ? found : read.status().ToString();
+  };
+  const NamespaceId lz4 = (*store)->Namespaces()->Find("lz4")->id;
+  const NamespaceId none = (*store)->Namespaces()->Find("none")->id;
+  const RangeSize size = (*store)->EstimateSize(kDefaultNamespace, "", "");
+  EXPECT_LT(size.stored_value_bytes * 2, size.plain_value_bytes);
+  for (int merged = 0; merged < 2; ++merged) {
+    EXPECT_EQ(get("key:0", kDefaultNamespace), "in the log");
+    for (int i = 1; i < 1500; ++i)
+      ASSERT_EQ(get(fmt::format("key:{}", i), kDefaultNamespace), value(i));
+    for (int i = 0; i < 60; ++i)
+      ASSERT_EQ(get(fmt::format("key:{}", i), lz4), value(i) + std::string(60, 'x'));
+    for (int i = 0; i < 20; ++i) ASSERT_EQ(get(fmt::format("key:{}", i), none), value(i));
+    for (int i = 0; i < 4; ++i) {
+      std::string large;
+      for (int j = 0; j < 20; ++j) large += value(i * 20 + j);
+      ASSERT_EQ(get(fmt::format("large:{}", i), kDefaultNamespace), large);
+    }
+    ASSERT_TRUE((*store)->Flush().ok());
+    for (const NamespaceId space : {kDefaultNamespace, lz4, none})
+      ASSERT_TRUE((*store)->Compact("", "", space).ok());
+  }
+  ASSERT_TRUE((*store)->Close().ok());
 }
 
 }  // namespace

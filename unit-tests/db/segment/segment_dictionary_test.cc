@@ -171,7 +171,7 @@ TEST(SegmentDictionaryTest, ItsMemoryCountsAsThatOfTables) {
   {
     const std::shared_ptr<Segment> segment = fixture.Open(info);
     EXPECT_EQ(fixture.caches->tables.usage(), 0u);
-    ASSERT_TRUE(segment->Dictionary().ok());
+    ASSERT_TRUE(segment->decoder().Dictionary().ok());
     EXPECT_GE(fixture.caches->tables.usage(), dictionary->content().size());
     EXPECT_LT(fixture.caches->tables.usage(), 3 * dictionary->charge());
     EXPECT_FALSE(fixture.caches->tables.Fits(1 << 20)) << "beside the dictionary";

@@ -1,4 +1,5 @@
-// Compressed values: what they take on disk, that every read gives them plain, and what damage does.
+// Compressed values: what they take on disk, that every read gives them plain, and what damage
+// does.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -490,75 +491,91 @@ TEST(CompressionTest, SwitchedOffItIsUndoneByMerges) {
 
 // --- Damage --------------------------------------------------------------------------------------
 
-// Each byte of the dictionary, the footer and some records of a compressed segment, one at a time.
-TEST(CompressionTest, DamageIsFoundAndNamed) {
-  EngineOptions options = Options(kZstd);
-  options.block_cache_size = 0;
-  TestStore store(options);
-  constexpr uint64_t kKeys = 3000;
-  Fill(store, 0, kKeys, JsonOf);
-  ASSERT_TRUE(CompactAll(store).ok());
-  store.Close();
-  const std::string path = SegmentsOf(store.directory.path()).front();
-  const uint64_t number = std::stoull(std::filesystem::path(path).stem().string());
-  std::ifstream in(path, std::ios::binary);
-  const std::string good{std::istreambuf_iterator<char>(in), {}};
-  const auto file = PosixFileSystem()->OpenForRead(path);
-  const auto footer = ReadSegmentFooter(**file, number, good.size(), nullptr);
-  ASSERT_TRUE(footer.ok()) << footer.status();
-  ASSERT_GT(footer->dictionary_size, 0u);
-  const auto write = [&](const std::string& bytes) {
-    std::ofstream out(path, std::ios::binary | std::ios::trunc);
-    out << bytes;
-  };
-  std::mt19937_64 random(3);
-  std::vector<uint64_t> places = {0,
-                                  4,
-                                  5,
-                                  60,
-                                  200,
-                                  footer->dictionary_offset(),
-                                  footer->dictionary_offset() + 4,
-                                  footer->dictionary_offset() + 8,
-                                  footer->dictionary_offset() + 16,
-                                  footer->dictionary_offset() + footer->dictionary_size - 1};
-  for (int i = 0; i < 10; ++i)
-    places.push_back(footer->dictionary_offset() + random() % footer->dictionary_size);
-  for (const uint64_t place : places) {
-    std::string bad = good;
-    bad[place] = static_cast<char>(bad[place] ^ 0x10);
-    write(bad);
-    EXPECT_FALSE(DamageIn(store.directory.path()).empty()) << place;
-    store.Open();
+class DamagedDictionaryTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kKeys = 3000;
+
+  void SetUp() override {
+    Fill(store_, 0, kKeys, JsonOf);
+    ASSERT_TRUE(CompactAll(store_).ok());
+    store_.Close();
+    path_ = SegmentsOf(store_.directory.path()).front();
+    const uint64_t number = std::stoull(std::filesystem::path(path_).stem().string());
+    std::ifstream in(path_, std::ios::binary);
+    good_.assign(std::istreambuf_iterator<char>(in), {});
+    const auto file = PosixFileSystem()->OpenForRead(path_);
+    const auto footer = ReadSegmentFooter(**file, number, good_.size(), nullptr);
+    ASSERT_TRUE(footer.ok()) << footer.status();
+    ASSERT_GT(footer->dictionary_size, 0u);
+    begin_ = footer->dictionary_offset();
+    end_ = begin_ + footer->dictionary_size;
+  }
+
+  static EngineOptions WithoutCache() {
+    EngineOptions options = Options(kZstd);
+    options.block_cache_size = 0;
+    return options;
+  }
+
+  void Write(const std::string& bytes) {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
+  }
+
+  // Returns how many of the keys can't be read; the others have their values.
+  uint64_t CountDamaged() {
     uint64_t damaged = 0;
     for (uint64_t i = 0; i < kKeys; i += i < 5 ? 1 : 97) {
       std::string value;
-      const auto found = store->Get({}, Key(i), &value);
+      const auto found = store_->Get({}, Key(i), &value);
       if (found.ok()) {
-        ASSERT_EQ(value, Json(i));
+        EXPECT_EQ(value, Json(i));
         continue;
       }
       ++damaged;
-      ASSERT_TRUE(absl::IsDataLoss(found.status())) << found.status();
-      EXPECT_THAT(std::string(found.status().message()), HasSubstr(path));
+      EXPECT_TRUE(absl::IsDataLoss(found.status())) << found.status();
+      EXPECT_THAT(std::string(found.status().message()), HasSubstr(path_));
     }
-    EXPECT_GT(damaged, 0u) << place;
-    const auto keys = store->NewIterator({.without_value = true}, "", "", nullptr);
+    return damaged;
+  }
+
+  void ExpectKeysWithoutValues() {
+    const auto keys = store_->NewIterator({.without_value = true}, "", "", nullptr);
     uint64_t count = 0;
     for (keys->SeekToFirst(); keys->Valid(); keys->Next()) ++count;
-    if (place >= footer->dictionary_offset()) {
-      EXPECT_EQ(count, kKeys) << "keys need no dictionary";
-      EXPECT_TRUE(keys->status().ok()) << keys->status();
-      const auto values = store->NewIterator({}, "", "", nullptr);
-      values->SeekToFirst();
-      EXPECT_FALSE(values->Valid());
-      EXPECT_TRUE(absl::IsDataLoss(values->status())) << values->status();
-    }
-    store.Close();
+    EXPECT_EQ(count, kKeys) << "keys need no dictionary";
+    EXPECT_TRUE(keys->status().ok()) << keys->status();
+    const auto values = store_->NewIterator({}, "", "", nullptr);
+    values->SeekToFirst();
+    EXPECT_FALSE(values->Valid());
+    EXPECT_TRUE(absl::IsDataLoss(values->status())) << values->status();
   }
-  write(good);
-  store.Open();
-  ExpectAll(store, kKeys, JsonOf);
+
+  TestStore store_{WithoutCache()};
+  std::string path_;
+  std::string good_;
+  uint64_t begin_ = 0, end_ = 0;  // of the dictionary
+};
+
+TEST_F(DamagedDictionaryTest, EveryKindOfByteIsFoundAndNamed) {
+  std::mt19937_64 random(3);
+  // A record's checksum, kind, sizes, key and value; the same of the dictionary.
+  std::vector<uint64_t> places = {0,      4,          5,          20,          60,
+                                  begin_, begin_ + 4, begin_ + 8, begin_ + 16, end_ - 1};
+  for (int i = 0; i < 10; ++i) places.push_back(begin_ + random() % (end_ - begin_));
+  for (const uint64_t place : places) {
+    SCOPED_TRACE(place);
+    std::string bad = good_;
+    bad[place] = static_cast<char>(bad[place] ^ 0x10);
+    Write(bad);
+    EXPECT_FALSE(DamageIn(store_.directory.path()).empty());
+    store_.Open();
+    EXPECT_GT(CountDamaged(), 0u);
+    if (place >= begin_) ExpectKeysWithoutValues();
+    store_.Close();
+  }
+  Write(good_);
+  store_.Open();
+  ExpectAll(store_, kKeys, JsonOf);
 }
 
 }  // namespace
