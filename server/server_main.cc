@@ -43,6 +43,7 @@
 #include "util/base/status.h"
 #include "util/os/bounded_file_system.h"
 #include "util/os/file_system.h"
+#include "util/os/mapped_reads.h"
 #include "varve/storage_engine.h"
 
 namespace varve {
@@ -186,8 +187,9 @@ int ServeOnce(TakenOver* taken, PassedSockets passed, bool* again) {
   }
   std::optional<BoundedFileSystem> disk;
   if (config.max_disk_bytes != 0) {
-    disk.emplace(PosixFileSystem(), config.directory, config.max_disk_bytes,
-                 DiskReserve(config.engine));
+    const uint64_t mapped = config.engine.mapped_read_budget;
+    disk.emplace(mapped > 0 ? MappedFileSystem(mapped) : PosixFileSystem(), config.directory,
+                 config.max_disk_bytes, DiskReserve(config.engine));
   }
   BoundedFileSystem* const bound = disk ? &*disk : nullptr;
   absl::StatusOr<std::unique_ptr<StorageEngine>> store = OpenStore(config, manager, bound);

@@ -347,14 +347,15 @@ absl::Status CommitPipeline::FlushAll(bool leaves_log_file) {
   return FlushAllLocked();
 }
 
-absl::Status CommitPipeline::LeaveLogFile() {
+absl::StatusOr<bool> CommitPipeline::LeaveLogFile(bool rotates) {
   absl::MutexLock lock(&versions_->mutex());
   if (!versions_->FlushQueueLocked().empty() || versions_->ActiveBufferIsEmptyLocked() ||
       log_.failed() || closed_)
-    return absl::OkStatus();
-  VARVE_RETURN_IF_ERROR(log_->LeaveFile().status());
-  RotateLocked();
-  return absl::OkStatus();
+    return false;
+  VARVE_ASSIGN_OR_RETURN(const std::optional<uint64_t> left, log_->LeaveFile());
+  if (!left) return false;
+  if (rotates) RotateLocked();
+  return true;
 }
 
 absl::Status CommitPipeline::FlushAllLocked() {

@@ -142,10 +142,11 @@ class CommitPipeline {
   // Requires: with `leaves_log_file`, Log::PrepareToLeaveFile() returned OK.
   [[nodiscard]] absl::Status FlushAll(bool leaves_log_file = false)
       ABSL_LOCKS_EXCLUDED(versions_->mutex());
-  // Has the log go on in its next file and puts the active buffer into the flush queue, without
-  // waiting for the flush. Does nothing if a flush is on its way, the buffer is empty or the log
-  // has failed.
-  [[nodiscard]] absl::Status LeaveLogFile() ABSL_LOCKS_EXCLUDED(versions_->mutex());
+  // Has the log go on in its next file; with `rotates` the active buffer is put into the flush queue
+  // in the same step, without waiting for the flush. Returns false, and does nothing, if a flush is
+  // on its way, the buffer is empty, the log has failed, or there is no next file.
+  [[nodiscard]] absl::StatusOr<bool> LeaveLogFile(bool rotates)
+      ABSL_LOCKS_EXCLUDED(versions_->mutex());
   // Rotates the active buffer if the log has grown too much since the last flush, when it had
   // `log_bytes_at_flush`: small synced writes take a page each. Throws std::bad_alloc.
   void BoundLog(uint64_t log_bytes_at_flush) ABSL_LOCKS_EXCLUDED(versions_->mutex());

@@ -19,9 +19,7 @@ namespace {
 
 // Fills in what the options leave to the engine.
 EngineOptions WithDefaults(EngineOptions options) {
-  if (options.file_system != nullptr) {
-    options.mapped_read_budget = 0;
-  } else {
+  if (options.file_system == nullptr) {
     options.file_system = options.mapped_read_budget > 0
                               ? MappedFileSystem(options.mapped_read_budget)
                               : PosixFileSystem();

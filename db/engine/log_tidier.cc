@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/log/log_files.h"
 #include "util/base/memory_guard.h"
 
 namespace varve {
@@ -10,6 +11,7 @@ namespace {
 
 constexpr absl::Duration kRest = absl::Seconds(2);
 constexpr absl::Duration kBetweenLooks = absl::Seconds(1);
+constexpr absl::Duration kBetweenSteps = absl::Milliseconds(50);
 constexpr uint64_t kMostAtRest = uint64_t{16} << 20;
 constexpr uint64_t kPartOfTree = 64;
 
@@ -21,13 +23,23 @@ SteadyTime LogTidier::Look() noexcept {
   const uint64_t appended = log_->bytes_appended();
   if (std::exchange(appended_, appended) != appended || versions_.full_buffers() != 0) {
     rests_since_ = now;
+    tidies_ = false;
   } else if (rests_since_ && now >= *rests_since_ + kRest) {
     rests_since_.reset();  // once a rest
-    TryWithMemory([this] {
-      if (IsWasteful() && log_->ShedFiles().ok()) pipeline_.LeaveLogFile().IgnoreError();
-    });
+    tidies_ = IsWasteful() && log_->ShedFiles();
   }
-  return now + kBetweenLooks;
+  if (tidies_) TryWithMemory([this] { tidies_ = TakeStep(); });
+  return now + (tidies_ ? kBetweenSteps : kBetweenLooks);
+}
+
+bool LogTidier::TakeStep() {
+  const uint64_t next = log_->next_file_size();
+  if (next == 0) return !log_->lacks_space();  // it is being made
+  // Before the commit lock is taken, which is held while the file is left.
+  if (!log_->Sync().ok()) return false;
+  const bool is_small = next <= LogFiles::kSizeAtRest;
+  const absl::StatusOr<bool> left = pipeline_.LeaveLogFile(/*rotates=*/is_small);
+  return left.ok() && *left && !is_small;
 }
 
 bool LogTidier::IsWasteful() const {

@@ -3,8 +3,12 @@
 // write buffer flushed, so that the files before it can go.
 //
 // The store is at rest when nothing was appended to the log for two seconds. The log may keep 16
-// MiB, or a 64th of what the tree takes if that is more; so a store that rests between small writes
-// is left alone, and their buffer is not flushed.
+// MiB, or a 64th of what the segments take if that is more; so a store that rests between small
+// writes is left alone, and their buffer is not flushed.
+//
+// It takes two steps where a large next file is ready, as the log may have promised that to a
+// record: the log goes on in it, and from there in the small one behind it. A write ends the rest,
+// and what was begun does no harm then.
 //
 // Thread-safety: the flusher thread calls it.
 #pragma once
@@ -25,18 +29,21 @@ class LogTidier {
   LogTidier(SuperVersions* versions, LogView* log, CommitPipeline* pipeline)
       : versions_(*versions), log_(*log), pipeline_(*pipeline) {}
 
-  // Looks whether the store is at rest, and tidies then. What fails is tried again at the next
-  // rest. Returns when to look again.
+  // Looks whether the store is at rest, and takes the next step of tidying then. What fails is tried
+  // again at the next rest. Returns when to look again.
   SteadyTime Look() noexcept;
 
  private:
   bool IsWasteful() const;
+  // Takes a step, if the next file is ready. Returns whether another one is to follow.
+  bool TakeStep();
 
   SuperVersions& versions_;
   LogView& log_;
   CommitPipeline& pipeline_;
   uint64_t appended_ = 0;                  // bytes in the log at the last look
   std::optional<SteadyTime> rests_since_;  // nothing: it was tidied since
+  bool tidies_ = false;
 };
 
 }  // namespace varve

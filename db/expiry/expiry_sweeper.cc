@@ -149,7 +149,7 @@ void ExpirySweeper::PauseUntil(SteadyTime until) {
 
 bool ExpirySweeper::Paused() const {
   absl::MutexLock lock(&versions_->mutex());
-  return SteadyNow() < paused_until_;
+  return log_->follows() || SteadyNow() < paused_until_;
 }
 
 absl::Status ExpirySweeper::SweepAll() {

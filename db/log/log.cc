@@ -51,12 +51,10 @@ absl::Status Log::PrepareToLeaveFile() {
   return files_.PrepareNext(kLogPageSize);
 }
 
-absl::Status Log::ShedFiles() {
-  VARVE_RETURN_IF_ERROR(GuardMemory("giving back log files", [this] {
-    files_.Shed();
-    return absl::OkStatus();
-  }));
-  return files_.PrepareNext(kLogPageSize);
+bool Log::ShedFiles() {
+  bool sheds = false;
+  TryWithMemory([&] { sheds = files_.Shed(); });
+  return sheds;
 }
 
 absl::Status Log::PushUnsynced() {

@@ -107,9 +107,10 @@ class Log {
   // made anew, 0 if it is an old file that was recycled, and nothing if there is no next file, or
   // if the file in use holds no record. Requires: the commit lock is held.
   [[nodiscard]] absl::StatusOr<std::optional<uint64_t>> LeaveFile() { return writer_.LeaveFile(); }
-  // Gives back the space of log files ahead of need (db/log/log_files.h), and waits for the next
-  // file, a small one. Call LeaveFile() afterwards.
-  [[nodiscard]] absl::Status ShedFiles();
+  // Asks for small files from now on, as LogFiles::Shed() does. Returns whether that has begun.
+  bool ShedFiles();
+  // Returns the size of the next file; 0 if there is none at the moment.
+  uint64_t next_file_size() const { return files_.next_size(); }
   // Returns about how many bytes the log takes on disk.
   uint64_t disk_bytes() const { return files_.disk_bytes(); }
   // Recycles old files again.

@@ -20,8 +20,7 @@ constexpr absl::Duration kFirstRetry = absl::Milliseconds(200);
 constexpr absl::Duration kLastRetry = absl::Milliseconds(1600);
 constexpr absl::Duration kLongestWait = absl::Seconds(10);
 constexpr uint64_t kFirstFileSize = 4u << 20;
-constexpr uint64_t kSizeAtRest = 1u << 20;  // the next file after Shed()
-constexpr uint64_t kExtension = 4u << 20;   // before one looks whether it is still wanted
+constexpr uint64_t kExtension = 4u << 20;  // before one looks whether it is still wanted
 // The next file may rest while it is this part further than the one in use.
 constexpr double kLead = 0.125;
 constexpr uint64_t kMinFileSize = 64u << 10;
@@ -166,8 +165,12 @@ absl::StatusOr<LogFile> LogFiles::Advance(const LogEnd& end, bool gains_by_zeros
   VARVE_ASSERT(completed_.size() < completed_.capacity());  // its memory came with the next file
   completed_.push_back({end, /*reusable=*/true});
   rules_.allocates = !gains_by_zeros;
-  // The first file comes into use for the rest, the second because the first is full.
-  if (rules_.files_since_shed && ++*rules_.files_since_shed > 1) rules_.files_since_shed.reset();
+  const bool small_comes = rules_.shedding == Shedding::kAsked && next_.size <= kSizeAtRest;
+  if (small_comes) {
+    rules_.shedding = Shedding::kSmallInUse;
+  } else if (rules_.shedding == Shedding::kSmallInUse) {
+    rules_.shedding = Shedding::kNo;
+  }
   next_size_.store(0, std::memory_order_release);
   size_in_use_.store(next_.size, std::memory_order_relaxed);
   NoteUsed(0);
@@ -200,8 +203,8 @@ void LogFiles::Retire(SequenceNumber sequence, absl::FunctionRef<bool(const LogE
   ReserveMore(&to_remove_, count);
   for (size_t i = 0; i < count; ++i) {
     if (keeps(completed_[i].end)) continue;
-    const bool recycle = rules_.recycles && !rules_.files_since_shed && completed_[i].reusable &&
-                         reusable_.size() < kMostReusable;
+    const bool recycle = rules_.recycles && rules_.shedding == Shedding::kNo &&
+                         completed_[i].reusable && reusable_.size() < kMostReusable;
     (recycle ? reusable_ : to_remove_).push_back(completed_[i].end.file_number);
   }
   completed_.erase(completed_.begin(), completed_.begin() + static_cast<ptrdiff_t>(count));
@@ -220,19 +223,15 @@ void LogFiles::SetRecycling(bool recycles) {
   thread_->Wake(this);
 }
 
-void LogFiles::Shed() {
+bool LogFiles::Shed() {
   absl::MutexLock lock(&mutex_);
-  if (!rules_.recycles) return;
-  ReserveMore(&to_remove_, reusable_.size() + 1);
+  if (!rules_.recycles || lacks_space()) return false;
+  ReserveMore(&to_remove_, reusable_.size());
   to_remove_.insert(to_remove_.end(), reusable_.begin(), reusable_.end());
   reusable_.clear();
-  rules_.files_since_shed = 0;
-  if (next_.file != nullptr && next_.size > kSizeAtRest && growing_ == 0) {
-    to_remove_.push_back(next_.number);
-    next_ = LogFile();
-    next_size_.store(0, std::memory_order_release);
-  }
+  rules_.shedding = Shedding::kAsked;
   thread_->Wake(this);
+  return true;
 }
 
 uint64_t LogFiles::disk_bytes() const {
@@ -301,8 +300,9 @@ absl::Status LogFiles::BeginNext() {
     if (next_.file != nullptr || stopping_) return absl::OkStatus();
     plan.allocates = rules_.allocates;
     if (!reusable_.empty()) recycled = reusable_.front();
-    plan.size = rules_.files_since_shed == 0 ? kSizeAtRest
-                                             : 2 * size_in_use_.load(std::memory_order_relaxed);
+    plan.size = rules_.shedding == Shedding::kAsked
+                    ? kSizeAtRest
+                    : 2 * size_in_use_.load(std::memory_order_relaxed);
   }
   if (taken_number_ == 0) taken_number_ = next_number_();
   plan.number = taken_number_;
@@ -324,7 +324,7 @@ absl::Status LogFiles::EndNext() {
   VARVE_ASSERT(next_.file == nullptr);
   if (!rules_.recycles && maker_->recycles()) return absl::OkStatus();
   // Shed() came between.
-  if (rules_.files_since_shed == 0 && waiting_ == 0 && maker_->size() > kSizeAtRest)
+  if (rules_.shedding == Shedding::kAsked && waiting_ == 0 && maker_->size() > kSizeAtRest)
     return absl::OkStatus();
   ReserveMore(&completed_, 1);
   next_ = maker_->Take();

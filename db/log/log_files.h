@@ -26,7 +26,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +46,9 @@ namespace varve {
 
 class LogFiles final : private FileThread::Job {
  public:
+  // The bytes of a file that Shed() asked for.
+  static constexpr uint64_t kSizeAtRest = 2u << 20;
+
   // Requires: `file_system` and `thread` outlive the files.
   LogFiles(FileSystem* file_system, const LogOptions& options, FileThread* thread);
   ~LogFiles() override;
@@ -84,11 +86,13 @@ class LogFiles final : private FileThread::Job {
   // wait for that are removed, and the next file is made anew, unless it is ready already. Throws
   // std::bad_alloc, and then nothing has changed; `recycles` true never throws.
   void SetRecycling(bool recycles) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Gives back the space of files ahead of need: removes those that wait to be recycled, and has
-  // the next file be a small one. Until the log fills a file by itself again, no file is kept to be
-  // recycled. Does nothing while SetRecycling(false) holds, as somebody counts on the next file
-  // then. Throws std::bad_alloc, and then nothing has changed.
-  void Shed() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Gives back the space of files that wait to be recycled, and has the files that are made from now
+  // on be small until one of them comes into use. A next file that is ready stays, since the log may
+  // have promised it to a record: the caller has the log go on in it, and in the small one behind
+  // it. No file is recycled before the small one is full. Returns false and does nothing while
+  // SetRecycling(false) holds, as somebody counts on the next file then, and while the disk is full.
+  // Throws std::bad_alloc, and then nothing has changed.
+  bool Shed() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns about how many bytes the files take on disk, those ahead of need included.
   uint64_t disk_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the ends of the files before the one in use, oldest first.
@@ -106,12 +110,14 @@ class LogFiles final : private FileThread::Job {
     bool reusable = false;
   };
 
+  // What Shed() has led to: nothing (any more), small files that are made, or one that is in use.
+  enum class Shedding { kNo, kAsked, kSmallInUse };
+
   // The rules say what is done with files that are retired, and how files are made.
   struct Rules {
     bool recycles = true;
     bool allocates = false;  // the last file gained nothing by zeros
-    // Shed() was called, and so many files came into use since; nothing: it was not.
-    std::optional<int> files_since_shed;
+    Shedding shedding = Shedding::kNo;
   };
 
   static constexpr size_t kMostReusable = 4;  // retired files that wait to be recycled

@@ -9,7 +9,7 @@
 // An iterator that fills the cache takes the first blocks behind a seek one by one, as a short scan
 // needs no more. Where it moves on, it reads ahead what the cache lacks. As long as the cache has
 // free room, the blocks that it read go there; a full cache is left alone, so that a long scan
-// drives out nothing, and the iterator then looks at its own buffer.
+// drives out little, and the iterator then looks at its own buffer.
 //
 // Thread-safety: an iterator belongs to one thread and must not outlive the segment.
 // Invariants: while Valid(), the record lies at offset_ within the window.

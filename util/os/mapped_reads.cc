@@ -19,6 +19,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "util/base/assert.h"
+#include "util/base/memory_guard.h"
 #include "util/base/prefetch.h"
 #include "util/base/status.h"
 #include "util/os/forwarding_file.h"
@@ -37,6 +38,7 @@ constexpr uint32_t kReadsByCall = 8192;
 // Bytes of a read that are prefetched; the processor's own prefetcher goes on from there.
 constexpr uint64_t kMostPrefetched = 512;
 // What the kernel maps with one page fault at most, where it holds the neighbouring pages.
+constexpr uintptr_t kPageSize = 4096;
 constexpr uint64_t kBytesAFault = uint64_t{64} << 10;
 
 // The copy that a thread is making.
@@ -52,14 +54,16 @@ struct sigaction earlier_action;
 void OnBusError(int signal, siginfo_t* info, void* context) {
   Guard* const guard = guard_of_this_thread;
   const char* const address = static_cast<const char*>(info->si_addr);
-  if (guard != nullptr && address >= guard->begin && address < guard->end)
+  const bool is_fault = info->si_code > 0;  // else somebody sent it
+  if (is_fault && guard != nullptr && address >= guard->begin && address < guard->end)
     siglongjmp(guard->place, 1);
   if ((earlier_action.sa_flags & SA_SIGINFO) != 0 && earlier_action.sa_sigaction != nullptr) {
     earlier_action.sa_sigaction(signal, info, context);
   } else if (earlier_action.sa_handler != SIG_DFL && earlier_action.sa_handler != SIG_IGN) {
     earlier_action.sa_handler(signal);
   } else {
-    ::signal(signal, SIG_DFL);  // the instruction fails again, and ends the process
+    ::signal(signal, SIG_DFL);
+    if (!is_fault) ::raise(signal);  // else the instruction fails again, and ends the process
   }
 }
 
@@ -72,6 +76,7 @@ class Mappings {
   }
 
   void RaiseBudget(uint64_t budget) {
+    std::call_once(base_once_, [this] { base_ = ResidentFilePages(); });
     uint64_t now = budget_.load(std::memory_order_relaxed);
     while (now < budget && !budget_.compare_exchange_weak(now, budget, std::memory_order_relaxed)) {
     }
@@ -94,12 +99,12 @@ class Mappings {
     if (resident_at_most_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= budget) return;
     // One thread looks how many there really are.
     if (!mutex_.TryLock()) return;
-    uint64_t resident = ResidentFilePages();
+    uint64_t resident = ResidentMappings();
     if (resident > budget - budget / 4) {
       for (const Mapping& mapping : mappings_) {
         ::madvise(const_cast<char*>(mapping.begin), mapping.size, MADV_DONTNEED);
       }
-      resident = ResidentFilePages();
+      resident = ResidentMappings();
     }
     resident_at_most_.store(resident, std::memory_order_relaxed);
     mutex_.Unlock();
@@ -111,6 +116,11 @@ class Mappings {
     uint64_t size;
   };
 
+  // Returns what is resident beyond the program and its libraries.
+  uint64_t ResidentMappings() const {
+    const uint64_t resident = ResidentFilePages();
+    return resident - std::min(resident, base_);
+  }
   static uint64_t ResidentFilePages() {
     std::unique_ptr<FILE, int (*)(FILE*)> file(::fopen("/proc/self/statm", "re"), ::fclose);
     unsigned long long total = 0, resident = 0, of_files = 0;
@@ -122,6 +132,8 @@ class Mappings {
 
   absl::Mutex mutex_;
   std::vector<Mapping> mappings_ ABSL_GUARDED_BY(mutex_);
+  std::once_flag base_once_;
+  uint64_t base_ = 0;  // resident pages of files before anything was mapped
   std::atomic<uint64_t> budget_{0};
   std::atomic<uint64_t> resident_at_most_{0};
 };
@@ -169,26 +181,29 @@ class MappedFile final : public ForwardingFile {
   ~MappedFile() override {
     if (const char* begin = begin_.load(std::memory_order_relaxed); begin != nullptr) {
       Mappings::Get().Remove(begin);
-      ::munmap(const_cast<char*>(begin), size_);
+      ::munmap(const_cast<char*>(begin), mapped_size_);
     }
   }
 
   absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
     if (size <= kLongestMappedRead && choice_of_this_thread.IsMapped()) {
       const char* const begin = Begin();
-      if (begin != nullptr && offset < size_ && size <= size_ - offset &&
-          GuardedCopy(begin + offset, size, buffer))
-        return size;
+      const uint64_t end = size_.load(std::memory_order_relaxed);
+      if (begin != nullptr && offset < end && size <= end - offset) {
+        if (GuardedCopy(begin + offset, size, buffer)) return size;
+        NoteShortened();
+      }
     }
     return ForwardingFile::Read(offset, size, buffer);
   }
   // Asks memory where the thread reads mappings, else the disk.
   void Prefetch(uint64_t offset, uint64_t size) const override {
     const char* const begin = begin_.load(std::memory_order_acquire);
-    if (begin == nullptr || !choice_of_this_thread.ExpectsMapped()) {
+    const uint64_t end = size_.load(std::memory_order_relaxed);
+    if (begin == nullptr || size > kLongestMappedRead || !choice_of_this_thread.ExpectsMapped()) {
       ForwardingFile::Prefetch(offset, size);
-    } else if (offset < size_) {
-      PrefetchLines(begin + offset, 0, std::min({size, size_ - offset, kMostPrefetched}));
+    } else if (offset < end) {
+      PrefetchLines(begin + offset, 0, std::min({size, end - offset, kMostPrefetched}));
     }
   }
 
@@ -203,15 +218,26 @@ class MappedFile final : public ForwardingFile {
     if (!size.ok() || *size == 0) return nullptr;
     const char* const mapped = file().Map(*size);
     if (mapped == nullptr) return nullptr;
-    size_ = *size;
-    Mappings::Get().Add(mapped, *size);
+    if (!TryWithMemory([&] { Mappings::Get().Add(mapped, *size); })) {
+      ::munmap(const_cast<char*>(mapped), *size);
+      return nullptr;
+    }
+    mapped_size_ = *size;
+    size_.store(*size, std::memory_order_relaxed);
     begin_.store(mapped, std::memory_order_release);
     return mapped;
+  }
+  // A copy failed: the log may have given the file up and cut it behind its last record.
+  void NoteShortened() const {
+    const absl::StatusOr<uint64_t> size = Size();
+    if (size.ok() && *size < size_.load(std::memory_order_relaxed))
+      size_.store(*size, std::memory_order_relaxed);
   }
 
   mutable std::atomic<uint32_t> reads_{0};
   mutable std::atomic<const char*> begin_{nullptr};
-  mutable uint64_t size_ = 0;  // set before begin_
+  mutable std::atomic<uint64_t> size_{0};  // how much of the mapping the file has
+  mutable uint64_t mapped_size_ = 0;       // set before begin_
 };
 
 class MappedReadsFileSystem final : public FileSystem {
@@ -269,7 +295,8 @@ void InstallMappedReadGuard() {
 
 bool GuardedCopy(const char* from, size_t size, char* to) {
   Guard guard;
-  guard.begin = from;
+  // The address of a page that the memory lost is that of its first byte.
+  guard.begin = from - reinterpret_cast<uintptr_t>(from) % kPageSize;
   guard.end = from + size;
   if (sigsetjmp(guard.place, 0) != 0) {
     guard_of_this_thread = nullptr;

@@ -32,7 +32,7 @@ void InstallMappedReadGuard();
 
 // Returns a file system like PosixFileSystem(), whose files that are opened for reading have mapped
 // reads. It lives as long as the process. `budget` is how many bytes of mapped pages may be
-// resident, give or take what a thread maps in 64 reads; the largest one that any caller gave
+// resident, give or take what each thread maps in 64 reads; the largest one that any caller gave
 // counts. Installs the guard.
 FileSystem* MappedFileSystem(uint64_t budget);
 
