@@ -29,8 +29,8 @@ class LogTidier {
   LogTidier(SuperVersions* versions, LogView* log, CommitPipeline* pipeline)
       : versions_(*versions), log_(*log), pipeline_(*pipeline) {}
 
-  // Looks whether the store is at rest, and takes the next step of tidying then. What fails is tried
-  // again at the next rest. Returns when to look again.
+  // Looks whether the store is at rest, and takes the next step of tidying then. What fails is
+  // tried again at the next rest. Returns when to look again.
   SteadyTime Look() noexcept;
 
  private:

@@ -86,12 +86,12 @@ class LogFiles final : private FileThread::Job {
   // wait for that are removed, and the next file is made anew, unless it is ready already. Throws
   // std::bad_alloc, and then nothing has changed; `recycles` true never throws.
   void SetRecycling(bool recycles) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Gives back the space of files that wait to be recycled, and has the files that are made from now
-  // on be small until one of them comes into use. A next file that is ready stays, since the log may
-  // have promised it to a record: the caller has the log go on in it, and in the small one behind
-  // it. No file is recycled before the small one is full. Returns false and does nothing while
-  // SetRecycling(false) holds, as somebody counts on the next file then, and while the disk is full.
-  // Throws std::bad_alloc, and then nothing has changed.
+  // Gives back the space of files that wait to be recycled, and has the files that are made from
+  // now on be small until one of them comes into use. A next file that is ready stays, since the
+  // log may have promised it to a record: the caller has the log go on in it, and in the small one
+  // behind it. No file is recycled before the small one is full. Returns false and does nothing
+  // while SetRecycling(false) holds, as somebody counts on the next file then, and while the disk
+  // is full. Throws std::bad_alloc, and then nothing has changed.
   bool Shed() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns about how many bytes the files take on disk, those ahead of need included.
   uint64_t disk_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -110,7 +110,8 @@ class LogFiles final : private FileThread::Job {
     bool reusable = false;
   };
 
-  // What Shed() has led to: nothing (any more), small files that are made, or one that is in use.
+  // The state says what Shed() has led to: nothing (any more), small files that are made, or one
+  // that is in use.
   enum class Shedding { kNo, kAsked, kSmallInUse };
 
   // The rules say what is done with files that are retired, and how files are made.
