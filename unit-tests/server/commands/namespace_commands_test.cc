@@ -247,7 +247,8 @@ TEST_F(NamespaceCommandsTest, ValuesAreCompressedAsTheNamespaceSays) {
       ASSERT_EQ(Do({"GET", key(i)}), value);
       ASSERT_EQ(Do({"STRLEN", key(i)}), std::to_string(value.size()));
       ASSERT_EQ(Do({"GETRANGE", key(i), "5", "12"}), value.substr(5, 8));
-      ASSERT_EQ(Do({"RANGE", "[" + key(i), "+", "LIMIT", "0", "1"}), "(" + key(i) + " " + value + ")");
+      ASSERT_EQ(Do({"RANGE", "[" + key(i), "+", "LIMIT", "0", "1"}),
+                "(" + key(i) + " " + value + ")");
     }
     ASSERT_EQ(Do({"MGET", key(1), key(2)}), "(" + Account(1) + " " + Account(2) + ")");
     Restart();
