@@ -143,7 +143,6 @@ TEST_F(EvictorTest, ReadsOfALaterRoundCountAfterAKill) {
   for (size_t key = 0; key < 1000; key += 2) ASSERT_TRUE(Get(key));
   clock_.Advance(1000);
   evictor_->RunRound();
-  for (size_t key = 1; key < 1000; key += 2) ASSERT_TRUE(Get(key)) << "of no round yet";
   Kill("data");
   Use(kLru, 1000 * kEntrySize);
   clock_.Advance(1000);

@@ -121,7 +121,7 @@ TEST_F(AtTest, WhatIsNotKeptIsRefused) {
   const std::string kept = Write({"SET", "k", "3"});
   Write({"SET", "k", "4"});
   EXPECT_EQ(Both({"GET", "k"}, {kept}), "3");
-  EXPECT_NE(Do({"NAMESPACE", "INFO", "short"}).find("keep 1h keep_bytes 1048576 first_version "),
+  EXPECT_NE(Do({"NAMESPACE", "INFO", "short"}).find("keep 1h keep_bytes 1048576 compress "),
             std::string::npos);
 }
 
