@@ -319,8 +319,9 @@ bool Evictor::MakeRoomNow(const absl::Status& refused, uint64_t bytes,
 
 absl::Status Evictor::WriteTouches() {
   absl::MutexLock lock(&mutex_);
-  // Another thread may be at it, and writes all that was noted before.
-  if (index_ == nullptr || !taken_.empty()) return absl::OkStatus();
+  // Another thread may be at it: what was noted before this call is in the index once it returns.
+  mutex_.Await(absl::Condition(&taken_, &std::vector<Touch>::empty));
+  if (index_ == nullptr) return absl::OkStatus();
   taken_ = touched_.Take();
   std::sort(taken_.begin(), taken_.end(), IsBefore);
   const uint64_t now_ms = store_.NowMillis();
