@@ -166,5 +166,39 @@ TEST_F(LogFilesTest, SizesDoubleUntilTheyAreWhatWasAskedFor) {
   EXPECT_EQ(in_use_.size, 16u << 20);
 }
 
+// The log may have promised the next file to a record already.
+TEST_F(LogFilesTest, ShedFilesGoAndTheNextFileStays) {
+  constexpr uint64_t kUsualSize = uint64_t{16} << 20;
+  options_.file_size = kUsualSize;
+  Start();
+  Advance(10);
+  Advance(20);
+  ASSERT_TRUE(HasNext());
+  files_->Retire(10, kKeepsNone);
+  files_->SetRecycling(false);
+  EXPECT_FALSE(files_->Shed()) << "somebody counts on the next file";
+  files_->SetRecycling(true);
+  files_->Retire(20, kKeepsNone);
+  ASSERT_EQ(files_->next_size(), kUsualSize);
+  EXPECT_TRUE(files_->Shed());
+  EXPECT_EQ(files_->next_size(), kUsualSize);
+  EXPECT_TRUE(Eventually([this] { return !Exists(1) && !Exists(2); }));
+  Advance(30);
+  EXPECT_EQ(in_use_.size, kUsualSize);
+  ASSERT_TRUE(HasNext());
+  EXPECT_EQ(files_->next_size(), LogFiles::kSizeAtRest);
+  Advance(40);
+  EXPECT_EQ(in_use_.size, LogFiles::kSizeAtRest);
+  files_->Retire(40, kKeepsNone);
+  EXPECT_TRUE(Eventually([this] { return !Exists(3) && !Exists(4); })) << "not recycled at rest";
+  Advance(50);
+  EXPECT_EQ(in_use_.size, 2 * LogFiles::kSizeAtRest) << "and they grow again";
+  EXPECT_EQ(files_->recycled(), 0u);
+  files_->Retire(50, kKeepsNone);
+  Advance(60);
+  Advance(70);
+  EXPECT_EQ(files_->recycled(), 1u);
+}
+
 }  // namespace
 }  // namespace varve
