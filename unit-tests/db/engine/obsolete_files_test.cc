@@ -125,6 +125,7 @@ INSTANTIATE_TEST_SUITE_P(ValueSizes, SpaceAtRestTest, ::testing::Values(1000, 40
 
 TEST_P(SpaceAtRestTest, AStoreTakesLittleMoreThanItsData) {
   store_.options.log_file_size = size_t{64} << 20;
+  store_.options.sync = Durability::kNone;
   store_.Reopen();
   const std::string value(GetParam(), 'v');
   const int keys = static_cast<int>((size_t{30} << 20) / value.size());
