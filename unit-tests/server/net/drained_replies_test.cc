@@ -1,9 +1,8 @@
 // Replies that wait for followers while the server stops: a follower drops them, as nobody answers
-// for them any more, and a primary goes on waiting.
+// for them any more.
 #include <gtest/gtest.h>
 
 #include <string>
-#include <thread>
 
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
@@ -50,26 +49,6 @@ TEST_F(DrainedRepliesTest, AFollowerThatStopsDropsTheRepliesThatWaitInVain) {
   EXPECT_EQ(writer.ReceiveAll(), "") << "nobody said that a follower has the write";
   EXPECT_TRUE(writer.closed());
   EXPECT_EQ(Cuts(), 0u) << "the stop waited for the reply until its time was over";
-}
-
-TEST_F(DrainedRepliesTest, APrimaryThatStopsWaitsForItsFollowers) {
-  RawConnection writer(server_.port());
-  Write(writer);
-  RawConnection idle(server_.port());
-  ASSERT_TRUE(idle.Send(Resp({"PING"})));
-  ASSERT_EQ(idle.Receive(7), "+PONG\r\n");
-  std::thread stop([&] { server_.server().Stop(); });
-  EXPECT_EQ(idle.ReceiveAll(), "") << "the loop closes it once it drains";
-  EXPECT_TRUE(idle.closed());
-  FollowerTable& followers = server_.server().state().replication.followers;
-  const auto now = std::chrono::steady_clock::now();
-  followers.Join({.id = "a", .address = "10.0.0.7", .online = true, .connected = now, .told = now});
-  EXPECT_TRUE(followers.Note("a", Version(), Version(), now));
-  EXPECT_EQ(writer.ReceiveAll(), "+OK\r\n");
-  EXPECT_TRUE(writer.closed());
-  stop.join();
-  server_.Stop();
-  EXPECT_EQ(Cuts(), 0u);
 }
 
 }  // namespace
