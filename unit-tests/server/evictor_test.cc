@@ -46,14 +46,6 @@ class EvictorTest : public ::testing::Test {
     evictor_.reset();
     store_.reset();
   }
-  // Goes on with a copy of the files as they are now, as after kill -9.
-  void Kill(const std::string& name) {
-    const std::string from = dir_.File(name), to = dir_.File(name + "x");
-    ASSERT_TRUE(store_->Push().ok());
-    std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
-    Close();
-    Open(name + "x");
-  }
   void Use(EvictionRule rule, uint64_t bytes) {
     store_->SetDataLimit(bytes);
     evictor_->SetDatabases(rule, bytes);
@@ -134,30 +126,6 @@ TEST_F(EvictorTest, CountsOfUsesHitMoreThanTrueLru) {
   const double hits = RunTrace({EvictionOrder::kLfu}, 120'000, &true_lru);
   RecordProperty("hits_percent", std::to_string(hits));
   EXPECT_GE(hits, true_lru);
-}
-
-TEST_F(EvictorTest, ReadsOfALaterRoundCountAfterAKill) {
-  Use(kLru, 0);
-  for (size_t key = 0; key < 1000; ++key) ASSERT_TRUE(Put(key).ok());
-  clock_.Advance(10'000);
-  for (size_t key = 0; key < 1000; key += 2) ASSERT_TRUE(Get(key));
-  clock_.Advance(1000);
-  evictor_->RunRound();
-  Kill("data");
-  Use(kLru, 1000 * kEntrySize);
-  clock_.Advance(1000);
-  for (size_t key = 1000; key < 1400; ++key) ASSERT_TRUE(Put(key).ok());
-  for (size_t key = 0; key < 1000; key += 2) ASSERT_TRUE(Get(key)) << key;
-  EXPECT_EQ(CountThere(1000, 1400), 400u);
-  // Again, in the middle of evictions.
-  Kill("datax");
-  Use(kLru, 1000 * kEntrySize);
-  for (size_t key = 2000; key < 4000; ++key) {
-    clock_.Advance(1);
-    ASSERT_TRUE(Put(key).ok());
-  }
-  EXPECT_EQ(CountThere(0, 2000), 0u);
-  EXPECT_GT(CountThere(3000, 4000), 980u);
 }
 
 TEST_F(EvictorTest, AKeyOfTheLastTStaysWhileAnIdleOneIsThere) {
