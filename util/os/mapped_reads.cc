@@ -23,6 +23,7 @@
 #include "util/base/prefetch.h"
 #include "util/base/status.h"
 #include "util/os/forwarding_file.h"
+#include "util/os/forwarding_file_system.h"
 
 namespace varve {
 namespace {
@@ -37,11 +38,11 @@ constexpr uint32_t kReadsBetweenLooks = 64;
 constexpr uint32_t kReadsByCall = 8192;
 // Bytes of a read that are prefetched; the processor's own prefetcher goes on from there.
 constexpr uint64_t kMostPrefetched = 512;
-// What the kernel maps with one page fault at most, where it holds the neighbouring pages.
 constexpr uintptr_t kPageSize = 4096;
+// One page fault maps so many bytes at most, where the kernel holds the neighbouring pages.
 constexpr uint64_t kBytesAFault = uint64_t{64} << 10;
 
-// The copy that a thread is making.
+// A guard says which copy a thread is making, and where the thread goes on if it fails.
 struct Guard {
   sigjmp_buf place;
   const char* begin = nullptr;
@@ -138,7 +139,7 @@ class Mappings {
   std::atomic<uint64_t> resident_at_most_{0};
 };
 
-// Decides, for one thread, between a mapped read and one by call.
+// A read choice decides, for one thread, between a mapped read and one by call.
 class ReadChoice {
  public:
   bool IsMapped() {
@@ -240,43 +241,14 @@ class MappedFile final : public ForwardingFile {
   mutable uint64_t mapped_size_ = 0;       // set before begin_
 };
 
-class MappedReadsFileSystem final : public FileSystem {
+class MappedReadsFileSystem final : public ForwardingFileSystem {
  public:
-  explicit MappedReadsFileSystem(FileSystem* base) : base_(base) {}
+  using ForwardingFileSystem::ForwardingFileSystem;
 
   absl::StatusOr<std::unique_ptr<File>> OpenForRead(const std::string& path) override {
     VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file, base_->OpenForRead(path));
     return std::make_unique<MappedFile>(std::move(file));
   }
-  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path,
-                                                     bool create) override {
-    return base_->OpenForWrite(path, create);
-  }
-  absl::Status Rename(const std::string& from, const std::string& to) override {
-    return base_->Rename(from, to);
-  }
-  absl::Status Link(const std::string& from, const std::string& to) override {
-    return base_->Link(from, to);
-  }
-  absl::Status Remove(const std::string& path) override { return base_->Remove(path); }
-  absl::Status SyncDirectory(const std::string& path) override {
-    return base_->SyncDirectory(path);
-  }
-  absl::Status CreateDirectory(const std::string& path) override {
-    return base_->CreateDirectory(path);
-  }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
-    return base_->List(path);
-  }
-  absl::StatusOr<uint64_t> FreeSpace(const std::string& path) override {
-    return base_->FreeSpace(path);
-  }
-  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
-    return base_->Lock(path);
-  }
-
- private:
-  FileSystem* const base_;
 };
 
 }  // namespace
