@@ -166,7 +166,7 @@ absl::StatusOr<CommitResult> Engine::SubmitClone(const WriteOptions& options, Wr
       }
       if (!options.waits_for_exclusive_write || !absl::IsCancelled(result.status())) return result;
     }
-    pipeline_.WaitForExclusiveWrite(options.exclusive_write);
+    pipeline_.exclusive_writes().AwaitOthers(options.exclusive_write);
   }
 }
 

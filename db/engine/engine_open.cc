@@ -138,8 +138,9 @@ absl::Status Engine::ApplyRecovered(std::string_view operations, SequenceNumber 
     if (!versions_.ActiveBufferIsEmptyLocked()) versions_.RotateLocked(/*log_bytes=*/0);
     versions_.MakeActiveBufferLocked(recovered.size());
   }
+  size_t bytes = 0;
   std::unique_ptr<BatchApplier::Change> change =
-      applier_.PrepareLocked(recovered, /*counts_clones=*/false);
+      applier_.PrepareLocked(recovered, /*counts_clones=*/false, &bytes);
   if (changes.on()) {
     changes.Reserve(operations.size());
     changes.Add({first, count, versions_.ActiveBufferIsEmptyLocked(), operations});

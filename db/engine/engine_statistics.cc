@@ -50,6 +50,8 @@ Engine::Figures Engine::Statistics() const {
                   {"gets", reader_.gets()},
                   {"writes", pipeline_.writes()},
                   {"write_conflicts", pipeline_.conflicts()},
+                  {"commit_lock_timed_batches", pipeline_.groups().timed_batches()},
+                  {"commit_lock_timed_nanos", pipeline_.groups().timed_nanos()},
                   {"expired_keys", sweeper_.expired_keys()},
                   {"clock_marks", watermark_.marks()}};
   {

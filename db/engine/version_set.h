@@ -150,7 +150,7 @@ class VersionSet {
   // new segments are removed unless a manifest that a restart could find names them. Never throws.
   // The files of an ingest stay in any case, and the manifest on disk may name them after an error.
   // Requires: an ingest's first sequence is the next one, and nobody takes it meanwhile
-  // (CommitPipeline::HoldMarks).
+  // (ExclusiveWrites::HoldMarks).
   [[nodiscard]] absl::Status LogAndApply(
       const TreeChange& change, absl::FunctionRef<std::vector<Level>(const Version& present)> apply,
       KeyCounter::Follower follow) ABSL_LOCKS_EXCLUDED(install_mutex_);

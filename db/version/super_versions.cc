@@ -202,6 +202,7 @@ void SuperVersions::MakeActiveBufferLocked(size_t operations) {
 }
 
 void SuperVersions::RotateLocked(uint64_t log_bytes) {
+  DrainLocked();
   VARVE_ASSERT(!ActiveBufferIsEmptyLocked());
   VARVE_ASSERT(flush_queue_.size() == present_->full.size());
   VARVE_ASSERT(log_bytes >= log_bytes_at_rotation_);
