@@ -39,6 +39,30 @@ Durability DurabilityAmong(const NamespaceTable& namespaces, const Commit& commi
   return strongest.value_or(of_store);
 }
 
+// Returns whether the batch may make the data more than its limit; `bound` may be null.
+bool MayExceedData(const DataBound* bound, const Commit& commit, const CheckedBatch* checked) {
+  if (bound == nullptr || bound->limit() == 0) return false;
+  const auto most = static_cast<int64_t>(commit.record_size());
+  const int64_t added = checked != nullptr ? checked->added_bytes : most;
+  return commit.adds_data() && added > 0 && !bound->Fits(static_cast<uint64_t>(added));
+}
+
+// Returns the most bytes that the commit takes in the log.
+size_t LogBytes(const CommitEnvironment& environment, const Commit& commit) {
+  return commit.record_size() + (environment.times != nullptr ? kTimeMarkSize : 0);
+}
+
+// Returns the time mark that goes in front of the commit, whose first operation is `first`, and
+// takes the memory to note it. Its sequence is kNoSequence if none is due.
+TimeMark DueMark(const CommitEnvironment& environment, const Commit& commit, SequenceNumber first) {
+  if (environment.times == nullptr || !environment.times->started()) return {};
+  const uint64_t now =
+      commit.instant_ms() != 0 ? commit.instant_ms() : environment.clock->NowMillis();
+  if (!environment.times->NeedsMark(now)) return {};
+  environment.times->Reserve();
+  return {first, now};
+}
+
 // Counts a condition that was not met.
 absl::Status Counted(absl::Status status, ShardedCounter* conflicts) {
   if (!status.ok()) conflicts->Add(1);
@@ -80,13 +104,20 @@ CommitPipeline::~CommitPipeline() = default;
 // leader serves it there.
 class CommitPipeline::Submission final : public CommitGroups::Member, public ShowQueue::Batch {
  public:
-  Submission(const WriteOptions* options_of_write, Commit* commit_of_batch,
-             const CheckedBatch* checked_batch, RangeCheck* range_check, bool* must_check_quotas)
+  Submission(const CommitEnvironment* environment, const WriteOptions* options_of_write,
+             Commit* commit_of_batch, const CheckedBatch* checked_batch, RangeCheck* range_check,
+             bool* must_check_quotas)
       : options(*options_of_write),
         commit(*commit_of_batch),
         checked(checked_batch),
         ranges(*range_check),
-        must_check(*must_check_quotas) {}
+        must_check(*must_check_quotas),
+        environment_(*environment) {}
+
+  absl::Status ResolveIn(const SuperVersion& state) {
+    return commit.Resolve(state.namespaces,
+                          [this](NamespaceId) { return environment_.new_generation(); });
+  }
 
   // Leaves the batch to its writer to apply. Takes the batch's memory, of so many bytes.
   void EnterLocked(SuperVersions* versions, SequenceNumber last, size_t bytes, bool readers_wait)
@@ -117,6 +148,7 @@ class CommitPipeline::Submission final : public CommitGroups::Member, public Sho
   std::optional<absl::StatusOr<CommitResult>> result;  // nothing: the batch goes on alone
 
  private:
+  const CommitEnvironment& environment_;
   char* memory_ = nullptr;
   bool readers_wait_ = false;
 };
@@ -131,10 +163,11 @@ absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& optio
     VARVE_RETURN_IF_ERROR(WaitForRoom(commit.record_size(), commit.adds_data()));
   }
   RangeCheck ranges(commit);
-  Submission submission(&options, &commit, checked, &ranges, must_check);
+  Submission submission(&environment_, &options, &commit, checked, &ranges, must_check);
   const SuperVersion& state = *submission.pin.emplace(versions_->Acquire());
-  VARVE_RETURN_IF_ERROR(ResolveIn(state, &commit));
-  *must_check = MustCheckQuotas(state, commit, checked) || MayExceedData(commit, checked);
+  VARVE_RETURN_IF_ERROR(submission.ResolveIn(state));
+  *must_check = MustCheckQuotas(state, commit, checked) ||
+                MayExceedData(environment_.data_bound, commit, checked);
   if (*must_check) return CommitResult{};
   for (const Commit::Operation& operation : commit.operations())
     state.active->Prefetch(operation.hash);
@@ -167,7 +200,7 @@ void CommitPipeline::Lead(Submission* submission) {
 void CommitPipeline::ServeLocked(Submission* submission) noexcept {
   const Commit& commit = submission->commit;
   if (!closed_ &&
-      (!log_->HasRoom(LogBytes(commit), !commit.adds_data()) ||
+      (!log_->HasRoom(LogBytes(environment_, commit), !commit.adds_data()) ||
        exclusive_writes_.KeepsOutLocked(submission->options.exclusive_write, commit.MarksClock())))
     return;
   submission->lacks_memory = !TryWithMemory([&] {
@@ -198,19 +231,14 @@ absl::StatusOr<CommitResult> CommitPipeline::CommitReadyLocked(Submission* submi
     return FollowsPrimary();
   const SuperVersion& present = *versions_->PresentLocked();
   if (!submission->pin || submission->pin->get() != &present) {
-    VARVE_RETURN_IF_ERROR(ResolveIn(present, &commit));
+    VARVE_RETURN_IF_ERROR(submission->ResolveIn(present));
     submission->must_check = MustCheckQuotas(present, commit, submission->checked);
     if (submission->must_check) return CommitResult{};
   }
   // Again, as others have written meanwhile.
-  submission->must_check = MayExceedData(commit, submission->checked);
+  submission->must_check = MayExceedData(environment_.data_bound, commit, submission->checked);
   if (submission->must_check) return CommitResult{};
   return CommitLocked(submission->options, &commit, &submission->ranges, submission);
-}
-
-absl::Status CommitPipeline::ResolveIn(const SuperVersion& state, Commit* commit) const {
-  return commit->Resolve(state.namespaces,
-                         [this](NamespaceId) { return environment_.new_generation(); });
 }
 
 absl::StatusOr<CommitResult> CommitPipeline::SubmitReplicated(const ReplicatedBatch& replicated) {
@@ -230,14 +258,6 @@ absl::StatusOr<CommitResult> CommitPipeline::SubmitReplicated(const ReplicatedBa
   return CommitLocked({}, &commit, &ranges, /*submission=*/nullptr);
 }
 
-bool CommitPipeline::MayExceedData(const Commit& commit, const CheckedBatch* checked) const {
-  const DataBound* const bound = environment_.data_bound;
-  if (bound == nullptr || bound->limit() == 0) return false;
-  const auto most = static_cast<int64_t>(commit.record_size());
-  const int64_t added = checked != nullptr ? checked->added_bytes : most;
-  return commit.adds_data() && added > 0 && !bound->Fits(static_cast<uint64_t>(added));
-}
-
 absl::StatusOr<CommitResult> CommitPipeline::CommitLocked(const WriteOptions& options,
                                                           Commit* commit, RangeCheck* ranges,
                                                           Submission* submission) {
@@ -247,7 +267,7 @@ absl::StatusOr<CommitResult> CommitPipeline::CommitLocked(const WriteOptions& op
   if (commit->operations().empty())
     return CommitResult{versions_->LastSequenceLocked(), kNoSequence};
   if (absl::Status reserved =
-          log_->Reserve(LogBytes(*commit), /*for_deletes=*/!commit->adds_data());
+          log_->Reserve(LogBytes(environment_, *commit), /*for_deletes=*/!commit->adds_data());
       !reserved.ok()) {
     if (absl::IsUnavailable(reserved)) NoteLogFailureLocked();
     return reserved;
@@ -272,17 +292,9 @@ absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Dura
   size_t bytes = 0;
   std::unique_ptr<BatchApplier::Change> change =
       environment_.applier->PrepareLocked(commit->operations(), /*counts_clones=*/true, &bytes);
-  TimeMark mark;
+  const TimeMark mark = DueMark(environment_, *commit, first);
   std::array<char, kTimeMarkSize> mark_bytes;
-  if (environment_.times != nullptr && environment_.times->started()) {
-    const uint64_t now =
-        commit->instant_ms() != 0 ? commit->instant_ms() : environment_.clock->NowMillis();
-    if (environment_.times->NeedsMark(now)) {
-      environment_.times->Reserve();
-      mark = {first, now};
-      mark_bytes = EncodeTimeMark(first, now);
-    }
-  }
+  if (mark.first != kNoSequence) mark_bytes = EncodeTimeMark(mark.first, mark.instant_ms);
   const std::string_view encoded = record.substr(kBatchHeaderSize);
   const bool is_recorded = environment_.changes != nullptr && environment_.changes->on();
   if (is_recorded) [[unlikely]]
@@ -313,9 +325,9 @@ absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Dura
     submission->EnterLocked(versions_, last, bytes, readers_wait);
     return last;
   }
-  versions_->DrainLocked();
+  versions_->show_queue().DrainLocked();
   environment_.applier->ApplyLocked(commit->operations(), readers_wait, std::move(change));
-  versions_->ShowLocked();
+  versions_->show_queue().ShowLocked(versions_->LastSequenceLocked());
   commit->Committed();
   return last;
 }
@@ -346,16 +358,13 @@ absl::Status CommitPipeline::AppendIngestLocked(std::string_view record, Sequenc
   return absl::OkStatus();
 }
 
-size_t CommitPipeline::LogBytes(const Commit& commit) const {
-  return commit.record_size() + (environment_.times != nullptr ? kTimeMarkSize : 0);
-}
-
 absl::Status CommitPipeline::PrepareLogLocked(const Commit& commit) {
   const bool for_deletes = !commit.adds_data();
-  for (int i = 0;
-       i < kTriesToPrepareLog && !closed_ && !log_->HasRoom(LogBytes(commit), for_deletes); ++i) {
+  for (int i = 0; i < kTriesToPrepareLog && !closed_ &&
+                  !log_->HasRoom(LogBytes(environment_, commit), for_deletes);
+       ++i) {
     versions_->mutex().Unlock();
-    const absl::Status prepared = log_->Prepare(LogBytes(commit), for_deletes);
+    const absl::Status prepared = log_->Prepare(LogBytes(environment_, commit), for_deletes);
     versions_->mutex().Lock();
     if (absl::IsUnavailable(prepared)) NoteLogFailureLocked();
     if (!closed_) VARVE_RETURN_IF_ERROR(prepared);

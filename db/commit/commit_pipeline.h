@@ -176,8 +176,6 @@ class CommitPipeline {
  private:
   class Submission;
 
-  // Returns whether the batch may make the data more than its limit.
-  bool MayExceedData(const Commit& commit, const CheckedBatch* checked) const;
   // Step 1: pays and waits for room.
   absl::Status WaitForRoom(size_t bytes, bool adds_data) ABSL_LOCKS_EXCLUDED(versions_->mutex());
   // Leads a commit group, which begins with the caller's own batch.
@@ -185,19 +183,16 @@ class CommitPipeline {
   // Takes steps 4 and 5 for a member of the group, unless it has to wait for something.
   void ServeLocked(Submission* submission) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
-  // The same for a batch that may wait, on its writer's thread. Throws std::bad_alloc.
+  // Takes steps 3 to 6 on the writer's thread for a batch that may wait. Throws std::bad_alloc.
   absl::StatusOr<CommitResult> CommitAlone(Submission* submission)
       ABSL_LOCKS_EXCLUDED(versions_->mutex());
   // Commits a batch that need not wait, once it is resolved by the present super version.
   absl::StatusOr<CommitResult> CommitReadyLocked(Submission* submission)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
-  absl::Status ResolveIn(const SuperVersion& state, Commit* commit) const;
   // Steps 4 to 7. With `submission` its writer may be left to apply it (step 6).
   absl::StatusOr<CommitResult> CommitLocked(const WriteOptions& options, Commit* commit,
                                             RangeCheck* ranges, Submission* submission)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
-  // Returns the most bytes that the commit takes in the log.
-  size_t LogBytes(const Commit& commit) const;
   // Steps 5 and 6. Returns the sequence of the last operation.
   absl::StatusOr<SequenceNumber> AppendLocked(Commit* commit, Durability durability,
                                               Submission* submission)

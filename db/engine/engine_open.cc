@@ -103,7 +103,7 @@ absl::Status Engine::ReplayLog(const ReplayListener& on_replay, LogRecovery* rec
   version_set_.SkipFileNumbers(recovery->last_file_number);
   version_set_.NoteReplayed(recovery->last_sequence);
   absl::MutexLock lock(&versions_.mutex());
-  versions_.ShowLocked();
+  versions_.show_queue().ShowLocked(versions_.LastSequenceLocked());
   recovered_.sequence = versions_.LastSequenceLocked();
   return absl::OkStatus();
 }

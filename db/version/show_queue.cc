@@ -55,7 +55,8 @@ void ShowQueue::Finish(Batch* batch) {
   const Batch* const own = batch;
   do {
     const uint64_t next = batch->place_ + 1;
-    Show(*batch);
+    batch->buffer_->Append(batch->records_);
+    MoveVisible(batch->last_);
     At(batch->place_).finished.store(nullptr, std::memory_order_relaxed);
     shown_.store(next, std::memory_order_release);
     if (batch != own) batch->shown_.Tell(kShown);
@@ -63,10 +64,14 @@ void ShowQueue::Finish(Batch* batch) {
   } while (batch != nullptr);
 }
 
-void ShowQueue::Show(const Batch& batch) {
-  batch.buffer_->Append(batch.records_);
-  VARVE_ASSERT(visible_->load(std::memory_order_relaxed) < batch.last_);
-  visible_->store(batch.last_);
+void ShowQueue::ShowLocked(SequenceNumber last) {
+  VARVE_ASSERT(visible_->load() >= last_);
+  visible_->store(last);
+}
+
+void ShowQueue::MoveVisible(SequenceNumber last) {
+  VARVE_ASSERT(visible_->load(std::memory_order_relaxed) < last);
+  visible_->store(last);
   if (somebody_drains_.load()) [[unlikely]]
     visible_->notify_all();
 }

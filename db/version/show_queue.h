@@ -56,12 +56,16 @@ class ShowQueue {
 
   // Gives the batch the next place. Its owner calls Finish() after this.
   void EnterLocked(Batch* batch);
-  // The same for the batch of the leader, which takes it back by TakeOwnLocked().
+  // Does so for the batch of the leader, which takes it back by TakeOwnLocked().
   void EnterAsLeaderLocked(Batch* batch);
   // Returns the leader's batch if it still has to be applied; null otherwise.
   Batch* TakeOwnLocked();
   // Waits until everything that has entered is visible.
   void DrainLocked();
+
+  // Makes everything up to `last` visible, which was applied under the commit lock. Requires: the
+  // queue is drained.
+  void ShowLocked(SequenceNumber last);
 
   // Applies the batch; returns once it is visible. Requires: the caller does not hold the commit
   // lock, or nobody else can enter before the batch is shown.
@@ -79,7 +83,8 @@ class ShowQueue {
   Place& At(uint64_t place) { return places_[place % kPlaces]; }
   // Stands for a batch where a place has the turn.
   Batch* turn() { return reinterpret_cast<Batch*>(this); }
-  void Show(const Batch& batch);
+  // Moves the visible sequence, and wakes who waits for it.
+  void MoveVisible(SequenceNumber last);
 
   std::atomic<SequenceNumber>* const visible_;
   // Guarded by the commit lock: how many batches have entered, the last one's sequence, and the

@@ -14,7 +14,7 @@
 // refer to it as `versions->mutex()` and check it with AssertHeld().
 // Batches get their sequences one after the other, but are applied side by side; the show queue
 // (db/version/show_queue.h) makes them visible in order. So the last sequence may be ahead of the
-// visible one, even for who holds the commit lock, until DrainLocked() was called.
+// visible one, even for who holds the commit lock, until ShowQueue::DrainLocked() was called.
 //
 // Invariants:
 //   (1) everything up to the visible sequence is in the present super version;
@@ -151,14 +151,10 @@ class SuperVersions {
   // Notes that the caller is about to put the operations up to `last` into the active buffer.
   // Requires: `last` follows the present last sequence.
   void AdvanceLocked(SequenceNumber last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Moves the visible sequence to the last sequence.
-  // Requires: everything in show_queue() is visible.
-  void ShowLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The batches that have their sequences and are not visible yet.
+  // Returns the queue of the batches that have their sequences and are not visible yet. A caller
+  // that looks into the active buffer, or takes the last sequence for what readers see, drains it
+  // first.
   ShowQueue& show_queue() const { return show_queue_; }
-  // Waits until everything up to the last sequence is visible, for a caller that looks into the
-  // active buffer or takes the last sequence for what readers see.
-  void DrainLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { show_queue_.DrainLocked(); }
 
   // Takes the memory for so many more range tombstones and retired generations.
   void ReserveLocked(size_t tombstones, size_t retired) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -130,8 +130,8 @@ class WriteBuffer {
       absl::FunctionRef<void(const RecordView& record, const RecordView* previous)> deliver) const;
   // Returns a position from which Walk delivers all records that are newer than `sequence`, and few
   // older ones before them.
-  // Requires: no batch is inserted and not appended, and the caller keeps others from coming; or the
-  // buffer is sealed.
+  // Requires: no batch is inserted and not appended, and the caller keeps others from coming; or
+  // the buffer is sealed.
   Position PositionNear(SequenceNumber sequence) const;
   // Returns positions spread evenly over the records that are newer than `begin` and not newer than
   // `end`, in the order of arrival, kSpreadMarks + 1 at most; between kEntriesPerMark and
@@ -214,7 +214,7 @@ class WriteBuffer {
   std::vector<RangeTombstone> range_tombstones_;
   std::atomic<size_t> tombstone_bytes_{0};
 
-  // What appending a batch changes.
+  // Appending a batch changes these.
   alignas(64) Entry* newest_ = nullptr;  // the end of the chain of arrival
   // Each kEntriesPerMark-th arrival; without memory for more, those up to the last one.
   std::vector<const Entry*> marks_;
