@@ -8,10 +8,10 @@
 //      by the present super version and without a lock. It prefetches the keys' buckets of the
 //      active buffer and checks conditions on ranges against all but the last few writes.
 //   3. Join. The writer joins a commit group (db/commit/commit_groups.h), whose leader holds the
-//      commit lock and takes steps 4 and 5 for it; it repeats step 2 if the super version is another
-//      one by now. A batch that has to wait, for the log to prepare room on disk or for another
-//      writer's exclusive write (db/commit/exclusive_writes.h), leaves the group and goes on alone,
-//      releasing the lock meanwhile.
+//      commit lock and takes steps 4 and 5 for it, after repeating step 2 if the super version is
+//      another one by now. A batch that has to wait, for the log to prepare room on disk or for
+//      another writer's exclusive write (db/commit/exclusive_writes.h), leaves the group and goes
+//      on alone, releasing the lock meanwhile.
 //   4. Check. The batch is refused if the store is closed, if flushes or the log fail and it adds
 //      data, or if one of its conditions is not met any more.
 //   5. Number and append. The operations get the next sequence numbers, the applier takes all the
@@ -19,11 +19,11 @@
 //      one is a second old (db/history/time_map.h). A failure before the log has
 //      accepted the record leaves everything as it was. Where changes are retained, their recorder
 //      gets a copy then (db/changes/change_recorder.h).
-//   6. Apply and show. From here on nothing can fail: the writer puts the operations into the active
-//      buffer, beside other writers, and the visible sequence moves to the last one
+//   6. Apply and show. From here on nothing can fail: the writer puts the operations into the
+//      active buffer, beside other writers, and the visible sequence moves to the last one
 //      (db/version/show_queue.h). So a sequence is visible only if every lower one is, and if the
-//      log has it. A batch that changes more than the active buffer is applied under the lock, after
-//      all before it.
+//      log has it. A batch that changes more than the active buffer is applied under the lock,
+//      after all before it.
 //   7. Rotate. A full active buffer goes into the flush queue. Without memory for the next one the
 //      next batch tries again.
 //
