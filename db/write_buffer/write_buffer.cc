@@ -221,7 +221,6 @@ void WriteBuffer::Insert(const RecordView& record, uint64_t hash, bool readers_w
 
 void WriteBuffer::Append(const Batch& batch) {
   if (batch.count == 0) return;
-  VARVE_ASSERT(newest_ == nullptr || newest_->sequence <= batch.first->sequence);
   if (newest_ == nullptr) {
     oldest_.store(batch.first, std::memory_order_release);
   } else {
