@@ -1,15 +1,21 @@
 #include "db/compaction/compaction.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/synchronization/mutex.h"
 #include "db/compaction/merge_compression.h"
+#include "db/compaction/merge_parts.h"
 #include "db/compaction/merge_writer.h"
 #include "db/compaction/value_separation.h"
 #include "db/format/file_names.h"
 #include "db/iterators/merging_iterator.h"
 #include "db/iterators/run_iterator.h"
 #include "db/segment/segment_caches.h"
+#include "structure/job_threads.h"
+#include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
 #include "util/os/file_writer.h"
@@ -34,6 +40,10 @@ MergeOptions MergeOptionsFor(const CompactionContext& context) {
   options.compression.policy = context.compression;
   options.cancel = context.cancel;
   return options;
+}
+
+void RemoveOutput(const MergeOptions& options, uint64_t number) {
+  TryWithMemory([&] { RemoveFile(options.file_system, SegmentPath(options.directory, number)); });
 }
 
 absl::StatusOr<CompactionResult> Merge(InternalIterator* input,
@@ -65,10 +75,7 @@ absl::StatusOr<CompactionResult> Merge(InternalIterator* input,
     return result;
   }
   result.segments.clear();
-  for (const SegmentInfo& written : merged.segments) {
-    TryWithMemory(
-        [&] { RemoveFile(options.file_system, SegmentPath(options.directory, written.number)); });
-  }
+  for (const SegmentInfo& written : merged.segments) RemoveOutput(options, written.number);
   return opened;
 }
 
@@ -105,6 +112,118 @@ CompactionResult Move(const CompactionPlan& plan) {
   return result;
 }
 
+std::unique_ptr<ValueSeparation> NewSeparation(const CompactionPlan& plan,
+                                               const CompactionContext& context) {
+  if (plan.emptied_files.empty()) return nullptr;
+  return NewCollectionSeparation(plan.emptied_files,
+                                 {.file_system = context.file_system,
+                                  .directory = context.directory,
+                                  .next_file_number = context.next_file_number,
+                                  .registry = &context.caches->values},
+                                 context.compression);
+}
+
+// Appends what a part gave.
+void Append(const CompactionResult& part, CompactionResult* whole) {
+  whole->segments.insert(whole->segments.end(), part.segments.begin(), part.segments.end());
+  whole->bytes_written += part.bytes_written;
+  whole->records_read += part.records_read;
+  whole->records_written += part.records_written;
+  whole->filtered |= part.filtered;
+  whole->records_purged += part.records_purged;
+  for (const auto& [generation, bytes] : part.written) {
+    if (whole->written.empty() || whole->written.back().first != generation)
+      whole->written.emplace_back(generation, 0);
+    whole->written.back().second += bytes;
+  }
+}
+
+// A merge in parts, each of which a thread of the jobs may take. The first failure stops the other
+// parts.
+class PartedMerge {
+ public:
+  PartedMerge(const CompactionPlan& plan, const CompactionContext& context, MergeOptions options,
+              std::vector<MergePart> parts)
+      : plan_(plan),
+        context_(context),
+        options_(std::move(options)),
+        parts_(std::move(parts)),
+        results_(parts_.size()) {}
+
+  absl::StatusOr<CompactionResult> Run() {
+    if (parts_.size() == 1) return MergePartOf(parts_.front());
+    std::vector<std::function<void()>> jobs;
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      jobs.emplace_back([this, i] {
+        results_[i] = GuardMemory("merging", [&] { return MergePartOf(parts_[i]); });
+        if (!results_[i]->ok()) NoteFailure(results_[i]->status());
+      });
+    }
+    JobGroup(context_.jobs, std::move(jobs), /*is_urgent=*/false).FinishAll();
+    absl::Cleanup remove_outputs = [this] { RemoveOutputs(); };
+    absl::MutexLock lock(&mutex_);
+    if (!failure_.ok()) return failure_;
+    CompactionResult whole;
+    for (const std::optional<absl::StatusOr<CompactionResult>>& part : results_)
+      Append(**part, &whole);
+    std::move(remove_outputs).Cancel();
+    return whole;
+  }
+
+ private:
+  // Removes what the parts wrote that did not fail.
+  void RemoveOutputs() {
+    for (std::optional<absl::StatusOr<CompactionResult>>& part : results_) {
+      if (!part.has_value() || !part->ok()) continue;
+      for (std::shared_ptr<Segment>& segment : (*part)->segments) {
+        const uint64_t number = segment->number();
+        segment.reset();
+        RemoveOutput(options_, number);
+      }
+    }
+  }
+
+  absl::StatusOr<CompactionResult> MergePartOf(const MergePart& part) {
+    ThreadPace pace;  // until what was merged is to be installed, as locks are held there
+    MergeOptions options = options_;
+    options.rest = [&] { pace.Rest(context_.is_urgent()); };
+    std::vector<std::unique_ptr<InternalIterator>> runs;
+    std::vector<RangeTombstone> tombstones;
+    for (const CompactionPlan::Input& input : plan_.inputs) {
+      std::vector<std::shared_ptr<Segment>> segments = SegmentsWithin(part, input.segments);
+      if (segments.empty()) continue;
+      for (const std::shared_ptr<Segment>& segment : segments) {
+        const std::vector<RangeTombstone>& more = segment->range_tombstones()->tombstones();
+        tombstones.insert(tombstones.end(), more.begin(), more.end());
+      }
+      runs.push_back(NewRunIterator(std::move(segments), /*fill_cache=*/false));
+    }
+    std::unique_ptr<InternalIterator> input = NewMergingIterator(std::move(runs));
+    if (parts_.size() > 1) {
+      input = NewPartIterator(std::move(input), part, stop_);
+      tombstones = ClipTo(part, std::move(tombstones));
+    }
+    const std::unique_ptr<ValueSeparation> separation = NewSeparation(plan_, context_);
+    options.separation = separation.get();
+    return Merge(input.get(), std::move(tombstones), options);
+  }
+
+  void NoteFailure(const absl::Status& failure) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (failure_.ok()) failure_ = UnsharedCopy(failure);
+    stop_.store(true, std::memory_order_relaxed);
+  }
+
+  const CompactionPlan& plan_;
+  const CompactionContext& context_;
+  const MergeOptions options_;
+  const std::vector<MergePart> parts_;
+  std::atomic<bool> stop_{false};
+  std::vector<std::optional<absl::StatusOr<CompactionResult>>> results_;
+  absl::Mutex mutex_;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // the first one
+};
+
 }  // namespace
 
 std::vector<SequenceNumber> SnapshotsAndForkPoints(const CompactionContext& context) {
@@ -130,42 +249,27 @@ absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input,
 }
 
 absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const CompactionPlan& plan,
-                                               const CompactionContext& context) {
+                                               const CompactionContext& context,
+                                               absl::Span<const std::string> cuts) {
   if (plan.remove_only) return CompactionResult{};
   if (plan.move_only) return Move(plan);
-  ThreadPace pace;  // until what was merged is to be installed, as locks are held there
   MergeOptions options = MergeOptionsFor(context);
   options.drops_tombstones = plan.drops_tombstones;
-  options.rest = [&] { pace.Rest(context.is_urgent()); };
   options.boundaries = OutputBoundaries(version, plan);
-  std::vector<std::unique_ptr<InternalIterator>> runs;
-  std::vector<RangeTombstone> tombstones;
   uint64_t bytes = 0;
   for (const CompactionPlan::Input& input : plan.inputs) {
     for (const std::shared_ptr<Segment>& segment : input.segments) {
       bytes += segment->info().file_size;
       options.expected_entries += segment->info().entries;
-      const std::vector<RangeTombstone>& more = segment->range_tombstones()->tombstones();
-      tombstones.insert(tombstones.end(), more.begin(), more.end());
     }
-    runs.push_back(NewRunIterator(input.segments, /*fill_cache=*/false));
   }
   if (options.expected_entries > 0) options.average_record_size = bytes / options.expected_entries;
-  const std::unique_ptr<InternalIterator> input = NewMergingIterator(std::move(runs));
-  std::unique_ptr<ValueSeparation> separation;
-  if (!plan.emptied_files.empty()) {
-    separation = NewCollectionSeparation(plan.emptied_files,
-                                         {.file_system = context.file_system,
-                                          .directory = context.directory,
-                                          .next_file_number = context.next_file_number,
-                                          .registry = &context.caches->values},
-                                         context.compression);
-    options.separation = separation.get();
-  }
+  // The parts have about as many bytes each.
+  if (!cuts.empty()) options.expected_entries = options.expected_entries / cuts.size();
   VARVE_ASSIGN_OR_RETURN(options.compression.dictionary,
                          ChooseMergeDictionary(version, plan, context.compression));
-  VARVE_ASSIGN_OR_RETURN(CompactionResult result,
-                         Merge(input.get(), std::move(tombstones), options));
+  PartedMerge merge(plan, context, std::move(options), PartsBetween(cuts));
+  VARVE_ASSIGN_OR_RETURN(CompactionResult result, merge.Run());
   result.bytes_read = bytes;
   return result;
 }

@@ -1,6 +1,8 @@
 #include "db/engine/engine.h"
 
+#include <algorithm>
 #include <optional>
+#include <thread>
 
 #include "db/engine/checkpointer.h"
 #include "db/engine/purger.h"
@@ -17,6 +19,9 @@
 namespace varve {
 namespace {
 
+constexpr int kOwnThreads = 2;  // the flusher's and the compactor's
+constexpr int kMostJobsByDefault = 8;
+
 // Fills in what the options leave to the engine.
 EngineOptions WithDefaults(EngineOptions options) {
   if (options.file_system == nullptr) {
@@ -25,6 +30,11 @@ EngineOptions WithDefaults(EngineOptions options) {
                               : PosixFileSystem();
   }
   if (options.compaction_picker == nullptr) options.compaction_picker = LazyLevelingPicker();
+  if (options.max_background_jobs == 0) {
+    const int processors = static_cast<int>(std::thread::hardware_concurrency());
+    options.max_background_jobs = std::min(processors / 2, kMostJobsByDefault);
+  }
+  options.max_background_jobs = std::max(options.max_background_jobs, kOwnThreads);
   return options;
 }
 
@@ -47,8 +57,9 @@ Engine::Engine(std::string directory, const EngineOptions& options)
       clock_(options.clock != nullptr ? *options.clock : RealClock()),
       caches_(options.offset_table_cache_size, options.block_cache_size,
               /*large_in_kernel=*/options_.mapped_read_budget > 0),
-      remover_(file_system_, &file_thread_),
-      versions_(options_.write_buffer_size, &file_thread_),
+      threads_{{}, JobThreads(static_cast<size_t>(options_.max_background_jobs) - kOwnThreads)},
+      remover_(file_system_, &threads_.files),
+      versions_(options_.write_buffer_size, &threads_.files),
       counter_(
           &versions_, [this] { return log_.durable_sequence(); }, options_.max_full_write_buffers),
       watermark_(&versions_, &log_, &clock_),
@@ -103,7 +114,8 @@ VersionSetParts Engine::Parts() {
           .counter = &counter_,
           .clock = &clock_,
           .caches = &caches_,
-          .remover = &remover_};
+          .remover = &remover_,
+          .jobs = &threads_.jobs};
 }
 
 Engine::~Engine() {

@@ -25,6 +25,7 @@ inline constexpr size_t kMaxValueSize = 512u << 20;      // bytes of a value
 inline constexpr size_t kMaxMetadataSize = 64u << 10;    // bytes of a value's metadata
 inline constexpr size_t kMaxBatchBytes = 1024u << 20;    // bytes of one batch, encoded
 inline constexpr size_t kMaxBatchOperations = 1u << 20;  // operations in one batch
+inline constexpr int kMostBackgroundJobs = 256;          // threads that flush and merge
 
 // The moment at which a write is acknowledged; docs/durability.md says what each mode may lose.
 enum class Durability : uint8_t {
@@ -105,6 +106,10 @@ struct EngineOptions {
   // The number of sorted runs that a level gathers before it is merged down. The first level
   // gathers twice as many while buffers are filled in quick succession.
   int runs_per_level = 4;
+  // The number of threads that flush and merge together. One flushes and one merges, so less than 2
+  // counts as 2; the others help both: they flush further full buffers, and merge parts of large
+  // merges. 0: half of the machine's processors, 2 to 8.
+  int max_background_jobs = 0;
   // The size in bytes from which on a value is written once and segments point to it; less than 1
   // KiB counts as 1 KiB. 0: no value is kept apart.
   size_t value_separation_size = 1u << 10;
