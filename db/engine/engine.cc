@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 
 #include "db/engine/checkpointer.h"
 #include "db/engine/purger.h"
@@ -20,7 +19,6 @@ namespace varve {
 namespace {
 
 constexpr int kOwnThreads = 2;  // the flusher's and the compactor's
-constexpr int kMostJobsByDefault = 8;
 
 // Fills in what the options leave to the engine.
 EngineOptions WithDefaults(EngineOptions options) {
@@ -30,10 +28,7 @@ EngineOptions WithDefaults(EngineOptions options) {
                               : PosixFileSystem();
   }
   if (options.compaction_picker == nullptr) options.compaction_picker = LazyLevelingPicker();
-  if (options.max_background_jobs == 0) {
-    const int processors = static_cast<int>(std::thread::hardware_concurrency());
-    options.max_background_jobs = std::min(processors / 2, kMostJobsByDefault);
-  }
+  if (options.max_background_jobs == 0) options.max_background_jobs = DefaultBackgroundJobs();
   options.max_background_jobs = std::max(options.max_background_jobs, kOwnThreads);
   return options;
 }

@@ -2,10 +2,12 @@
 // and writes. Plain values.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <thread>
 
 #include "varve/compression.h"
 #include "varve/types.h"
@@ -108,7 +110,7 @@ struct EngineOptions {
   int runs_per_level = 4;
   // The number of threads that flush and merge together. One flushes and one merges, so less than 2
   // counts as 2; the others help both: they flush further full buffers, and merge parts of large
-  // merges. 0: half of the machine's processors, 2 to 8.
+  // merges. 0: DefaultBackgroundJobs().
   int max_background_jobs = 0;
   // The size in bytes from which on a value is written once and segments point to it; less than 1
   // KiB counts as 1 KiB. 0: no value is kept apart.
@@ -129,6 +131,12 @@ struct EngineOptions {
   FileSystem* file_system = nullptr;  // not owned
   const Clock* clock = nullptr;       // not owned
 };
+
+// Returns the number of background jobs where the options leave it open: half of the machine's
+// processors, 2 to 8.
+inline int DefaultBackgroundJobs() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 2, 2, 8);
+}
 
 struct ReadOptions {
   // The state to read; null: what is visible now.

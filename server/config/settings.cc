@@ -465,7 +465,7 @@ constexpr Setting kSettings[] = {
     Integer("threads", 0, 256, VARVE_KEPT_IN(server.threads),
             "threads of the pool; 0: one for each core, at least 2"),
     Integer("io-threads", 0, 256, VARVE_KEPT_IN(server.io_threads),
-            "threads that read and answer; 0: one for every four cores, 1 to 8"),
+            "threads that read and answer; 0: one for every two cores, 1 to 16"),
     Word("execution", kExecutionWords, VARVE_KEPT_IN(server.execution),
          "where requests run: adaptive, pool (always on the pool) or inline (always where they "
          "were read)"),
