@@ -86,6 +86,7 @@ const std::vector<Experiment>& AllExperiments() {
        CompressionExperiment},
       {"compression", "what compression costs a fill, a merge and a get of JSON",
        CompressionExperiment},
+      {"merge_parts", "a merge of 300 MB by 1, 2, 4 .. threads", MergePartsExperiment},
       {"large", "100 million keys (--keys) with memory for the tables alone: half an hour, 35 GB",
        LargeExperiment}};
   return *experiments;
