@@ -187,6 +187,16 @@ class PartedMerge {
     ThreadPace pace;  // until what was merged is to be installed, as locks are held there
     MergeOptions options = options_;
     options.rest = [&] { pace.Rest(context_.is_urgent()); };
+    if (parts_.size() > 1) {
+      options.lower = part.lower;
+      options.upper = part.upper;
+      options.cancel = &stop_;
+      options.rest = [&] {
+        PassCancelOn();
+        pace.Rest(context_.is_urgent());
+      };
+      PassCancelOn();
+    }
     std::vector<std::unique_ptr<InternalIterator>> runs;
     std::vector<RangeTombstone> tombstones;
     for (const CompactionPlan::Input& input : plan_.inputs) {
@@ -198,14 +208,17 @@ class PartedMerge {
       }
       runs.push_back(NewRunIterator(std::move(segments), /*fill_cache=*/false));
     }
-    std::unique_ptr<InternalIterator> input = NewMergingIterator(std::move(runs));
-    if (parts_.size() > 1) {
-      input = NewPartIterator(std::move(input), part, stop_);
-      tombstones = ClipTo(part, std::move(tombstones));
-    }
+    const std::unique_ptr<InternalIterator> input = NewMergingIterator(std::move(runs));
+    tombstones = ClipTo(part, std::move(tombstones));
     const std::unique_ptr<ValueSeparation> separation = NewSeparation(plan_, context_);
     options.separation = separation.get();
     return Merge(input.get(), std::move(tombstones), options);
+  }
+
+  // Stops all parts once the merge is cancelled.
+  void PassCancelOn() {
+    if (context_.cancel != nullptr && context_.cancel->load(std::memory_order_relaxed))
+      stop_.store(true, std::memory_order_relaxed);
   }
 
   void NoteFailure(const absl::Status& failure) ABSL_LOCKS_EXCLUDED(mutex_) {

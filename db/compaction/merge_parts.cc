@@ -54,49 +54,6 @@ void AddStretches(Segment* segment, size_t wanted, std::vector<Stretch>* stretch
         static_cast<double>(segment->info().file_size) / static_cast<double>(count);
 }
 
-class PartIterator final : public InternalIterator {
- public:
-  PartIterator(std::unique_ptr<InternalIterator> input, const MergePart& part,
-               const std::atomic<bool>& stop)
-      : input_(std::move(input)), part_(part), stop_(stop) {}
-
-  bool Valid() const override { return is_within_; }
-  void SeekToFirst() override {
-    part_.lower.empty() ? input_->SeekToFirst() : input_->Seek(part_.lower, kMaxSequence);
-    Look();
-  }
-  void Seek(std::string_view tree_key, SequenceNumber sequence) override {
-    VARVE_ASSERT(tree_key >= part_.lower);
-    input_->Seek(tree_key, sequence);
-    Look();
-  }
-  void Next() override {
-    VARVE_ASSERT(Valid());
-    input_->Next();
-    Look();
-  }
-  // Merges walk forwards.
-  void SeekToLast() override { VARVE_ASSERT(false); }
-  void Prev() override { VARVE_ASSERT(false); }
-  const RecordView& record() const override { return input_->record(); }
-  absl::Status status() const override {
-    if (stop_.load(std::memory_order_relaxed))
-      return absl::AbortedError("merge: another part of it failed");
-    return input_->status();
-  }
-
- private:
-  void Look() {
-    is_within_ = input_->Valid() && !stop_.load(std::memory_order_relaxed) &&
-                 (part_.upper.empty() || input_->record().key < part_.upper);
-  }
-
-  const std::unique_ptr<InternalIterator> input_;
-  const MergePart& part_;
-  const std::atomic<bool>& stop_;
-  bool is_within_ = false;
-};
-
 }  // namespace
 
 std::vector<std::string> MergeCuts(const CompactionPlan& plan, size_t most, uint64_t smallest) {
@@ -158,12 +115,6 @@ std::vector<std::shared_ptr<Segment>> SegmentsWithin(
     if (!begins_behind && ReachesTo(segment->info(), part.lower)) within.push_back(segment);
   }
   return within;
-}
-
-std::unique_ptr<InternalIterator> NewPartIterator(std::unique_ptr<InternalIterator> input,
-                                                  const MergePart& part,
-                                                  const std::atomic<bool>& stop) {
-  return std::make_unique<PartIterator>(std::move(input), part, stop);
 }
 
 }  // namespace varve

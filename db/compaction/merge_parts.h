@@ -6,10 +6,9 @@
 // The cuts are keys, so all versions of a key are in one part. A range tombstone that reaches
 // across a cut is cut there, as at the end of a segment.
 //
-// Thread-safety: functions without state; an iterator belongs to one thread.
+// Thread-safety: functions without state.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,7 +16,6 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "db/format/internal_iterator.h"
 #include "db/format/range_tombstone.h"
 #include "db/version/compaction_plan.h"
 
@@ -44,12 +42,5 @@ std::vector<RangeTombstone> ClipTo(const MergePart& part, std::vector<RangeTombs
 // Returns the segments that reach into the part.
 std::vector<std::shared_ptr<Segment>> SegmentsWithin(
     const MergePart& part, const std::vector<std::shared_ptr<Segment>>& segments);
-
-// Returns a cursor that walks forwards over what `input` has in the part. Once `*stop` is set it is
-// not Valid(), and its status is Aborted.
-// Requires: `part` and `stop` outlive the cursor.
-std::unique_ptr<InternalIterator> NewPartIterator(std::unique_ptr<InternalIterator> input,
-                                                  const MergePart& part,
-                                                  const std::atomic<bool>& stop);
 
 }  // namespace varve

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "db/compaction/compaction.h"
 #include "db/segment/segment_caches.h"
 #include "type/tree_key.h"
@@ -146,30 +145,6 @@ TEST(MergePartTest, TombstonesAreClipped) {
       {"cccc", "dddd", 2}, {"cccc", "ffff", 3}, {"eeee", "ffff", 4}};
   EXPECT_EQ(ClipTo({"cccc", "ffff"}, all), clipped);
   EXPECT_EQ(ClipTo({}, all), all);
-}
-
-TEST(MergePartTest, TheCursorStaysWithinThePartUntilItIsStopped) {
-  std::atomic<bool> stop{false};
-  const MergePart part{Key(2), Key(6)};
-  std::vector<TestRecord> records;
-  for (int i = 0; i < 10; ++i) records.push_back({Key(i), 7, "v"});
-  const auto cursor =
-      NewPartIterator(std::make_unique<VectorIterator>(std::move(records)), part, stop);
-  std::vector<std::string> keys;
-  for (cursor->SeekToFirst(); cursor->Valid(); cursor->Next())
-    keys.emplace_back(cursor->record().key);
-  EXPECT_EQ(keys, (std::vector{Key(2), Key(3), Key(4), Key(5)}));
-  EXPECT_TRUE(cursor->status().ok());
-  cursor->Seek(Key(4), kMaxSequence);
-  ASSERT_TRUE(cursor->Valid());
-  EXPECT_EQ(cursor->record().key, Key(4));
-  cursor->Seek(Key(6), kMaxSequence);
-  EXPECT_FALSE(cursor->Valid());
-  cursor->SeekToFirst();
-  stop = true;
-  cursor->Next();
-  EXPECT_FALSE(cursor->Valid());
-  EXPECT_TRUE(absl::IsAborted(cursor->status()));
 }
 
 }  // namespace
