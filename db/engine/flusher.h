@@ -1,7 +1,7 @@
-// The flusher is the thread that turns full write buffers into segments, oldest first. Where several
-// wait, job threads write some of them at the same time; the flusher installs each as soon as all
-// older ones are installed. It also frees replaced super versions, and the memory that is kept for write buffers when it has flushed
-// none for two seconds.
+// The flusher is the thread that turns full write buffers into segments, oldest first. Where
+// several wait, job threads write some of them at the same time; the flusher installs each as soon
+// as all older ones are installed. It also frees replaced super versions, and the memory that is
+// kept for write buffers when it has flushed none for two seconds.
 //
 // It gives back what the log keeps on disk when the store is at rest (db/engine/log_tidier.h).
 //

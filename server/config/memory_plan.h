@@ -25,8 +25,8 @@ uint64_t MemoryAtHand();
 // left of it. Where maxmemory-policy evicts, EvictionMemory() is set aside first. An eighth and 24
 // MiB are kept for what isn't counted: merges, the log's buffers, what allocations lose, and the
 // order of evictions where namespaces alone evict. Where max-background-jobs is 0, there are no
-// more than a sixteenth of the limit has memory for. InvalidArgument: the sizes that were given leave
-// nothing of the limit that was given.
+// more than a sixteenth of the limit has memory for. InvalidArgument: the sizes that were given
+// leave nothing of the limit that was given.
 [[nodiscard]] absl::StatusOr<ServerConfig> FitIntoMemory(const ServerConfig& config,
                                                          uint64_t at_hand);
 
