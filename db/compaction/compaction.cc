@@ -1,7 +1,6 @@
 #include "db/compaction/compaction.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -46,6 +45,7 @@ void RemoveOutput(const MergeOptions& options, uint64_t number) {
   TryWithMemory([&] { RemoveFile(options.file_system, SegmentPath(options.directory, number)); });
 }
 
+// The caller keeps the value files of the separation, if it is content with the result.
 absl::StatusOr<CompactionResult> Merge(InternalIterator* input,
                                        std::vector<RangeTombstone> tombstones,
                                        const MergeOptions& options) {
@@ -68,10 +68,7 @@ absl::StatusOr<CompactionResult> Merge(InternalIterator* input,
     return absl::OkStatus();
   });
   if (opened.ok()) {
-    if (options.separation != nullptr) {
-      options.separation->Keep();
-      result.bytes_written += options.separation->bytes_written();
-    }
+    if (options.separation != nullptr) result.bytes_written += options.separation->bytes_written();
     return result;
   }
   result.segments.clear();
@@ -100,6 +97,18 @@ std::vector<std::string> OutputBoundaries(const Version& version, const Compacti
   return boundaries;
 }
 
+// Returns null if the merge leaves all values where they are.
+std::unique_ptr<ValueSeparation> SeparationOf(const CompactionPlan& plan,
+                                              const CompactionContext& context) {
+  const ValueFileWriter::Options files = {.file_system = context.file_system,
+                                          .directory = context.directory,
+                                          .next_file_number = context.next_file_number,
+                                          .registry = &context.caches->values};
+  if (!plan.emptied_files.empty())
+    return NewCollectionSeparation(plan.emptied_files, files, context.compression);
+  return nullptr;
+}
+
 CompactionResult Move(const CompactionPlan& plan) {
   CompactionResult result;
   for (const CompactionPlan::Input& input : plan.inputs) {
@@ -110,17 +119,6 @@ CompactionResult Move(const CompactionPlan& plan) {
               return a->info().smallest < b->info().smallest;
             });
   return result;
-}
-
-std::unique_ptr<ValueSeparation> NewSeparation(const CompactionPlan& plan,
-                                               const CompactionContext& context) {
-  if (plan.emptied_files.empty()) return nullptr;
-  return NewCollectionSeparation(plan.emptied_files,
-                                 {.file_system = context.file_system,
-                                  .directory = context.directory,
-                                  .next_file_number = context.next_file_number,
-                                  .registry = &context.caches->values},
-                                 context.compression);
 }
 
 // Appends what a part gave.
@@ -143,20 +141,18 @@ void Append(const CompactionResult& part, CompactionResult* whole) {
 class PartedMerge {
  public:
   PartedMerge(const CompactionPlan& plan, const CompactionContext& context, MergeOptions options,
-              std::vector<MergePart> parts)
-      : plan_(plan),
-        context_(context),
-        options_(std::move(options)),
-        parts_(std::move(parts)),
-        results_(parts_.size()) {}
+              absl::Span<const std::string> cuts)
+      : plan_(plan), context_(context), options_(std::move(options)) {
+    for (MergePart& range : PartsBetween(cuts))
+      parts_.push_back({std::move(range), SeparationOf(plan, context)});
+  }
 
   absl::StatusOr<CompactionResult> Run() {
-    if (parts_.size() == 1) return MergePartOf(parts_.front());
     std::vector<std::function<void()>> jobs;
-    for (size_t i = 0; i < parts_.size(); ++i) {
-      jobs.emplace_back([this, i] {
-        results_[i] = GuardMemory("merging", [&] { return MergePartOf(parts_[i]); });
-        if (!results_[i]->ok()) NoteFailure(results_[i]->status());
+    for (Part& part : parts_) {
+      jobs.emplace_back([this, &part] {
+        part.result = GuardMemory("merging", [&] { return MergeOne(part); });
+        if (!part.result.ok()) NoteFailure(part.result.status());
       });
     }
     JobGroup(context_.jobs, std::move(jobs), /*is_urgent=*/false).FinishAll();
@@ -164,18 +160,26 @@ class PartedMerge {
     absl::MutexLock lock(&mutex_);
     if (!failure_.ok()) return failure_;
     CompactionResult whole;
-    for (const std::optional<absl::StatusOr<CompactionResult>>& part : results_)
-      Append(**part, &whole);
+    for (const Part& part : parts_) Append(*part.result, &whole);
+    for (const Part& part : parts_) {
+      if (part.separation != nullptr) part.separation->Keep();
+    }
     std::move(remove_outputs).Cancel();
     return whole;
   }
 
  private:
+  struct Part {
+    MergePart range;
+    std::unique_ptr<ValueSeparation> separation;  // removes its files unless they are kept
+    absl::StatusOr<CompactionResult> result = absl::AbortedError("merge: not done");
+  };
+
   // Removes what the parts wrote that did not fail.
   void RemoveOutputs() {
-    for (std::optional<absl::StatusOr<CompactionResult>>& part : results_) {
-      if (!part.has_value() || !part->ok()) continue;
-      for (std::shared_ptr<Segment>& segment : (*part)->segments) {
+    for (Part& part : parts_) {
+      if (!part.result.ok()) continue;
+      for (std::shared_ptr<Segment>& segment : part.result->segments) {
         const uint64_t number = segment->number();
         segment.reset();
         RemoveOutput(options_, number);
@@ -183,13 +187,13 @@ class PartedMerge {
     }
   }
 
-  absl::StatusOr<CompactionResult> MergePartOf(const MergePart& part) {
+  absl::StatusOr<CompactionResult> MergeOne(const Part& part) {
     ThreadPace pace;  // until what was merged is to be installed, as locks are held there
     MergeOptions options = options_;
     options.rest = [&] { pace.Rest(context_.is_urgent()); };
     if (parts_.size() > 1) {
-      options.lower = part.lower;
-      options.upper = part.upper;
+      options.lower = part.range.lower;
+      options.upper = part.range.upper;
       options.cancel = &stop_;
       options.rest = [&] {
         PassCancelOn();
@@ -200,7 +204,7 @@ class PartedMerge {
     std::vector<std::unique_ptr<InternalIterator>> runs;
     std::vector<RangeTombstone> tombstones;
     for (const CompactionPlan::Input& input : plan_.inputs) {
-      std::vector<std::shared_ptr<Segment>> segments = SegmentsWithin(part, input.segments);
+      std::vector<std::shared_ptr<Segment>> segments = SegmentsWithin(part.range, input.segments);
       if (segments.empty()) continue;
       for (const std::shared_ptr<Segment>& segment : segments) {
         const std::vector<RangeTombstone>& more = segment->range_tombstones()->tombstones();
@@ -209,9 +213,8 @@ class PartedMerge {
       runs.push_back(NewRunIterator(std::move(segments), /*fill_cache=*/false));
     }
     const std::unique_ptr<InternalIterator> input = NewMergingIterator(std::move(runs));
-    tombstones = ClipTo(part, std::move(tombstones));
-    const std::unique_ptr<ValueSeparation> separation = NewSeparation(plan_, context_);
-    options.separation = separation.get();
+    tombstones = ClipTo(part.range, std::move(tombstones));
+    options.separation = part.separation.get();
     return Merge(input.get(), std::move(tombstones), options);
   }
 
@@ -230,9 +233,8 @@ class PartedMerge {
   const CompactionPlan& plan_;
   const CompactionContext& context_;
   const MergeOptions options_;
-  const std::vector<MergePart> parts_;
+  std::vector<Part> parts_;
   std::atomic<bool> stop_{false};
-  std::vector<std::optional<absl::StatusOr<CompactionResult>>> results_;
   absl::Mutex mutex_;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);  // the first one
 };
@@ -258,7 +260,9 @@ absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input,
   options.drops_tombstones = drops_tombstones;
   options.separation = separation;
   options.compression.leaves_records_alone = true;
-  return Merge(input, std::move(tombstones), options);
+  absl::StatusOr<CompactionResult> result = Merge(input, std::move(tombstones), options);
+  if (result.ok() && separation != nullptr) separation->Keep();
+  return result;
 }
 
 absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const CompactionPlan& plan,
@@ -281,8 +285,8 @@ absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const Com
   if (!cuts.empty()) options.expected_entries = options.expected_entries / cuts.size();
   VARVE_ASSIGN_OR_RETURN(options.compression.dictionary,
                          ChooseMergeDictionary(version, plan, context.compression));
-  PartedMerge merge(plan, context, std::move(options), PartsBetween(cuts));
-  VARVE_ASSIGN_OR_RETURN(CompactionResult result, merge.Run());
+  VARVE_ASSIGN_OR_RETURN(CompactionResult result,
+                         PartedMerge(plan, context, std::move(options), cuts).Run());
   result.bytes_read = bytes;
   return result;
 }
