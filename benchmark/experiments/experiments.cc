@@ -87,6 +87,7 @@ const std::vector<Experiment>& AllExperiments() {
       {"archive_restore", "how fast an archive is restored", ArchiveRestoreExperiment},
       {"compression", "what compression costs a get, a scan, a fill and a merge, and what it saves",
        CompressionExperiment},
+      {"merge_parts", "a merge of 300 MB by 1, 2, 4 .. threads", MergePartsExperiment},
       {"large", "100 million keys (--keys) with memory for the tables alone: half an hour, 35 GB",
        LargeExperiment}};
   return *experiments;

@@ -51,6 +51,8 @@ std::vector<Point> PastClonesExperiment(const ExperimentOptions& options);
 std::vector<Point> ArchiveRestoreExperiment(const ExperimentOptions& options);
 // Measures what compression costs a get, a scan, a fill and a merge, and what it saves.
 std::vector<Point> CompressionExperiment(const ExperimentOptions& options);
+// Measures the time of a merge of six runs by 1, 2, 4 .. threads.
+std::vector<Point> MergePartsExperiment(const ExperimentOptions& options);
 // Measures a store of 100 million keys with memory for its tables alone: the time to fill it, to
 // open it and to get keys at random, at rest and while merges run, and its bytes in memory and on
 // disk.

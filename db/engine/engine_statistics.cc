@@ -164,6 +164,7 @@ void Engine::AddWorkFigures(Figures* figures) const {
                      {"flushed_bytes", flusher_.flushed_bytes()},
                      {"compactions", compactor_.compactions()},
                      {"failed_compactions", compactor_.failed_compactions()},
+                     {"compaction_parts", compactor_.parts()},
                      {"compaction_input_bytes", compactor_.input_bytes()},
                      {"compacted_bytes", compactor_.compacted_bytes()},
                      {"segment_lookups", segments.lookups.Sum()},

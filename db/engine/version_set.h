@@ -47,6 +47,8 @@
 
 namespace varve {
 
+class JobThreads;
+
 // The parts of the engine that the version set depends on. All outlive it.
 struct VersionSetParts {
   FileSystem* file_system = nullptr;
@@ -58,6 +60,7 @@ struct VersionSetParts {
   StoreClock* clock = nullptr;
   SegmentCaches* caches = nullptr;
   FileRemover* remover = nullptr;
+  JobThreads* jobs = nullptr;  // help flushes and merges; null: none do
 };
 
 // An ingested run is what an ingest adds to the history: the operations `first` to `last`, which
