@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <system_error>
-#include <tuple>
 #include <utility>
 
 #include "server/tracking/written_keys.h"
@@ -33,10 +32,6 @@ uint32_t Packed(EvictionRule rule) {
 }
 EvictionRule Unpacked(uint32_t packed) {
   return {static_cast<EvictionOrder>(packed & 0xff), (packed & 0x100) != 0};
-}
-
-bool IsBefore(const Touch& a, const Touch& b) {
-  return std::tie(a.space, a.hash) < std::tie(b.space, b.hash);
 }
 
 bool AnyEvicts(const NamespaceList& list) {
@@ -75,6 +70,7 @@ void Evictor::Stop() {
   absl::MutexLock lock(&mutex_);
   flags_.notes_reads.store(false, std::memory_order_release);
   spaces_.clear();
+  journal_.reset();
   if (index_ != nullptr) Report(index_->Close());
   index_.reset();
 }
@@ -171,8 +167,7 @@ EvictionParts Evictor::PartsOfStep() {
 }
 
 bool Evictor::WasRead(NamespaceId space, uint64_t hash) const {
-  return touched_.Contains(space, hash) ||
-         std::binary_search(taken_.begin(), taken_.end(), Touch{hash, space, 0}, IsBefore);
+  return journal_->Contains(space, hash);
 }
 
 void Evictor::TellEvicted(NamespaceId space, std::string_view key, uint64_t bytes,
@@ -193,6 +188,19 @@ EvictionRule Evictor::RuleOf(const NamespaceDescription& space) const {
   return space.id < kFirstNamedNamespace ? Unpacked(databases_.load()) : EvictionRule();
 }
 
+absl::Status Evictor::OpenIndex() {
+  FileSystem* const files = disk_ != nullptr ? disk_ : PosixFileSystem();
+  const uint64_t taken = NotedReads::kBytes + ReadJournal::kBytes;
+  VARVE_ASSIGN_OR_RETURN(std::unique_ptr<AccessIndex> index,
+                         AccessIndex::Open(directory_, memory_ - std::min(memory_, taken), files));
+  VARVE_ASSIGN_OR_RETURN(journal_, ReadJournal::Open(directory_, files, &touched_,
+                                                     [this] { return store_.NowMillis(); }));
+  touched_.Start();
+  journal_->StartThread();
+  index_ = std::move(index);
+  return absl::OkStatus();
+}
+
 absl::Status Evictor::Refresh() {
   flags_.is_stale.store(false);
   VARVE_ASSIGN_OR_RETURN(const NamespaceList list, store_.Namespaces());
@@ -201,10 +209,7 @@ absl::Status Evictor::Refresh() {
     if (std::none_of(list.namespaces.begin(), list.namespaces.end(),
                      [this](const NamespaceDescription& space) { return RuleOf(space).on(); }))
       return absl::OkStatus();
-    FileSystem* const files = disk_ != nullptr ? disk_ : PosixFileSystem();
-    VARVE_ASSIGN_OR_RETURN(index_,
-                           AccessIndex::Open(directory_, memory_ - NotedReads::kBytes, files));
-    touched_.Start();
+    VARVE_RETURN_IF_ERROR(OpenIndex());
   }
   VARVE_RETURN_IF_ERROR(DropOrders(list));
   VARVE_RETURN_IF_ERROR(LoadOrders(list));
@@ -320,20 +325,29 @@ bool Evictor::MakeRoomNow(const absl::Status& refused, uint64_t bytes,
 absl::Status Evictor::WriteTouches() {
   absl::MutexLock lock(&mutex_);
   // Another thread may be at it: what was noted before this call is in the index once it returns.
-  mutex_.Await(absl::Condition(&taken_, &std::vector<Touch>::empty));
+  mutex_.Await(absl::Condition(
+      +[](bool* writes) { return !*writes; }, &writes_touches_));
   if (index_ == nullptr) return absl::OkStatus();
-  taken_ = touched_.Take();
-  std::sort(taken_.begin(), taken_.end(), IsBefore);
-  const uint64_t now_ms = store_.NowMillis();
-  absl::Status status;
-  // They stay in taken_ until all are in the index. Writers get their turn in between.
-  for (size_t next = 0; next < taken_.size() && status.ok(); next += kTouchesAtOnce) {
-    status = WriteTouchesOf(absl::MakeConstSpan(taken_).subspan(next, kTouchesAtOnce), now_ms);
+  writes_touches_ = true;
+  absl::Status status = journal_->TakeReads();
+  for (const std::shared_ptr<const ReadChunk>& chunk : journal_->Waiting()) {
+    status.Update(WriteChunk(*chunk));
+    // What can't be entered is lost, as the next reads want the room.
+    status.Update(journal_->Forget(chunk->order));
+  }
+  writes_touches_ = false;
+  return status;
+}
+
+absl::Status Evictor::WriteChunk(const ReadChunk& chunk) {
+  const absl::Span<const Touch> touches = absl::MakeConstSpan(chunk.touches);
+  // Writers get their turn in between.
+  for (size_t next = 0; next < touches.size(); next += kTouchesAtOnce) {
+    VARVE_RETURN_IF_ERROR(WriteTouchesOf(touches.subspan(next, kTouchesAtOnce), chunk.instant_ms));
     mutex_.Unlock();
     mutex_.Lock();
   }
-  std::vector<Touch>().swap(taken_);
-  return status;
+  return absl::OkStatus();
 }
 
 absl::Status Evictor::WriteTouchesOf(absl::Span<const Touch> touches, uint64_t now_ms) {

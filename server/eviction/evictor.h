@@ -4,8 +4,9 @@
 //   - A writer whose write was refused for want of room calls MakeRoom() and writes again. It pays
 //     for the bytes that it needs; the evictor's thread frees about a hundredth of the bound more
 //     in time left over.
-//   - A read notes its key (NotedReads). The thread writes what was noted into the access index
-//     every kRound, so that a read which is a second old survives the end of the process.
+//   - A read notes its key (NotedReads). The read journal hands what was noted to the kernel four
+//     times a second, so that a read which is a second old survives the end of the process; the
+//     thread enters it into the access index every kRound.
 //   - The keys with the lowest ranks go (server/eviction/key_rank.h). The access index holds the
 //     order (access_index.h), and walks find keys without an entry (space_order.h).
 //   - An eviction is a delete of this store with the cause WriteCause::kEvicted, on the condition
@@ -45,6 +46,7 @@
 #include "server/eviction/eviction_step.h"
 #include "server/eviction/key_rank.h"
 #include "server/eviction/noted_reads.h"
+#include "server/eviction/read_journal.h"
 #include "server/eviction/space_order.h"
 #include "server/replication/replication_state.h"
 #include "util/os/bounded_file_system.h"
@@ -66,8 +68,8 @@ class Evictor {
       : store_(*store), clients_(*clients), replication_(*replication) {}
   ~Evictor() { Stop(); }
 
-  // Has the evictor keep its index in `directory`, within `memory` bytes, which are more than
-  // NotedReads::kBytes. `disk`: the bound of the data directory; null: there is none.
+  // Has the evictor keep its index in `directory`, within `memory` bytes, which are more than those
+  // of the noted reads and their journal. `disk`: the bound of the data directory; null: there is none.
   // Requires: no other thread uses it yet; the disk outlives it.
   void Start(std::string directory, uint64_t memory, BoundedFileSystem* disk);
   // Ends the thread and closes the index. Nothing is evicted any more.
@@ -147,6 +149,7 @@ class Evictor {
 
   void Wake() ABSL_LOCKS_EXCLUDED(wake_mutex_);
   void Loop() ABSL_LOCKS_EXCLUDED(wake_mutex_, mutex_);
+  absl::Status OpenIndex() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   EvictionParts PartsOfStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool WasRead(NamespaceId space, uint64_t hash) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellEvicted(NamespaceId space, std::string_view key, uint64_t bytes,
@@ -162,6 +165,7 @@ class Evictor {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Writes what clients have read into the index.
   absl::Status WriteTouches() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status WriteChunk(const ReadChunk& chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status WriteTouchesOf(absl::Span<const Touch> touches, uint64_t now_ms)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Notes what has to go because a bound was lowered.
@@ -186,9 +190,10 @@ class Evictor {
   std::unique_ptr<AccessIndex> index_ ABSL_GUARDED_BY(mutex_);
   std::map<NamespaceId, Space> spaces_ ABSL_GUARDED_BY(mutex_);
   uint64_t owed_by_databases_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<Touch> taken_ ABSL_GUARDED_BY(mutex_);  // sorted; not in the index yet
+  std::unique_ptr<ReadJournal> journal_ ABSL_GUARDED_BY(mutex_);  // there while index_ is
   uint64_t random_ ABSL_GUARDED_BY(mutex_) = 0x9e3779b97f4a7c15;
   bool has_followed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writes_touches_ ABSL_GUARDED_BY(mutex_) = false;  // a thread is at it
   // Up to where the use of the disk has been answered by evictions, which show there only once
   // merges have removed the data.
   uint64_t relieved_disk_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "server/eviction/read_journal.h"
 #include "server/user_commands/command_rights.h"
 #include "unit-tests/server/access_trace.h"
 #include "unit-tests/testing/manual_clock.h"
@@ -160,6 +161,29 @@ TEST_F(EvictorTest, AFollowerEvictsNothing) {
   evictor_->RunRound();
   EXPECT_TRUE(Put(100).ok());
   EXPECT_GT(evictor_->evicted_keys(), 0u);
+}
+
+// A server that is killed leaves reads that the journal has and the index has not.
+TEST_F(EvictorTest, ReadsThatOnlyTheJournalHasCountAfterAKill) {
+  Use(kLru, 0);
+  for (size_t key = 0; key < 1000; ++key) ASSERT_TRUE(Put(key).ok());
+  evictor_->RunRound();
+  clock_.Advance(100'000);
+  Close();
+  NotedReads noted;
+  noted.Start();
+  for (size_t key = 0; key < 1000; key += 2) noted.Add(kDefaultNamespace, Key(key));
+  auto journal = ReadJournal::Open(dir_.File("data") + "/access", PosixFileSystem(), &noted,
+                                   [this] { return clock_.WallMillis(); });
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  ASSERT_TRUE((*journal)->TakeReads().ok());
+  *journal = nullptr;
+  clock_.Advance(100'000);
+  Open("data");
+  Use(kLru, 1000 * kEntrySize);
+  EXPECT_EQ(evictor_->noted_reads(), 500u);
+  for (size_t key = 1000; key < 1400; ++key) ASSERT_TRUE(Put(key).ok());
+  for (size_t key = 0; key < 1000; key += 2) EXPECT_EQ(CountThere(key, key + 1), 1u) << key;
 }
 
 TEST_F(EvictorTest, ADamagedIndexBeginsAnew) {
