@@ -44,11 +44,40 @@ bool HasOwnRule(const NamespaceOptions& options) {
   return options.eviction.on() && options.has_quota();
 }
 
+// Finds the soonest expiry of a batch.
+class ExpiryFinder final : public WriteBatch::OperationVisitor {
+ public:
+  absl::Status Put(NamespaceId, std::string_view, std::string_view,
+                   const PutExtras& extras) override {
+    if (extras.expiry_ms != kNoExpiry) soonest_ = std::min(soonest_, extras.expiry_ms);
+    return absl::OkStatus();
+  }
+  absl::Status Delete(NamespaceId, std::string_view, WriteCause) override { return {}; }
+  absl::Status DeleteRange(NamespaceId, std::string_view, std::string_view) override { return {}; }
+  absl::Status ClearNamespace(NamespaceId) override { return {}; }
+  absl::Status CreateNamespace(const NamespaceDescription&) override { return {}; }
+  absl::Status CloneNamespace(NamespaceId, const NamespaceDescription&) override { return {}; }
+  absl::Status AlterNamespace(const NamespaceDescription&) override { return {}; }
+  absl::Status DropNamespace(NamespaceId) override { return {}; }
+  absl::Status SwapNamespaces(NamespaceId, NamespaceId) override { return {}; }
+
+  uint64_t soonest() const { return soonest_; }
+
+ private:
+  uint64_t soonest_ = kNeverSoon;
+};
+
 void Report(const absl::Status& status) {
   if (!status.ok()) spdlog::warn("The order of evictions: {}", status.ToString());
 }
 
 }  // namespace
+
+uint64_t SoonestExpiry(const WriteBatch& batch) {
+  ExpiryFinder finder;
+  // A kind of operation that the finder does not know may hold anything.
+  return batch.ForEachOperation(&finder).ok() ? finder.soonest() : 0;
+}
 
 void Evictor::Start(std::string directory, uint64_t memory, BoundedFileSystem* disk) {
   directory_ = std::move(directory);
@@ -70,7 +99,7 @@ void Evictor::Stop() {
   absl::MutexLock lock(&mutex_);
   flags_.notes_reads.store(false, std::memory_order_release);
   spaces_.clear();
-  journal_.reset();
+  entering_.journal.reset();
   if (index_ != nullptr) Report(index_->Close());
   index_.reset();
 }
@@ -167,7 +196,7 @@ EvictionParts Evictor::PartsOfStep() {
 }
 
 bool Evictor::WasRead(NamespaceId space, uint64_t hash) const {
-  return journal_->Contains(space, hash);
+  return entering_.journal->Contains(space, hash);
 }
 
 void Evictor::TellEvicted(NamespaceId space, std::string_view key, uint64_t bytes,
@@ -193,10 +222,11 @@ absl::Status Evictor::OpenIndex() {
   const uint64_t taken = NotedReads::kBytes + ReadJournal::kBytes;
   VARVE_ASSIGN_OR_RETURN(std::unique_ptr<AccessIndex> index,
                          AccessIndex::Open(directory_, memory_ - std::min(memory_, taken), files));
-  VARVE_ASSIGN_OR_RETURN(journal_, ReadJournal::Open(directory_, files, &touched_,
-                                                     [this] { return store_.NowMillis(); }));
+  VARVE_ASSIGN_OR_RETURN(entering_.journal, ReadJournal::Open(directory_, files, &touched_, [this] {
+                           return store_.NowMillis();
+                         }));
   touched_.Start();
-  journal_->StartThread();
+  entering_.journal->StartThread();
   index_ = std::move(index);
   return absl::OkStatus();
 }
@@ -218,8 +248,19 @@ absl::Status Evictor::Refresh() {
   } else if (std::exchange(has_followed_, false)) {
     for (auto& [id, space] : spaces_) VARVE_RETURN_IF_ERROR(space.order->Reset());
   }
+  const bool goes_by_expiry = std::any_of(spaces_.begin(), spaces_.end(), [](const auto& space) {
+    return space.second.order->rule().order == EvictionOrder::kTtl;
+  });
+  // What was written before has not been noted, and the first walk has not begun.
+  flags_.goes_by_expiry.store(goes_by_expiry, std::memory_order_release);
   flags_.notes_reads.store(!spaces_.empty(), std::memory_order_release);
   return absl::OkStatus();
+}
+
+void Evictor::NoteExpiries() {
+  const uint64_t soonest = soonest_expiry_ms_.exchange(kNeverSoon);
+  if (soonest == kNeverSoon) return;
+  for (auto& [id, space] : spaces_) space.order->NoteExpiry(soonest);
 }
 
 absl::Status Evictor::DropOrders(const NamespaceList& list) {
@@ -290,28 +331,78 @@ bool Evictor::MayMakeRoom(const absl::Status& refused) const {
                               : IsNamespaceFull(refused) && flags_.has_named_rules.load();
 }
 
-bool Evictor::MakeRoom(const absl::Status& refused, uint64_t bytes, const WriteOptions& options) {
+bool Evictor::MakeRoom(const absl::Status& refused, const EvictionNeed& need,
+                       const WriteOptions& options) {
   if (!MayMakeRoom(refused)) return false;
   const uint64_t rounds = counts_.rounds.load();
   absl::MutexLock lock(&mutex_);
   if (counts_.rounds.load() != rounds) return true;
   if (flags_.is_stale.load()) Report(Refresh());
-  if (MakeRoomNow(refused, bytes, options)) return true;
+  if (MakeRoomNow(refused, need, options)) return true;
   // A database that was used for the first time may have an order now.
   Report(Refresh());
-  return MakeRoomNow(refused, bytes, options);
+  return MakeRoomNow(refused, need, options);
 }
 
-bool Evictor::MakeRoomNow(const absl::Status& refused, uint64_t bytes,
+absl::StatusOr<CommitResult> Evictor::WriteWithRoom(
+    const EvictionNeed& need, const WriteOptions& options,
+    absl::FunctionRef<absl::StatusOr<CommitResult>()> write) {
+  absl::StatusOr<CommitResult> written = write();
+  while (!written.ok() && MayMakeRoom(written.status())) {
+    if (!options.waits_for_exclusive_write)
+      return absl::CancelledError("room has to be made on another thread");
+    if (!MakeRoom(written.status(), need, options)) break;
+    written = write();
+  }
+  if (written.ok() && flags_.goes_by_expiry.load(std::memory_order_acquire)) [[unlikely]] {
+    // Once it is visible, so that a walk which finds the note finds the key.
+    uint64_t soonest = soonest_expiry_ms_.load();
+    while (need.soonest_expiry_ms < soonest &&
+           !soonest_expiry_ms_.compare_exchange_weak(soonest, need.soonest_expiry_ms)) {
+    }
+  }
+  return written;
+}
+
+absl::StatusOr<std::optional<EvictionNeed>> Evictor::Missing(const Bound& bound,
+                                                             const EvictionNeed& need) {
+  if ((bound.bytes != 0 && need.bytes > bound.bytes) || (bound.keys != 0 && need.keys > bound.keys))
+    return std::nullopt;
+  EvictionNeed missing{
+      .bytes = std::max(need.bytes, std::min(bound.bytes / kPartAhead, kMostAhead)),
+      .keys = std::max<uint64_t>(bound.keys / kPartAhead, 1)};
+  const bool is_large = need.bytes > kMostAhead || (bound.keys != 0 && need.keys > missing.keys);
+  if (!is_large) return missing;
+  // A write of much needs no more than what is missing, which it is worth to count.
+  CountResult used;
+  if (bound.orders.size() == 1 && bound.owed != &owed_by_databases_) {
+    ReadOptions options;
+    options.space = bound.orders.front()->space();
+    options.wait_until_durable = false;
+    VARVE_ASSIGN_OR_RETURN(used, store_.Count(options, "", ""));
+  } else {
+    VARVE_ASSIGN_OR_RETURN(used.bytes, store_.CountData());
+  }
+  const auto beyond = [](uint64_t is, uint64_t more, uint64_t most) -> uint64_t {
+    return most == 0 || is + more <= most ? 0 : is + more - most;
+  };
+  missing.bytes = std::max(beyond(used.bytes, need.bytes, bound.bytes),
+                           std::min(bound.bytes / kPartAhead, kMostAhead));
+  missing.keys = std::max(beyond(used.keys, need.keys, bound.keys), missing.keys);
+  return missing;
+}
+
+bool Evictor::MakeRoomNow(const absl::Status& refused, const EvictionNeed& need,
                           const WriteOptions& options) {
   const std::optional<Bound> bound = BoundOf(refused);
   if (!bound) return false;
-  if (bound->bytes != 0 && bytes > bound->bytes) return false;  // nothing makes room for that
-  const EvictionNeed need{.bytes = std::max(bytes, std::min(bound->bytes / kPartAhead, kMostAhead)),
-                          .keys = std::max<uint64_t>(bound->keys / kPartAhead, 1)};
+  const absl::StatusOr<std::optional<EvictionNeed>> missing = Missing(*bound, need);
+  Report(missing.status());
+  if (!missing.ok() || !*missing) return false;
+  NoteExpiries();
   const EvictionParts parts = PartsOfStep();
   const absl::StatusOr<EvictionStep::Result> evicted =
-      EvictionStep(parts, bound->orders, options).Run(need);
+      EvictionStep(parts, bound->orders, options).Run(**missing);
   Report(evicted.status());
   if (!evicted.ok()) return false;
   if (evicted->keys > 0) {
@@ -326,16 +417,16 @@ absl::Status Evictor::WriteTouches() {
   absl::MutexLock lock(&mutex_);
   // Another thread may be at it: what was noted before this call is in the index once it returns.
   mutex_.Await(absl::Condition(
-      +[](bool* writes) { return !*writes; }, &writes_touches_));
+      +[](bool* writes) { return !*writes; }, &entering_.is_under_way));
   if (index_ == nullptr) return absl::OkStatus();
-  writes_touches_ = true;
-  absl::Status status = journal_->TakeReads();
-  for (const std::shared_ptr<const ReadChunk>& chunk : journal_->Waiting()) {
+  entering_.is_under_way = true;
+  absl::Status status = entering_.journal->TakeReads();
+  for (const std::shared_ptr<const ReadChunk>& chunk : entering_.journal->Waiting()) {
     status.Update(WriteChunk(*chunk));
     // What can't be entered is lost, as the next reads want the room.
-    status.Update(journal_->Forget(chunk->order));
+    status.Update(entering_.journal->Forget(chunk->order));
   }
-  writes_touches_ = false;
+  entering_.is_under_way = false;
   return status;
 }
 
@@ -425,6 +516,7 @@ absl::Status Evictor::LookForExcessOnDisk() {
 absl::StatusOr<bool> Evictor::WorkOn() {
   absl::MutexLock lock(&mutex_);
   if (index_ == nullptr || replication_.follows()) return false;
+  NoteExpiries();
   bool more = false;
   for (auto& [id, space] : spaces_) {
     if (space.order->IsMostlyStale())

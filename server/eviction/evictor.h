@@ -1,9 +1,9 @@
 // The evictor makes room where a bound is reached: in a namespace with a quota and an eviction rule
 // (NAMESPACE ... EVICT), and in the databases together (maxmemory, maxmemory-policy).
 //
-//   - A writer whose write was refused for want of room calls MakeRoom() and writes again. It pays
-//     for the bytes that it needs; the evictor's thread frees about a hundredth of the bound more
-//     in time left over.
+//   - A writer writes through WriteWithRoom(): where its write is refused for want of room, it makes
+//     room and writes again. It pays for the bytes that it needs; the evictor's thread frees about
+//     a hundredth of the bound more in time left over.
 //   - A read notes its key (NotedReads). The read journal hands what was noted to the kernel four
 //     times a second, so that a read which is a second old survives the end of the process; the
 //     thread enters it into the access index every kRound.
@@ -37,6 +37,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -53,11 +54,15 @@
 #include "util/os/steady_condition.h"
 #include "varve/namespace.h"
 #include "varve/store.h"
+#include "varve/write_batch.h"
 
 namespace varve {
 
 // The directory, within the store's, of the access index.
 inline constexpr std::string_view kAccessDirectory = "access";
+
+// Returns when the first of the batch's puts that expire does; kNeverSoon: none of them expires.
+uint64_t SoonestExpiry(const WriteBatch& batch);
 
 class Evictor {
  public:
@@ -92,10 +97,24 @@ class Evictor {
 
   // Returns whether MakeRoom() may help after such a refusal.
   bool MayMakeRoom(const absl::Status& refused) const;
-  // Evicts what a write of `bytes` bytes needs that ended as `refused`. Returns whether the write
-  // may succeed if it is tried again: something was evicted, by this thread or another one.
-  [[nodiscard]] bool MakeRoom(const absl::Status& refused, uint64_t bytes,
+  // Evicts what a write needs that ended as `refused`. Returns whether the write may succeed if it
+  // is tried again: something was evicted, by this thread or another one.
+  [[nodiscard]] bool MakeRoom(const absl::Status& refused, const EvictionNeed& need,
                               const WriteOptions& options) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns what the operations of the batch need, were they all puts of new keys.
+  EvictionNeed NeedOf(const WriteBatch& batch) const {
+    EvictionNeed need{.bytes = batch.bytes(), .keys = batch.size()};
+    if (flags_.goes_by_expiry.load(std::memory_order_acquire)) [[unlikely]]
+      need.soonest_expiry_ms = SoonestExpiry(batch);
+    return need;
+  }
+  // Does `write`, which has these options, and makes room and does it again as long as it is
+  // refused for want of room. All writes that add data for clients go through this function. `need`
+  // is what the write adds; `write` may change it. A thread that does not wait for an exclusive
+  // write does not wait for room either: then the result is Cancelled.
+  [[nodiscard]] absl::StatusOr<CommitResult> WriteWithRoom(
+      const EvictionNeed& need, const WriteOptions& options,
+      absl::FunctionRef<absl::StatusOr<CommitResult>()> write) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns what OBJECT tells of a key that was read as `read`. Where no rule is in force for the
   // namespace, reads are not known, and the write counts alone.
@@ -136,8 +155,15 @@ class Evictor {
     uint64_t* owed = nullptr;
   };
 
+  // Where noted reads wait for the index.
+  struct NotedReadsToEnter {
+    std::unique_ptr<ReadJournal> journal;  // there while index_ is
+    bool is_under_way = false;             // a thread enters them
+  };
+
   struct Flags {
     std::atomic<bool> notes_reads{false};
+    std::atomic<bool> goes_by_expiry{false};   // an order does
     std::atomic<bool> has_named_rules{false};  // a namespace has a rule of its own
     std::atomic<bool> is_stale{true};          // rules have changed since the last Refresh()
   };
@@ -159,9 +185,14 @@ class Evictor {
   absl::Status Refresh() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status LoadOrders(const NamespaceList& list) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status DropOrders(const NamespaceList& list) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tells the orders how soon what was written meanwhile expires.
+  void NoteExpiries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Bound> BoundOf(const absl::Status& refused) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Bound BoundOfDatabases() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool MakeRoomNow(const absl::Status& refused, uint64_t bytes, const WriteOptions& options)
+  bool MakeRoomNow(const absl::Status& refused, const EvictionNeed& need,
+                   const WriteOptions& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns what is to be evicted so that `need` fits into the bound. Nothing: it never fits.
+  absl::StatusOr<std::optional<EvictionNeed>> Missing(const Bound& bound, const EvictionNeed& need)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Writes what clients have read into the index.
   absl::Status WriteTouches() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -190,10 +221,11 @@ class Evictor {
   std::unique_ptr<AccessIndex> index_ ABSL_GUARDED_BY(mutex_);
   std::map<NamespaceId, Space> spaces_ ABSL_GUARDED_BY(mutex_);
   uint64_t owed_by_databases_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::unique_ptr<ReadJournal> journal_ ABSL_GUARDED_BY(mutex_);  // there while index_ is
+  NotedReadsToEnter entering_ ABSL_GUARDED_BY(mutex_);
+  // Of what clients have written since NoteExpiries() took it; kNeverSoon: nothing that expires.
+  std::atomic<uint64_t> soonest_expiry_ms_{kNeverSoon};
   uint64_t random_ ABSL_GUARDED_BY(mutex_) = 0x9e3779b97f4a7c15;
   bool has_followed_ ABSL_GUARDED_BY(mutex_) = false;
-  bool writes_touches_ ABSL_GUARDED_BY(mutex_) = false;  // a thread is at it
   // Up to where the use of the disk has been answered by evictions, which show there only once
   // merges have removed the data.
   uint64_t relieved_disk_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -59,13 +59,12 @@ class EvictorTest : public ::testing::Test {
   }
   // Writes as a client does, and makes room where that is needed.
   absl::Status Put(size_t key, NamespaceId space = kDefaultNamespace, uint64_t expiry_ms = 0) {
-    for (;;) {
-      WriteBatch batch;
-      batch.Put(Key(key), std::string(kEntrySize - kKeySize, 'v'), space, expiry_ms);
-      const uint64_t bytes = batch.bytes();
-      const absl::Status status = store_->Submit(WriteOptions(), &batch).status();
-      if (status.ok() || !evictor_->MakeRoom(status, bytes, WriteOptions())) return status;
-    }
+    WriteBatch batch;
+    batch.Put(Key(key), std::string(kEntrySize - kKeySize, 'v'), space, expiry_ms);
+    return evictor_
+        ->WriteWithRoom(evictor_->NeedOf(batch), WriteOptions(),
+                        [&] { return store_->Submit(WriteOptions(), &batch); })
+        .status();
   }
   bool Get(size_t key, NamespaceId space = kDefaultNamespace) {
     std::string value;
