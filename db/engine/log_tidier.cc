@@ -9,6 +9,7 @@
 #include "db/log/log_files.h"
 #include "spdlog/spdlog.h"
 #include "util/base/memory_guard.h"
+#include "util/os/free_memory.h"
 
 namespace varve {
 namespace {
@@ -48,7 +49,10 @@ SteadyTime LogTidier::Look() noexcept {
   const SteadyTime now = SteadyNow();
   if (!log_.started()) return now + kBetweenLooks;
   const uint64_t appended = log_->bytes_appended();
-  if (std::exchange(appended_, appended) != appended || versions_.full_buffers() != 0) {
+  const bool appends =
+      std::exchange(appended_, appended) != appended || versions_.full_buffers() != 0;
+  LookAtMemory(now, appends);
+  if (appends) {
     rests_since_ = now;
     tidies_ = false;
   } else if (rests_since_ && now >= *rests_since_ + kRest) {
@@ -57,6 +61,18 @@ SteadyTime LogTidier::Look() noexcept {
   }
   if (tidies_) TryWithMemory([this] { tidies_ = TakeStep(); });
   return now + (tidies_ ? kBetweenSteps : kBetweenLooks);
+}
+
+void LogTidier::LookAtMemory(SteadyTime now, bool appends) {
+  const Version* const present = versions_.PresentVersion().get();
+  const bool merges = std::exchange(seen_, present) != present;
+  // A few writes leave nothing to speak of.
+  if (merges || (appends && is_still_since_)) {
+    is_still_since_ = now;
+  } else if (!appends && is_still_since_ && now >= *is_still_since_ + kRest) {
+    is_still_since_.reset();
+    GiveBackFreeMemory();
+  }
 }
 
 bool LogTidier::TakeStep() {

@@ -10,6 +10,9 @@
 // record: the log goes on in it, and from there in the small one behind it. A write ends the rest,
 // and what was begun does no harm then.
 //
+// It gives memory back, too: what merges and flushes leave to the allocator goes once nothing was
+// appended or merged for two seconds.
+//
 // Thread-safety: the flusher thread calls it.
 #pragma once
 
@@ -44,6 +47,8 @@ class LogTidier {
  private:
   bool IsWasteful() const;
   SequenceNumber Flushed() const;
+  // Gives memory back, once in each rest from appending and merging.
+  void LookAtMemory(SteadyTime now, bool appends);
   // Takes a step, if the next file is ready. Returns whether another one is to follow.
   bool TakeStep();
 
@@ -54,6 +59,8 @@ class LogTidier {
   std::optional<uint64_t> appended_;       // bytes in the log at the last look
   std::optional<SteadyTime> rests_since_;  // nothing: it was tidied since
   bool tidies_ = false;
+  const Version* seen_ = nullptr;             // at the last look; only compared
+  std::optional<SteadyTime> is_still_since_;  // nothing: memory was given back since
 };
 
 }  // namespace varve

@@ -15,7 +15,7 @@ namespace varve {
 namespace {
 
 constexpr uint64_t kFixedReserve = 24u << 20;
-constexpr uint64_t kLeastForEviction = 20u << 20, kMostForEviction = 40u << 20;
+constexpr uint64_t kLeastForEviction = 16u << 20, kMostForEviction = 40u << 20;
 constexpr uint64_t kPartForEviction = 16;
 constexpr uint64_t kLeastShare = 4u << 20;
 // What one thread may map beyond the budget, before it looks, is a small part of this.

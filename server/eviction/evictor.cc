@@ -25,7 +25,9 @@ constexpr uint64_t kMostOwed = 64u << 20;
 constexpr uint64_t kPartOfDisk = 8;
 constexpr uint64_t kPaidAtOnce = 256u << 10;
 constexpr size_t kWalkedAtOnce = 4096;
-constexpr size_t kTouchesAtOnce = 2048;
+// Reads that wait for the index take this part of the memory, and as much while they are entered.
+constexpr uint64_t kPartWaiting = 4, kMostWaiting = 256u << 10;
+constexpr size_t kEnteredAtOnce = 2048;
 
 uint32_t Packed(EvictionRule rule) {
   return static_cast<uint32_t>(rule.order) | (rule.volatile_only ? 0x100u : 0u);
@@ -160,7 +162,7 @@ void Evictor::Loop() {
     }
     if (SteadyNow() >= next || !flags_.notes_reads.load()) {
       next = SteadyNow() + absl::FromChrono(kRound);
-      RunRound();
+      RunRound(Reads::kIfDue);
     }
     const absl::StatusOr<bool> more = WorkOn();
     Report(more.status());
@@ -168,13 +170,13 @@ void Evictor::Loop() {
   }
 }
 
-void Evictor::RunRound() {
+void Evictor::RunRound(Reads which) {
   absl::Status status;
   {
     absl::MutexLock lock(&mutex_);
     status = Refresh();
   }
-  if (status.ok()) status = WriteTouches();
+  if (status.ok()) status = EnterReads(which);
   if (status.ok()) status = LookForExcess();
   if (status.ok()) status = LookForExcessOnDisk();
   Report(status);
@@ -185,18 +187,14 @@ EvictionParts Evictor::PartsOfStep() {
       .store = &store_,
       .index = index_.get(),
       .random = &random_,
-      .was_read =
-          [this](NamespaceId space, uint64_t hash) {
+      .access_of =
+          [this](NamespaceId space, uint64_t hash, const KeyAccess& stored) {
             mutex_.AssertHeld();
-            return WasRead(space, hash);
+            return entering_.journal->With(stored, space, hash, &random_);
           },
       .evicted =
           [this](NamespaceId space, std::string_view key, uint64_t bytes,
                  SequenceNumber durable_after) { TellEvicted(space, key, bytes, durable_after); }};
-}
-
-bool Evictor::WasRead(NamespaceId space, uint64_t hash) const {
-  return entering_.journal->Contains(space, hash);
 }
 
 void Evictor::TellEvicted(NamespaceId space, std::string_view key, uint64_t bytes,
@@ -219,12 +217,16 @@ EvictionRule Evictor::RuleOf(const NamespaceDescription& space) const {
 
 absl::Status Evictor::OpenIndex() {
   FileSystem* const files = disk_ != nullptr ? disk_ : PosixFileSystem();
-  const uint64_t taken = NotedReads::kBytes + ReadJournal::kBytes;
-  VARVE_ASSIGN_OR_RETURN(std::unique_ptr<AccessIndex> index,
-                         AccessIndex::Open(directory_, memory_ - std::min(memory_, taken), files));
-  VARVE_ASSIGN_OR_RETURN(entering_.journal, ReadJournal::Open(directory_, files, &touched_, [this] {
-                           return store_.NowMillis();
-                         }));
+  const uint64_t left = memory_ - std::min<uint64_t>(memory_, NotedReads::kBytes);
+  const uint64_t most_waiting =
+      std::min<uint64_t>(left / kPartWaiting / sizeof(WaitingRead), kMostWaiting);
+  VARVE_ASSIGN_OR_RETURN(
+      std::unique_ptr<AccessIndex> index,
+      AccessIndex::Open(directory_, left - 2 * most_waiting * sizeof(WaitingRead), files));
+  VARVE_ASSIGN_OR_RETURN(
+      entering_.journal,
+      ReadJournal::Open(
+          directory_, files, &touched_, [this] { return store_.NowMillis(); }, most_waiting));
   touched_.Start();
   entering_.journal->StartThread();
   index_ = std::move(index);
@@ -413,59 +415,52 @@ bool Evictor::MakeRoomNow(const absl::Status& refused, const EvictionNeed& need,
   return evicted->keys > 0 || evicted->is_busy;
 }
 
-absl::Status Evictor::WriteTouches() {
+absl::Status Evictor::EnterReads(Reads which) {
   absl::MutexLock lock(&mutex_);
   // Another thread may be at it: what was noted before this call is in the index once it returns.
   mutex_.Await(absl::Condition(
-      +[](bool* writes) { return !*writes; }, &entering_.is_under_way));
+      +[](bool* under_way) { return !*under_way; }, &entering_.is_under_way));
   if (index_ == nullptr) return absl::OkStatus();
+  ReadJournal& journal = *entering_.journal;
+  absl::Status status = journal.TakeReads();
+  counts_.reads.store(journal.taken(), std::memory_order_relaxed);
+  if (which == Reads::kIfDue && !journal.IsDue()) return status;
   entering_.is_under_way = true;
-  absl::Status status = entering_.journal->TakeReads();
-  for (const std::shared_ptr<const ReadChunk>& chunk : entering_.journal->Waiting()) {
-    status.Update(WriteChunk(*chunk));
-    // What can't be entered is lost, as the next reads want the room.
-    status.Update(entering_.journal->Forget(chunk->order));
+  absl::Span<const WaitingRead> reads = journal.BeginEntering();
+  // Writers get their turn in between.
+  for (absl::Status entered; !reads.empty() && entered.ok();) {
+    entered = EnterSome(&reads);
+    status.Update(entered);
+    mutex_.Unlock();
+    mutex_.Lock();
   }
+  // What can't be entered is lost, as the next reads want the room.
+  status.Update(journal.EndEntering());
   entering_.is_under_way = false;
   return status;
 }
 
-absl::Status Evictor::WriteChunk(const ReadChunk& chunk) {
-  const absl::Span<const Touch> touches = absl::MakeConstSpan(chunk.touches);
-  // Writers get their turn in between.
-  for (size_t next = 0; next < touches.size(); next += kTouchesAtOnce) {
-    VARVE_RETURN_IF_ERROR(WriteTouchesOf(touches.subspan(next, kTouchesAtOnce), chunk.instant_ms));
-    mutex_.Unlock();
-    mutex_.Lock();
+absl::Status Evictor::EnterSome(absl::Span<const WaitingRead>* reads) {
+  const NamespaceId space = reads->front().space;
+  std::vector<uint64_t> hashes;
+  for (const WaitingRead& read : reads->subspan(0, kEnteredAtOnce)) {
+    if (read.space == space) hashes.push_back(read.hash);
   }
-  return absl::OkStatus();
-}
-
-absl::Status Evictor::WriteTouchesOf(absl::Span<const Touch> touches, uint64_t now_ms) {
+  const absl::Span<const WaitingRead> entered = reads->subspan(0, hashes.size());
+  reads->remove_prefix(hashes.size());
+  const auto found = spaces_.find(space);
+  if (found == spaces_.end()) return absl::OkStatus();
+  std::vector<KeyAccess> accesses(hashes.size());
+  // Only the count of uses depends on what was before.
+  if (found->second.order->rule().order == EvictionOrder::kLfu)
+    VARVE_RETURN_IF_ERROR(index_->FindAccesses(space, hashes, &accesses));
   WriteBatch batch;
-  while (!touches.empty()) {
-    const NamespaceId space = touches.front().space;
-    std::vector<uint64_t> hashes;
-    for (const Touch& touch : touches) {
-      if (touch.space == space) hashes.push_back(touch.hash);
-    }
-    const auto found = spaces_.find(space);
-    if (found != spaces_.end()) {
-      std::vector<KeyAccess> accesses(hashes.size());
-      // Only the count of uses depends on what was before.
-      if (found->second.order->rule().order == EvictionOrder::kLfu)
-        VARVE_RETURN_IF_ERROR(index_->FindAccesses(space, hashes, &accesses));
-      for (size_t i = 0; i < hashes.size(); ++i) {
-        AccessIndex::PutAccess(space, hashes[i],
-                               AfterReads(accesses[i], touches[i].count, now_ms, &random_), &batch);
-      }
-    }
-    touches.remove_prefix(hashes.size());
+  for (size_t i = 0; i < hashes.size(); ++i) {
+    AccessIndex::PutAccess(
+        space, hashes[i],
+        AfterReads(accesses[i], entered[i].count, entered[i].instant_ms, &random_), &batch);
   }
-  const size_t noted = batch.size();
-  VARVE_RETURN_IF_ERROR(index_->Commit(&batch));
-  counts_.reads.fetch_add(noted, std::memory_order_relaxed);
-  return absl::OkStatus();
+  return index_->Commit(&batch);
 }
 
 absl::Status Evictor::LookForExcess() {
@@ -564,7 +559,7 @@ Evictor::Use Evictor::LookUp(NamespaceId space, std::string_view key, const Read
       use.order = found->second.order->rule().order;
       std::vector<KeyAccess> accesses;
       if (index_->FindAccesses(space, {&hash, 1}, &accesses).ok()) ranked.access = accesses[0];
-      if (WasRead(space, hash)) ranked.access = AfterReads(ranked.access, 1, now_ms, &random_);
+      ranked.access = entering_.journal->With(ranked.access, space, hash, &random_);
     }
   }
   const uint64_t last = LastUseOf(ranked);

@@ -6,7 +6,7 @@
 //     a hundredth of the bound more in time left over.
 //   - A read notes its key (NotedReads). The read journal hands what was noted to the kernel four
 //     times a second, so that a read which is a second old survives the end of the process; the
-//     thread enters it into the access index every kRound.
+//     thread enters it into the access index within some seconds.
 //   - The keys with the lowest ranks go (server/eviction/key_rank.h). The access index holds the
 //     order (access_index.h), and walks find keys without an entry (space_order.h).
 //   - An eviction is a delete of this store with the cause WriteCause::kEvicted, on the condition
@@ -126,15 +126,16 @@ class Evictor {
   [[nodiscard]] Use LookUp(NamespaceId space, std::string_view key, const ReadResult& read)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Does what the thread does every kRound.
-  void RunRound() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Does what the thread does every kRound. The thread enters reads into the index if they are due.
+  enum class Reads : uint8_t { kAll, kIfDue };
+  void RunRound(Reads which = Reads::kAll) ABSL_LOCKS_EXCLUDED(mutex_);
   // Goes on with walks that are due and with what is owed, for a moment. Returns whether more is to
   // do.
   absl::StatusOr<bool> WorkOn() ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t evicted_keys() const { return counts_.keys.load(std::memory_order_relaxed); }
   uint64_t evicted_bytes() const { return counts_.bytes.load(std::memory_order_relaxed); }
-  // Returns how many reads the index has taken. Those of one key within a round count once.
+  // Returns how many reads the order has taken. Those of one key within a round count once.
   uint64_t noted_reads() const { return counts_.reads.load(std::memory_order_relaxed); }
   uint64_t dropped_reads() const { return touched_.dropped(); }
   void ResetStatistics() { counts_.keys = counts_.bytes = 0; }
@@ -177,7 +178,6 @@ class Evictor {
   void Loop() ABSL_LOCKS_EXCLUDED(wake_mutex_, mutex_);
   absl::Status OpenIndex() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   EvictionParts PartsOfStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool WasRead(NamespaceId space, uint64_t hash) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellEvicted(NamespaceId space, std::string_view key, uint64_t bytes,
                    SequenceNumber durable_after);
   EvictionRule RuleOf(const NamespaceDescription& space) const;
@@ -194,10 +194,10 @@ class Evictor {
   // Returns what is to be evicted so that `need` fits into the bound. Nothing: it never fits.
   absl::StatusOr<std::optional<EvictionNeed>> Missing(const Bound& bound, const EvictionNeed& need)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Writes what clients have read into the index.
-  absl::Status WriteTouches() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status WriteChunk(const ReadChunk& chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status WriteTouchesOf(absl::Span<const Touch> touches, uint64_t now_ms)
+  // Enters what clients have read into the index.
+  absl::Status EnterReads(Reads which) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Enters the first of the reads, and removes them from the span.
+  absl::Status EnterSome(absl::Span<const WaitingRead>* reads)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Notes what has to go because a bound was lowered.
   absl::Status LookForExcess() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,11 +1,13 @@
 #include "server/eviction/read_journal.h"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <system_error>
 #include <tuple>
 #include <utility>
 
+#include "server/eviction/key_rank.h"
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
 #include "util/base/checksum.h"
@@ -23,9 +25,30 @@ constexpr size_t kHeaderSize = kChecked + 8 + 8 + 4, kReadSize = 8 + 4 + 4;
 constexpr uint64_t kSeed = 0x7661727665726a31;
 constexpr size_t kKeptBuffer = 256u << 10;  // bytes
 constexpr uint64_t kMostFile = uint64_t{64} << 20;
+// What waits is entered once it takes this part of its bound, the files this many bytes, or it has
+// waited for so long.
+constexpr size_t kDueNumerator = 3, kDueDenominator = 4;
+constexpr uint64_t kDueFile = uint64_t{8} << 20;
+constexpr absl::Duration kDueAfter = absl::Seconds(4);
 
-bool IsBefore(const Touch& a, const Touch& b) {
+// Reads that were taken together.
+struct ReadChunk {
+  uint64_t order = 0;
+  uint64_t instant_ms = 0;     // none of the reads is newer
+  std::vector<Touch> touches;  // ascending by namespace and hash
+};
+
+template <typename A, typename B>
+bool IsBefore(const A& a, const B& b) {
   return std::tie(a.space, a.hash) < std::tie(b.space, b.hash);
+}
+
+// Returns the reads of a key; null: there are none.
+const WaitingRead* Find(const std::vector<WaitingRead>& reads, NamespaceId space, uint64_t hash) {
+  const Touch key{hash, space, 0};
+  const auto found =
+      std::lower_bound(reads.begin(), reads.end(), key, IsBefore<WaitingRead, Touch>);
+  return found != reads.end() && found->space == space && found->hash == hash ? &*found : nullptr;
 }
 
 void Encode(const ReadChunk& chunk, std::string* bytes) {
@@ -77,39 +100,39 @@ absl::StatusOr<std::string> ReadAll(const File& file) {
 
 absl::StatusOr<std::unique_ptr<ReadJournal>> ReadJournal::Open(const std::string& directory,
                                                                FileSystem* files, NotedReads* noted,
-                                                               std::function<uint64_t()> now_ms) {
-  std::unique_ptr<ReadJournal> journal(new ReadJournal(noted, std::move(now_ms)));
-  for (size_t i = 0; i < kFiles; ++i) {
-    JournalFile opened;
-    VARVE_RETURN_IF_ERROR(
-        journal->Recover(directory + "/reads-" + std::to_string(i), files, &opened));
-    absl::MutexLock file_lock(&journal->file_mutex_);
-    journal->files_[i] = std::move(opened);
-  }
-  absl::MutexLock lock(&journal->mutex_);
-  std::sort(journal->chunks_.begin(), journal->chunks_.end(),
-            [](const auto& a, const auto& b) { return a->order < b->order; });
+                                                               std::function<uint64_t()> now_ms,
+                                                               size_t most_waiting) {
+  std::unique_ptr<ReadJournal> journal(new ReadJournal(noted, std::move(now_ms), most_waiting));
+  VARVE_RETURN_IF_ERROR(journal->Recover(directory, files));
   return journal;
 }
 
-absl::Status ReadJournal::Recover(const std::string& path, FileSystem* files,
-                                  JournalFile* journal) {
-  absl::StatusOr<std::unique_ptr<File>> opened = files->OpenForWrite(path, /*create=*/false);
-  if (absl::IsNotFound(opened.status())) opened = files->OpenForWrite(path, /*create=*/true);
-  VARVE_RETURN_IF_ERROR(opened.status());
-  journal->file = *std::move(opened);
-  VARVE_ASSIGN_OR_RETURN(const std::string bytes, ReadAll(*journal->file));
-  absl::MutexLock lock(&mutex_);
-  for (;;) {
-    auto chunk = std::make_shared<ReadChunk>();
-    const size_t size = Decode(std::string_view(bytes).substr(journal->size), chunk.get());
-    if (size == 0) return absl::OkStatus();
-    journal->size += size;
-    journal->last_order = chunk->order;
-    last_order_ = std::max(last_order_, chunk->order);
-    waiting_ += chunk->touches.size();
-    chunks_.push_back(std::move(chunk));
+absl::Status ReadJournal::Recover(const std::string& directory, FileSystem* files) {
+  absl::MutexLock file_lock(&file_mutex_);
+  std::vector<ReadChunk> chunks;
+  for (size_t i = 0; i < kFiles; ++i) {
+    const std::string path = directory + "/reads-" + std::to_string(i);
+    absl::StatusOr<std::unique_ptr<File>> opened = files->OpenForWrite(path, /*create=*/false);
+    if (absl::IsNotFound(opened.status())) opened = files->OpenForWrite(path, /*create=*/true);
+    VARVE_RETURN_IF_ERROR(opened.status());
+    JournalFile& journal = files_[i];
+    journal.file = *std::move(opened);
+    VARVE_ASSIGN_OR_RETURN(const std::string bytes, ReadAll(*journal.file));
+    for (;;) {
+      ReadChunk chunk;
+      const size_t size = Decode(std::string_view(bytes).substr(journal.size), &chunk);
+      if (size == 0) break;
+      journal.size += size;
+      journal.last_order = chunk.order;
+      last_order_ = std::max(last_order_, chunk.order);
+      chunks.push_back(std::move(chunk));
+    }
   }
+  std::sort(chunks.begin(), chunks.end(),
+            [](const ReadChunk& a, const ReadChunk& b) { return a.order < b.order; });
+  absl::MutexLock lock(&mutex_);
+  for (const ReadChunk& chunk : chunks) AddLocked(chunk.touches, chunk.instant_ms);
+  return absl::OkStatus();
 }
 
 void ReadJournal::StartThread() {
@@ -156,67 +179,101 @@ void ReadJournal::Loop() {
   }
 }
 
-std::shared_ptr<const ReadChunk> ReadJournal::Take() {
-  auto chunk = std::make_shared<ReadChunk>();
-  {
-    absl::MutexLock lock(&mutex_);
-    if (waiting_ > kMostWaiting) return nullptr;
-    // Contains() must find the reads here or there at any time, so the lock stays.
-    chunk->touches = noted_.Take();
-    if (chunk->touches.empty()) return nullptr;
-    std::sort(chunk->touches.begin(), chunk->touches.end(), IsBefore);
-    chunk->instant_ms = now_ms_();
-    chunk->order = ++last_order_;
-    waiting_ += chunk->touches.size();
-    chunks_.push_back(chunk);
+// Behind the end of what waits first, and then merged; of a key that waits already the newer
+// instant counts.
+void ReadJournal::AddLocked(absl::Span<const Touch> touches, uint64_t instant_ms) {
+  mutex_.AssertHeld();
+  if (touches.empty()) return;
+  if (waiting_.empty()) waits_since_ = SteadyNow();
+  const auto before = static_cast<ptrdiff_t>(waiting_.size());
+  auto known = waiting_.begin();
+  std::vector<WaitingRead> fresh;
+  for (const Touch& touch : touches) {
+    while (known != waiting_.end() && IsBefore(*known, touch)) ++known;
+    if (known == waiting_.end() || IsBefore(touch, *known)) {
+      fresh.push_back({touch.hash, instant_ms, touch.space, touch.count});
+      continue;
+    }
+    known->instant_ms = instant_ms;
+    known->count += std::min(touch.count, std::numeric_limits<uint32_t>::max() - known->count);
   }
-  return chunk;
+  waiting_.insert(waiting_.end(), fresh.begin(), fresh.end());
+  std::inplace_merge(waiting_.begin(), waiting_.begin() + before, waiting_.end(),
+                     IsBefore<WaitingRead, WaitingRead>);
+  taken_.fetch_add(touches.size(), std::memory_order_relaxed);
+}
+
+bool ReadJournal::Take(uint64_t* instant_ms, std::vector<Touch>* touches) {
+  absl::MutexLock lock(&mutex_);
+  if (waiting_.size() > most_waiting_) return false;
+  // With() must find the reads here or there at any time, so the lock stays.
+  *touches = noted_.Take();
+  if (touches->empty()) return false;
+  std::sort(touches->begin(), touches->end(), IsBefore<Touch, Touch>);
+  *instant_ms = now_ms_();
+  AddLocked(*touches, *instant_ms);
+  return true;
 }
 
 absl::Status ReadJournal::TakeReads() {
   absl::MutexLock file_lock(&file_mutex_);
-  const std::shared_ptr<const ReadChunk> chunk = Take();
-  if (chunk == nullptr) return absl::OkStatus();
-  // The other file is as good once it is empty, and then this one is not written any more.
-  if (files_[active_].size != 0 && files_[1 - active_].size == 0) active_ = 1 - active_;
+  ReadChunk chunk;
+  if (!Take(&chunk.instant_ms, &chunk.touches)) return absl::OkStatus();
+  chunk.order = ++last_order_;
   JournalFile& active = files_[active_];
-  Encode(*chunk, &encoded_);
+  Encode(chunk, &encoded_);
   VARVE_RETURN_IF_ERROR(active.file->Write(active.size, encoded_));
   active.size += encoded_.size();
-  active.last_order = chunk->order;
+  active.last_order = chunk.order;
   if (encoded_.capacity() > kKeptBuffer) std::string().swap(encoded_);
   return absl::OkStatus();
 }
 
-std::vector<std::shared_ptr<const ReadChunk>> ReadJournal::Waiting() const {
+KeyAccess ReadJournal::With(const KeyAccess& stored, NamespaceId space, uint64_t hash,
+                            uint64_t* random) const {
+  KeyAccess access = stored;
   absl::MutexLock lock(&mutex_);
-  return chunks_;
+  const bool is_noted = noted_.Contains(space, hash);
+  for (const std::vector<WaitingRead>* const reads : {&entering_, &waiting_}) {
+    if (const WaitingRead* const read = Find(*reads, space, hash))
+      access = AfterReads(access, read->count, read->instant_ms, random);
+  }
+  return is_noted ? AfterReads(access, 1, now_ms_(), random) : access;
 }
 
-absl::Status ReadJournal::Forget(uint64_t order) {
+bool ReadJournal::IsDue() const {
+  {
+    absl::MutexLock file_lock(&file_mutex_);
+    if (files_[0].size + files_[1].size >= kDueFile) return true;
+  }
+  absl::MutexLock lock(&mutex_);
+  return waiting_.size() >= most_waiting_ / kDueDenominator * kDueNumerator ||
+         (!waiting_.empty() && SteadyNow() >= waits_since_ + kDueAfter);
+}
+
+const std::vector<WaitingRead>& ReadJournal::BeginEntering() {
+  absl::MutexLock file_lock(&file_mutex_);
+  entering_order_ = last_order_;
+  // If the other file is empty this one is not written any more, and empty once all is entered.
+  if (files_[1 - active_].size == 0) active_ = 1 - active_;
+  absl::MutexLock lock(&mutex_);
+  VARVE_ASSERT(entering_.empty());
+  entering_.swap(waiting_);
+  return entering_;
+}
+
+absl::Status ReadJournal::EndEntering() {
+  absl::MutexLock file_lock(&file_mutex_);
   {
     absl::MutexLock lock(&mutex_);
-    const auto end = std::find_if(chunks_.begin(), chunks_.end(),
-                                  [order](const auto& chunk) { return chunk->order > order; });
-    for (auto chunk = chunks_.begin(); chunk != end; ++chunk) waiting_ -= (*chunk)->touches.size();
-    chunks_.erase(chunks_.begin(), end);
+    std::vector<WaitingRead>().swap(entering_);
   }
-  absl::MutexLock file_lock(&file_mutex_);
   for (JournalFile& file : files_) {
-    if (file.size == 0 || file.last_order > order) continue;
+    if (file.size == 0 || file.last_order > entering_order_) continue;
     VARVE_RETURN_IF_ERROR(file.file->Truncate(0));
     file.size = 0;
   }
   return absl::OkStatus();
-}
-
-bool ReadJournal::Contains(NamespaceId space, uint64_t hash) const {
-  absl::MutexLock lock(&mutex_);
-  if (noted_.Contains(space, hash)) return true;
-  return std::any_of(chunks_.begin(), chunks_.end(), [&](const auto& chunk) {
-    return std::binary_search(chunk->touches.begin(), chunk->touches.end(), Touch{hash, space, 0},
-                              IsBefore);
-  });
 }
 
 }  // namespace varve

@@ -4,9 +4,12 @@
 // busy with walks and evictions, nor for a write to the store or the index, which may stall. So a
 // read is at most kRound and the time of one write older than the file.
 //
-// The evictor enters what the journal holds into the index, and tells it by Forget(). Two files in
-// the directory of the index, `reads-0` and `reads-1`, take turns, so that one of them can be
-// emptied while the other one grows. A file is a sequence of chunks:
+// What was taken waits in memory, each key once, until the evictor enters it into the access index;
+// meanwhile With() tells of it. The index pays for each key that is entered, the journal next to
+// nothing, so what is read again and again is entered once every few seconds.
+//
+// Two files in the directory of the index, `reads-0` and `reads-1`, take turns: one grows while
+// what the other one holds is entered. A file is a sequence of chunks:
 //
 //   | magic: fixed32 | checksum: fixed32, of what follows | order: fixed64 | instant: fixed64,
 //   milliseconds since the epoch | reads: fixed32 | and for each read | hash: fixed64 | space:
@@ -17,10 +20,11 @@
 //
 // Thread-safety: all functions but Open(), StartThread() and Stop() may be called on any thread.
 // Lock order: file_mutex_, mutex_, then a shard of the noted reads.
-// Invariants: the orders of chunks_ ascend; each file holds chunks in that order.
+// Invariants: what waits is in the files; each file holds chunks in their order.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -33,6 +37,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "server/eviction/access_index.h"
 #include "server/eviction/noted_reads.h"
 #include "util/os/file_system.h"
 #include "util/os/steady_condition.h"
@@ -40,27 +46,25 @@
 
 namespace varve {
 
-// Reads that were taken together.
-struct ReadChunk {
-  uint64_t order = 0;
-  uint64_t instant_ms = 0;     // none of the reads is newer
-  std::vector<Touch> touches;  // ascending by space and hash
+// The reads of a key that wait for the index.
+struct WaitingRead {
+  uint64_t hash = 0;
+  uint64_t instant_ms = 0;  // no read of it is newer
+  NamespaceId space = kDefaultNamespace;
+  uint32_t count = 0;
 };
 
 class ReadJournal {
  public:
   static constexpr std::chrono::milliseconds kRound{250};
-  // While more reads than this wait for the index, no further ones are taken.
-  static constexpr size_t kMostWaiting = NotedReads::kShards * NotedReads::kSlots;
-  // The memory of what waits: as many, and those that are taken last. NotedReads::kBytes has the
-  // latter.
-  static constexpr size_t kBytes = kMostWaiting * sizeof(Touch);
 
-  // Opens the journal in `directory`, which exists; what an earlier process left is in Waiting().
+  // Opens the journal in `directory`, which exists; what an earlier process left there waits. While
+  // the reads of more than `most_waiting` keys wait, no further ones are taken; with those that are
+  // being entered it may be twice as many.
   // Requires: `files` and `noted` outlive the journal.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<ReadJournal>> Open(
       const std::string& directory, FileSystem* files, NotedReads* noted,
-      std::function<uint64_t()> now_ms);
+      std::function<uint64_t()> now_ms, size_t most_waiting);
   ~ReadJournal() { Stop(); }
 
   // Has a thread call TakeReads() every kRound.
@@ -68,15 +72,22 @@ class ReadJournal {
   // Ends the thread and takes reads once more.
   void Stop() ABSL_LOCKS_EXCLUDED(wake_mutex_, file_mutex_, mutex_);
 
-  // Takes what was noted. Returns an error if the file could not take it; Waiting() has it then all
-  // the same.
+  // Takes what was noted. Returns an error if the file could not take it; it waits then all the
+  // same.
   absl::Status TakeReads() ABSL_LOCKS_EXCLUDED(file_mutex_, mutex_);
-  // Returns the chunks that Forget() was not told of, oldest first.
-  std::vector<std::shared_ptr<const ReadChunk>> Waiting() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Notes that chunks up to `order` are in the index, or not wanted any more.
-  absl::Status Forget(uint64_t order) ABSL_LOCKS_EXCLUDED(file_mutex_, mutex_);
-  // Returns whether the key was read and that is not in the index yet.
-  bool Contains(NamespaceId space, uint64_t hash) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the access to a key of which the index has `stored`, with what the index has not yet.
+  KeyAccess With(const KeyAccess& stored, NamespaceId space, uint64_t hash, uint64_t* random) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns how many reads were taken. Those of one key within a round count once.
+  uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
+
+  // Returns whether enough waits, or for long enough, that it should be entered into the index.
+  bool IsDue() const ABSL_LOCKS_EXCLUDED(file_mutex_, mutex_);
+  // Returns what waits, ascending by namespace and hash, each key once. It goes on to wait until
+  // EndEntering(). Requires: no entering is under way.
+  const std::vector<WaitingRead>& BeginEntering() ABSL_LOCKS_EXCLUDED(file_mutex_, mutex_);
+  // Notes that these are in the index, or not wanted any more.
+  absl::Status EndEntering() ABSL_LOCKS_EXCLUDED(file_mutex_, mutex_);
 
  private:
   static constexpr size_t kFiles = 2;
@@ -87,26 +98,33 @@ class ReadJournal {
     uint64_t last_order = 0;
   };
 
-  ReadJournal(NotedReads* noted, std::function<uint64_t()> now_ms)
-      : noted_(*noted), now_ms_(std::move(now_ms)) {}
-  absl::Status Recover(const std::string& path, FileSystem* files, JournalFile* journal)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  // Makes a chunk of the reads that were noted. Null: there is none.
-  std::shared_ptr<const ReadChunk> Take() ABSL_LOCKS_EXCLUDED(mutex_);
+  ReadJournal(NotedReads* noted, std::function<uint64_t()> now_ms, size_t most_waiting)
+      : noted_(*noted), now_ms_(std::move(now_ms)), most_waiting_(most_waiting) {}
+  absl::Status Recover(const std::string& directory, FileSystem* files)
+      ABSL_LOCKS_EXCLUDED(file_mutex_, mutex_);
+  // Has what was noted wait. Returns false if there was nothing, or too much waits.
+  bool Take(uint64_t* instant_ms, std::vector<Touch>* touches) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddLocked(absl::Span<const Touch> touches, uint64_t instant_ms)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Loop() ABSL_LOCKS_EXCLUDED(wake_mutex_, file_mutex_, mutex_);
 
   NotedReads& noted_;
   const std::function<uint64_t()> now_ms_;
+  const size_t most_waiting_;
+  std::atomic<uint64_t> taken_{0};
 
-  absl::Mutex file_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  mutable absl::Mutex file_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   std::array<JournalFile, kFiles> files_ ABSL_GUARDED_BY(file_mutex_);
   size_t active_ ABSL_GUARDED_BY(file_mutex_) = 0;
+  uint64_t last_order_ ABSL_GUARDED_BY(file_mutex_) = 0;
+  uint64_t entering_order_ ABSL_GUARDED_BY(file_mutex_) = 0;  // the last chunk that is entered
   std::string encoded_ ABSL_GUARDED_BY(file_mutex_);
 
   mutable absl::Mutex mutex_;
-  std::vector<std::shared_ptr<const ReadChunk>> chunks_ ABSL_GUARDED_BY(mutex_);
-  size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // reads of all chunks
-  uint64_t last_order_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Both ascend by namespace and hash.
+  std::vector<WaitingRead> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::vector<WaitingRead> entering_ ABSL_GUARDED_BY(mutex_);
+  SteadyTime waits_since_ ABSL_GUARDED_BY(mutex_);
 
   absl::Mutex wake_mutex_;
   SteadyCondition wake_;

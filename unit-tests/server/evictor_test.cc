@@ -172,8 +172,9 @@ TEST_F(EvictorTest, ReadsThatOnlyTheJournalHasCountAfterAKill) {
   NotedReads noted;
   noted.Start();
   for (size_t key = 0; key < 1000; key += 2) noted.Add(kDefaultNamespace, Key(key));
-  auto journal = ReadJournal::Open(dir_.File("data") + "/access", PosixFileSystem(), &noted,
-                                   [this] { return clock_.WallMillis(); });
+  auto journal = ReadJournal::Open(
+      dir_.File("data") + "/access", PosixFileSystem(), &noted,
+      [this] { return clock_.WallMillis(); }, 10'000);
   ASSERT_TRUE(journal.ok()) << journal.status();
   ASSERT_TRUE((*journal)->TakeReads().ok());
   *journal = nullptr;

@@ -244,6 +244,7 @@ TEST_F(EvictionTest, AKeyThatIsGivenLittleTimeGoesNext) {
   EXPECT_TRUE(goes(301)) << "in a transaction";
   ASSERT_EQ(Do({"SELECT", "7"}), "OK");
   ASSERT_EQ(Set(302, {"EX", "30"}), "OK");
+  Round();  // finds the database
   ASSERT_EQ(Do({"SELECT", "0"}), "OK");
   for (int i = 0; i < 5; ++i) ASSERT_EQ(Set(next++, {"EX", "20000"}), "OK");
   ASSERT_EQ(Do({"SELECT", "7"}), "OK");

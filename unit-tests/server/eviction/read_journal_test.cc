@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "unit-tests/testing/temp_dir.h"
 #include "util/base/hash.h"
@@ -24,8 +25,8 @@ class ReadJournalTest : public ::testing::Test {
   }
   void Open(const std::string& directory) {
     journal_.reset();
-    absl::StatusOr<std::unique_ptr<ReadJournal>> journal =
-        ReadJournal::Open(directory, PosixFileSystem(), &noted_, [this] { return now_ms_; });
+    absl::StatusOr<std::unique_ptr<ReadJournal>> journal = ReadJournal::Open(
+        directory, PosixFileSystem(), &noted_, [this] { return now_ms_; }, kMostWaiting);
     ASSERT_TRUE(journal.ok()) << journal.status();
     journal_ = *std::move(journal);
   }
@@ -40,16 +41,25 @@ class ReadJournalTest : public ::testing::Test {
   }
   void Read(std::string_view key) { noted_.Add(kSpace, key); }
   void Take() { EXPECT_TRUE(journal_->TakeReads().ok()); }
-  bool Has(std::string_view key) const { return journal_->Contains(kSpace, HashKey(key)); }
+  // Returns when the key was last read; 0: it was not.
+  uint64_t ReadAt(std::string_view key) {
+    return journal_->With(KeyAccess(), kSpace, HashKey(key), &random_).at_ms;
+  }
+  void EnterAll() {
+    (void)journal_->BeginEntering();
+    EXPECT_TRUE(journal_->EndEntering().ok());
+  }
   uint64_t BytesOf(int file) const {
     return std::filesystem::file_size(directory_ + "/reads-" + std::to_string(file));
   }
 
   static constexpr NamespaceId kSpace = 3;
+  static constexpr size_t kMostWaiting = 10'000;
   TempDir dir_;
   std::string directory_ = dir_.path();
   int copies_ = 0;
   uint64_t now_ms_ = 1000;
+  uint64_t random_ = 1;
   NotedReads noted_;
   std::unique_ptr<ReadJournal> journal_;
 };
@@ -58,85 +68,107 @@ TEST_F(ReadJournalTest, WhatWasTakenIsThereAfterAKill) {
   Read("a");
   Read("a");
   Read("b");
-  EXPECT_TRUE(Has("a")) << "noted";
+  EXPECT_EQ(ReadAt("a"), 1000u) << "noted";
   Take();
-  EXPECT_TRUE(Has("a")) << "taken";
   now_ms_ = 2000;
+  EXPECT_EQ(ReadAt("a"), 1000u) << "taken";
+  Read("b");
   Read("c");
+  EXPECT_EQ(ReadAt("b"), 2000u);
   Take();
+  EXPECT_EQ(journal_->taken(), 4u);
   Kill();
-  const auto chunks = journal_->Waiting();
-  ASSERT_EQ(chunks.size(), 2u);
-  EXPECT_EQ(chunks[0]->instant_ms, 1000u);
-  ASSERT_EQ(chunks[0]->touches.size(), 2u);
-  EXPECT_EQ(chunks[0]->touches[0].count + chunks[0]->touches[1].count, 3u);
-  EXPECT_EQ(chunks[1]->instant_ms, 2000u);
-  EXPECT_TRUE(Has("a"));
-  EXPECT_TRUE(Has("c"));
-  EXPECT_FALSE(Has("d"));
+  EXPECT_EQ(ReadAt("a"), 1000u);
+  EXPECT_EQ(ReadAt("b"), 2000u);
+  EXPECT_EQ(ReadAt("c"), 2000u);
+  EXPECT_EQ(ReadAt("d"), 0u);
+  const std::vector<WaitingRead>& reads = journal_->BeginEntering();
+  ASSERT_EQ(reads.size(), 3u) << "each key once";
+  uint64_t counts = 0;
+  for (const WaitingRead& read : reads) {
+    counts += read.count;
+    EXPECT_EQ(read.space, kSpace);
+  }
+  EXPECT_EQ(counts, 5u);
+  EXPECT_EQ(ReadAt("c"), 2000u) << "it is not in the index yet";
+  ASSERT_TRUE(journal_->EndEntering().ok());
+  EXPECT_EQ(ReadAt("c"), 0u);
 }
 
-TEST_F(ReadJournalTest, WhatIsForgottenLeavesTheFiles) {
-  for (uint64_t round = 0; round < 20; ++round) {
-    Read("k" + std::to_string(round));
+TEST_F(ReadJournalTest, WhatWasEnteredLeavesTheFiles) {
+  for (int round = 0; round < 20; ++round) {
+    const std::string before = "k" + std::to_string(round), after = "m" + std::to_string(round);
+    Read(before);
     Take();
-    EXPECT_LE(BytesOf(0) + BytesOf(1), 6 * 44u) << "no file only grows";
-    // The newest chunk is not in the index yet.
-    if (round > 0) EXPECT_TRUE(journal_->Forget(journal_->Waiting().front()->order).ok());
+    (void)journal_->BeginEntering();
+    Read(after);
+    Take();
+    ASSERT_TRUE(journal_->EndEntering().ok());
+    EXPECT_EQ(BytesOf(0) + BytesOf(1), 44u) << "one chunk of a read";
+    Kill();
+    EXPECT_EQ(ReadAt(before), 0u);
+    EXPECT_EQ(ReadAt(after), 1000u);
   }
-  Kill();
-  EXPECT_TRUE(Has("k19"));
-  // Orders go on where they were, so that the chunk of the earlier process goes first.
-  Read("new");
-  Take();
-  const auto chunks = journal_->Waiting();
-  ASSERT_TRUE(journal_->Forget(chunks[chunks.size() - 2]->order).ok());
-  EXPECT_FALSE(Has("k19"));
-  EXPECT_TRUE(Has("new"));
-  ASSERT_TRUE(journal_->Forget(chunks.back()->order).ok());
+  EnterAll();
   EXPECT_EQ(BytesOf(0) + BytesOf(1), 0u);
   Kill();
-  EXPECT_TRUE(journal_->Waiting().empty());
+  EXPECT_TRUE(journal_->BeginEntering().empty());
+}
+
+TEST_F(ReadJournalTest, AKillWhileReadsAreEnteredLosesNone) {
+  Read("a");
+  Take();
+  (void)journal_->BeginEntering();
+  now_ms_ = 2000;
+  Read("b");
+  Take();
+  Kill();
+  EXPECT_EQ(ReadAt("a"), 1000u);
+  EXPECT_EQ(ReadAt("b"), 2000u);
 }
 
 TEST_F(ReadJournalTest, AChunkThatWasNotWrittenToItsEndIsLeftOut) {
   Read("a");
   Take();
-  const uint64_t whole = BytesOf(0);
-  Kill();
-  // Both in one file, as the other one is not empty.
-  std::filesystem::copy_file(directory_ + "/reads-0", directory_ + "/reads-1",
-                             std::filesystem::copy_options::overwrite_existing);
-  std::filesystem::resize_file(directory_ + "/reads-1", whole - 1);
-  Kill();
-  EXPECT_EQ(journal_->Waiting().size(), 1u);
   Read("b");
   Take();
+  std::filesystem::resize_file(directory_ + "/reads-0", BytesOf(0) - 1);
   Kill();
-  EXPECT_TRUE(Has("a"));
-  EXPECT_TRUE(Has("b"));
+  EXPECT_EQ(ReadAt("a"), 1000u);
+  EXPECT_EQ(ReadAt("b"), 0u);
+  Read("c");
+  Take();
+  Kill();
+  EXPECT_EQ(ReadAt("a"), 1000u);
+  EXPECT_EQ(ReadAt("c"), 1000u) << "it lies where the torn one lay";
 }
 
-TEST_F(ReadJournalTest, NoMoreIsTakenThanMayWait) {
-  for (size_t key = 0; key < 3 * ReadJournal::kMostWaiting; ++key) {
-    Read(std::to_string(key));
-    if (key % 10'000 == 0) Take();
-  }
-  size_t waiting = 0;
-  for (const auto& chunk : journal_->Waiting()) waiting += chunk->touches.size();
-  EXPECT_GT(waiting, ReadJournal::kMostWaiting);
-  EXPECT_LE(waiting, ReadJournal::kMostWaiting + 10'000);
-  EXPECT_GT(noted_.dropped(), 0u) << "the reads that find no room are counted";
-  ASSERT_TRUE(journal_->Forget(journal_->Waiting().back()->order).ok());
+TEST_F(ReadJournalTest, MuchIsDueAndNoMoreIsTakenThanMayWait) {
+  size_t key = 0;
+  EXPECT_FALSE(journal_->IsDue());
+  for (; key < 10; ++key) Read(std::to_string(key));
   Take();
-  EXPECT_FALSE(journal_->Waiting().empty());
+  EXPECT_FALSE(journal_->IsDue());
+  for (; key < 8000; ++key) Read(std::to_string(key));
+  Take();
+  EXPECT_TRUE(journal_->IsDue());
+  for (; key < 11'000; ++key) Read(std::to_string(key));
+  Take();
+  EXPECT_EQ(journal_->taken(), 11'000u);
+  Read("more");
+  Take();
+  EXPECT_EQ(journal_->taken(), 11'000u);
+  EXPECT_EQ(ReadAt("more"), 1000u) << "it stays noted";
+  EnterAll();
+  Take();
+  EXPECT_EQ(journal_->taken(), 11'001u);
 }
 
 TEST_F(ReadJournalTest, WhatIsNotedLastIsTakenByStop) {
   Read("a");
   journal_->Stop();
   Kill();
-  EXPECT_TRUE(Has("a"));
+  EXPECT_EQ(ReadAt("a"), 1000u);
 }
 
 }  // namespace
