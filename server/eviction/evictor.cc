@@ -190,7 +190,7 @@ EvictionParts Evictor::PartsOfStep() {
       .access_of =
           [this](NamespaceId space, uint64_t hash, const KeyAccess& stored) {
             mutex_.AssertHeld();
-            return entering_.journal->With(stored, space, hash, &random_);
+            return entering_.journal->With(stored, space, hash);
           },
       .evicted =
           [this](NamespaceId space, std::string_view key, uint64_t bytes,
@@ -456,9 +456,7 @@ absl::Status Evictor::EnterSome(absl::Span<const WaitingRead>* reads) {
     VARVE_RETURN_IF_ERROR(index_->FindAccesses(space, hashes, &accesses));
   WriteBatch batch;
   for (size_t i = 0; i < hashes.size(); ++i) {
-    AccessIndex::PutAccess(
-        space, hashes[i],
-        AfterReads(accesses[i], entered[i].count, entered[i].instant_ms, &random_), &batch);
+    AccessIndex::PutAccess(space, hashes[i], entered[i].After(accesses[i]), &batch);
   }
   return index_->Commit(&batch);
 }
@@ -559,7 +557,7 @@ Evictor::Use Evictor::LookUp(NamespaceId space, std::string_view key, const Read
       use.order = found->second.order->rule().order;
       std::vector<KeyAccess> accesses;
       if (index_->FindAccesses(space, {&hash, 1}, &accesses).ok()) ranked.access = accesses[0];
-      ranked.access = entering_.journal->With(ranked.access, space, hash, &random_);
+      ranked.access = entering_.journal->With(ranked.access, space, hash);
     }
   }
   const uint64_t last = LastUseOf(ranked);

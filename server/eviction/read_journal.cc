@@ -98,6 +98,11 @@ absl::StatusOr<std::string> ReadAll(const File& file) {
 
 }  // namespace
 
+KeyAccess WaitingRead::After(const KeyAccess& before) const {
+  uint64_t random = ((hash ^ instant_ms) * 0x9e3779b97f4a7c15) | 1;
+  return AfterReads(before, count, instant_ms, &random);
+}
+
 absl::StatusOr<std::unique_ptr<ReadJournal>> ReadJournal::Open(const std::string& directory,
                                                                FileSystem* files, NotedReads* noted,
                                                                std::function<uint64_t()> now_ms,
@@ -229,16 +234,15 @@ absl::Status ReadJournal::TakeReads() {
   return absl::OkStatus();
 }
 
-KeyAccess ReadJournal::With(const KeyAccess& stored, NamespaceId space, uint64_t hash,
-                            uint64_t* random) const {
+KeyAccess ReadJournal::With(const KeyAccess& stored, NamespaceId space, uint64_t hash) const {
   KeyAccess access = stored;
   absl::MutexLock lock(&mutex_);
   const bool is_noted = noted_.Contains(space, hash);
   for (const std::vector<WaitingRead>* const reads : {&entering_, &waiting_}) {
-    if (const WaitingRead* const read = Find(*reads, space, hash))
-      access = AfterReads(access, read->count, read->instant_ms, random);
+    if (const WaitingRead* const read = Find(*reads, space, hash)) access = read->After(access);
   }
-  return is_noted ? AfterReads(access, 1, now_ms_(), random) : access;
+  if (!is_noted) return access;
+  return WaitingRead{hash, now_ms_(), space, 1}.After(access);
 }
 
 bool ReadJournal::IsDue() const {

@@ -52,6 +52,10 @@ struct WaitingRead {
   uint64_t instant_ms = 0;  // no read of it is newer
   NamespaceId space = kDefaultNamespace;
   uint32_t count = 0;
+
+  // Returns the access after these reads; the same each time, although counts of uses grow by
+  // chance.
+  KeyAccess After(const KeyAccess& before) const;
 };
 
 class ReadJournal {
@@ -76,7 +80,7 @@ class ReadJournal {
   // same.
   absl::Status TakeReads() ABSL_LOCKS_EXCLUDED(file_mutex_, mutex_);
   // Returns the access to a key of which the index has `stored`, with what the index has not yet.
-  KeyAccess With(const KeyAccess& stored, NamespaceId space, uint64_t hash, uint64_t* random) const
+  KeyAccess With(const KeyAccess& stored, NamespaceId space, uint64_t hash) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns how many reads were taken. Those of one key within a round count once.
   uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }

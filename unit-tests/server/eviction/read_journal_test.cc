@@ -43,7 +43,7 @@ class ReadJournalTest : public ::testing::Test {
   void Take() { EXPECT_TRUE(journal_->TakeReads().ok()); }
   // Returns when the key was last read; 0: it was not.
   uint64_t ReadAt(std::string_view key) {
-    return journal_->With(KeyAccess(), kSpace, HashKey(key), &random_).at_ms;
+    return journal_->With(KeyAccess(), kSpace, HashKey(key)).at_ms;
   }
   void EnterAll() {
     (void)journal_->BeginEntering();
@@ -59,7 +59,6 @@ class ReadJournalTest : public ::testing::Test {
   std::string directory_ = dir_.path();
   int copies_ = 0;
   uint64_t now_ms_ = 1000;
-  uint64_t random_ = 1;
   NotedReads noted_;
   std::unique_ptr<ReadJournal> journal_;
 };
