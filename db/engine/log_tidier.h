@@ -2,9 +2,9 @@
 // after a fill that is a multiple of a small store. It has the log go on in a small file and the
 // write buffer flushed, so that the files before it can go.
 //
-// The store is at rest when nothing was appended to the log for two seconds, or since it was opened.
-// The log may keep 8 MiB, or a 64th of what the segments take if that is more; so a store that rests
-// between small writes is left alone, and their buffer is not flushed.
+// The store is at rest when nothing was appended to the log for two seconds, or since the opening.
+// The log may keep 8 MiB, or a 64th of what the segments take if that is more; so a store that
+// rests between small writes is left alone, and their buffer is not flushed.
 //
 // It takes two steps where a large next file is ready, as the log may have promised that to a
 // record: the log goes on in it, and from there in the small one behind it. A write ends the rest,

@@ -3,8 +3,8 @@
 //
 // The file is not truncated: its header says how large it was made, so that recovery can tell a
 // file that lost its end. A smaller file with the same records is written beside it and renamed
-// over it, as a new log file is made (db/log/log_file_maker.h). So a crash at any instant leaves the
-// one or the other, both whole, and what has the old file open or under another name keeps it.
+// over it, as a new log file is made (db/log/log_file_maker.h). So a crash at any instant leaves
+// the one or the other, both whole, and what has the old file open or under another name keeps it.
 //
 // Thread-safety: a stateless function. Requires: nobody writes to the file.
 #pragma once

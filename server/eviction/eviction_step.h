@@ -29,8 +29,8 @@ namespace varve {
 struct EvictionNeed {
   uint64_t bytes = 0;  // of keys and values
   uint64_t keys = 0;
-  // What is written instead expires then at the soonest; kNeverSoon: it does not expire, 0: that is
-  // not known. Orders by expiry alone ask for it.
+  // The write adds nothing that expires before this instant; kNeverSoon: nothing that expires, 0:
+  // it is not known. Orders by expiry alone ask for it.
   uint64_t soonest_expiry_ms = 0;
 };
 

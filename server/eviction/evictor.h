@@ -1,9 +1,9 @@
 // The evictor makes room where a bound is reached: in a namespace with a quota and an eviction rule
 // (NAMESPACE ... EVICT), and in the databases together (maxmemory, maxmemory-policy).
 //
-//   - A writer writes through WriteWithRoom(): where its write is refused for want of room, it makes
-//     room and writes again. It pays for the bytes that it needs; the evictor's thread frees about
-//     a hundredth of the bound more in time left over.
+//   - A writer writes through WriteWithRoom(): where its write is refused for want of room, it
+//     makes room and writes again. It pays for the bytes that it needs; the evictor's thread frees
+//     about a hundredth of the bound more in time left over.
 //   - A read notes its key (NotedReads). The read journal hands what was noted to the kernel four
 //     times a second, so that a read which is a second old survives the end of the process; the
 //     thread enters it into the access index within some seconds.
@@ -73,8 +73,8 @@ class Evictor {
       : store_(*store), clients_(*clients), replication_(*replication) {}
   ~Evictor() { Stop(); }
 
-  // Has the evictor keep its index in `directory`, within `memory` bytes, which are more than those
-  // of the noted reads and their journal. `disk`: the bound of the data directory; null: there is none.
+  // Has the evictor keep its index in `directory`, within `memory` bytes, which are more than
+  // NotedReads::kBytes. `disk`: the bound of the data directory; null: there is none.
   // Requires: no other thread uses it yet; the disk outlives it.
   void Start(std::string directory, uint64_t memory, BoundedFileSystem* disk);
   // Ends the thread and closes the index. Nothing is evicted any more.
@@ -156,7 +156,7 @@ class Evictor {
     uint64_t* owed = nullptr;
   };
 
-  // Where noted reads wait for the index.
+  // Noted reads wait here for the index.
   struct NotedReadsToEnter {
     std::unique_ptr<ReadJournal> journal;  // there while index_ is
     bool is_under_way = false;             // a thread enters them
@@ -222,7 +222,7 @@ class Evictor {
   std::map<NamespaceId, Space> spaces_ ABSL_GUARDED_BY(mutex_);
   uint64_t owed_by_databases_ ABSL_GUARDED_BY(mutex_) = 0;
   NotedReadsToEnter entering_ ABSL_GUARDED_BY(mutex_);
-  // Of what clients have written since NoteExpiries() took it; kNeverSoon: nothing that expires.
+  // Clients have written nothing that expires before it since NoteExpiries() took it.
   std::atomic<uint64_t> soonest_expiry_ms_{kNeverSoon};
   uint64_t random_ ABSL_GUARDED_BY(mutex_) = 0x9e3779b97f4a7c15;
   bool has_followed_ ABSL_GUARDED_BY(mutex_) = false;

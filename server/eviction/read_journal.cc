@@ -133,6 +133,7 @@ absl::Status ReadJournal::Recover(const std::string& directory, FileSystem* file
       chunks.push_back(std::move(chunk));
     }
   }
+  active_ = files_[1].last_order > files_[0].last_order ? 1 : 0;
   std::sort(chunks.begin(), chunks.end(),
             [](const ReadChunk& a, const ReadChunk& b) { return a.order < b.order; });
   absl::MutexLock lock(&mutex_);
