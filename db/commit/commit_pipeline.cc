@@ -458,12 +458,10 @@ absl::Status CommitPipeline::FlushAll(bool leaves_log_file) {
 
 absl::StatusOr<bool> CommitPipeline::LeaveLogFile(bool rotates) {
   absl::MutexLock lock(&versions_->mutex());
-  if (!versions_->FlushQueueLocked().empty() || versions_->ActiveBufferIsEmptyLocked() ||
-      log_.failed() || closed_)
-    return false;
+  if (!versions_->FlushQueueLocked().empty() || log_.failed() || closed_) return false;
   VARVE_ASSIGN_OR_RETURN(const std::optional<uint64_t> left, log_->LeaveFile());
   if (!left) return false;
-  if (rotates) RotateLocked();
+  if (rotates && !versions_->ActiveBufferIsEmptyLocked()) RotateLocked();
   return true;
 }
 

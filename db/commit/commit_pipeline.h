@@ -137,8 +137,8 @@ class CommitPipeline {
   [[nodiscard]] absl::Status FlushAll(bool leaves_log_file = false)
       ABSL_LOCKS_EXCLUDED(versions_->mutex());
   // Has the log go on in its next file; with `rotates` the active buffer is put into the flush
-  // queue in the same step, without waiting for the flush. Returns false, and does nothing, if a
-  // flush is on its way, the buffer is empty, the log has failed, or there is no next file.
+  // queue in the same step, unless it is empty, without waiting for the flush. Returns false, and
+  // does nothing, if a flush is on its way, the log has failed, or there is no next file.
   [[nodiscard]] absl::StatusOr<bool> LeaveLogFile(bool rotates)
       ABSL_LOCKS_EXCLUDED(versions_->mutex());
   // Rotates the active buffer if the log has grown too much since the last flush, when it had

@@ -41,7 +41,7 @@ class Flusher {
         version_set_(*version_set),
         pipeline_(*pipeline),
         watches_({parts_.versions, pipeline, sweeper, parts_.clock}),
-        tidier_(parts_.versions, parts_.log, pipeline) {}
+        tidier_(parts_.versions, parts_.log, pipeline, &parts_.caches->values) {}
 
   void Start();
   // Finishes the flush that is under way and returns once the thread has ended.

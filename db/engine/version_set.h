@@ -207,9 +207,6 @@ class VersionSet {
   void RemoveUnused(const Version& before, const Version& version,
                     const std::unordered_set<uint64_t>& live, bool flushed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
-  // Has the log forget the files whose records segments hold by now. Files that segments point into
-  // stay as value files.
-  void RetireLog(SequenceNumber flushed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
   // Removes the new segments of a failed install, unless the manifest on disk names them, because
   // the failure may have come after its rename. Otherwise retries would fill a full disk further.
   void DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segments) noexcept
