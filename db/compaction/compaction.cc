@@ -5,6 +5,7 @@
 
 #include "db/compaction/merge_compression.h"
 #include "db/compaction/merge_writer.h"
+#include "db/compaction/value_recompression.h"
 #include "db/compaction/value_separation.h"
 #include "db/format/file_names.h"
 #include "db/iterators/merging_iterator.h"
@@ -93,6 +94,19 @@ std::vector<std::string> OutputBoundaries(const Version& version, const Compacti
   return boundaries;
 }
 
+// Returns null if the merge leaves all values where they are.
+std::unique_ptr<ValueSeparation> SeparationOf(const CompactionPlan& plan,
+                                              const CompactionContext& context) {
+  const ValueFileWriter::Options files = {.file_system = context.file_system,
+                                          .directory = context.directory,
+                                          .next_file_number = context.next_file_number,
+                                          .registry = &context.caches->values};
+  if (!plan.emptied_files.empty())
+    return NewCollectionSeparation(plan.emptied_files, files, context.compression);
+  if (plan.recompresses_values) return NewValueRecompression(files, context.compression);
+  return nullptr;
+}
+
 CompactionResult Move(const CompactionPlan& plan) {
   CompactionResult result;
   for (const CompactionPlan::Input& input : plan.inputs) {
@@ -152,16 +166,8 @@ absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const Com
   }
   if (options.expected_entries > 0) options.average_record_size = bytes / options.expected_entries;
   const std::unique_ptr<InternalIterator> input = NewMergingIterator(std::move(runs));
-  std::unique_ptr<ValueSeparation> separation;
-  if (!plan.emptied_files.empty()) {
-    separation = NewCollectionSeparation(plan.emptied_files,
-                                         {.file_system = context.file_system,
-                                          .directory = context.directory,
-                                          .next_file_number = context.next_file_number,
-                                          .registry = &context.caches->values},
-                                         context.compression);
-    options.separation = separation.get();
-  }
+  const std::unique_ptr<ValueSeparation> separation = SeparationOf(plan, context);
+  options.separation = separation.get();
   VARVE_ASSIGN_OR_RETURN(options.compression.dictionary,
                          ChooseMergeDictionary(version, plan, context.compression));
   VARVE_ASSIGN_OR_RETURN(CompactionResult result,

@@ -3,10 +3,10 @@
 //
 // It is found in two passes. The first one chooses pieces of the samples: it divides them into
 // parts, and takes from one part after the other the piece whose windows of eight bytes are in most
-// samples, where windows that were taken before count no more (as zstd's COVER algorithm does, after
-// Liao, Petri, Moffat and Wirth). It counts by hash, so that it reads each byte twice and looks at
-// no table larger than a core's cache. The second pass counts exactly, and cuts out of the pieces
-// what too few samples share.
+// samples, where windows that were taken before count no more (the COVER algorithm of Liao, Petri,
+// Moffat and Wirth, which zstd has too). It counts by hash, so that it reads each byte twice and
+// looks at no table larger than a core's cache. The second pass counts exactly, and cuts out of the
+// pieces what too few samples share.
 //
 // Thread-safety: stateless functions.
 #pragma once
