@@ -84,8 +84,6 @@ const std::vector<Experiment>& AllExperiments() {
       {"archive_restore", "how fast an archive is restored", ArchiveRestoreExperiment},
       {"compression", "what compression costs a get, a scan, a fill and a merge, and what it saves",
        CompressionExperiment},
-      {"compression", "what compression costs a fill, a merge and a get of JSON",
-       CompressionExperiment},
       {"large", "100 million keys (--keys) with memory for the tables alone: half an hour, 35 GB",
        LargeExperiment}};
   return *experiments;
