@@ -8,6 +8,7 @@
 #include "db/compaction/merge_compression.h"
 #include "db/compaction/merge_parts.h"
 #include "db/compaction/merge_writer.h"
+#include "db/compaction/value_recompression.h"
 #include "db/compaction/value_separation.h"
 #include "db/format/file_names.h"
 #include "db/iterators/merging_iterator.h"
@@ -106,6 +107,7 @@ std::unique_ptr<ValueSeparation> SeparationOf(const CompactionPlan& plan,
                                           .registry = &context.caches->values};
   if (!plan.emptied_files.empty())
     return NewCollectionSeparation(plan.emptied_files, files, context.compression);
+  if (plan.recompresses_values) return NewValueRecompression(files, context.compression);
   return nullptr;
 }
 
@@ -281,8 +283,7 @@ absl::StatusOr<CompactionResult> RunCompaction(const Version& version, const Com
     }
   }
   if (options.expected_entries > 0) options.average_record_size = bytes / options.expected_entries;
-  // The parts have about as many bytes each.
-  if (!cuts.empty()) options.expected_entries = options.expected_entries / cuts.size();
+  options.expected_entries /= cuts.size() + 1;  // the parts have about as many bytes each
   VARVE_ASSIGN_OR_RETURN(options.compression.dictionary,
                          ChooseMergeDictionary(version, plan, context.compression));
   VARVE_ASSIGN_OR_RETURN(CompactionResult result,
