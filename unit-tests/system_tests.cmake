@@ -93,6 +93,9 @@ add_executable(history_main prove/history_main.cc)
 target_link_libraries(history_main PRIVATE varve_prove)
 add_executable(failover_main prove/failover/failover_main.cc)
 target_link_libraries(failover_main PRIVATE varve_prove)
+add_executable(soak_main prove/soak/soak_main.cc)
+target_link_libraries(soak_main PRIVATE varve_prove absl::flags absl::flags_parse)
+varve_starts(soak_main server_main client_main)
 
 # Declares an entry that is no test program: a command that ends with 77 where what it takes can't be had, which is no failure.
 function(varve_test_command name)

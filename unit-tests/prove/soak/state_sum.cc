@@ -1,0 +1,48 @@
+#include "unit-tests/prove/soak/state_sum.h"
+
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "unit-tests/prove/soak/key_owner.h"
+#include "util/base/hash.h"
+#include "util/base/status.h"
+
+namespace varve::prove {
+
+uint64_t RecordSum(std::string_view key, std::string_view value) {
+  const std::array<uint64_t, 2> hashes = {HashKey(key), HashKey(value)};
+  std::array<char, sizeof(hashes)> bytes;
+  std::memcpy(bytes.data(), hashes.data(), sizeof(hashes));
+  return HashKey({bytes.data(), bytes.size()});
+}
+
+uint64_t NamespaceSum(std::string_view name, uint64_t records) {
+  return records * (HashKey(name) | 1);
+}
+
+absl::StatusOr<uint64_t> ReadRecordSum(uint16_t port, const std::string& name) {
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
+                         Client::Connect(ClientOf(port, name)));
+  uint64_t sum = 0;
+  VARVE_RETURN_IF_ERROR(client->StreamRange(
+      "-", "+", {}, {.pair = [&](std::string&& key, std::string&& value, uint64_t) {
+        sum += RecordSum(key, value);
+        return true;
+      }}));
+  return sum;
+}
+
+absl::StatusOr<uint64_t> ReadStateSum(uint16_t port, const std::set<std::string>& left_out) {
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(ClientOf(port, "")));
+  VARVE_ASSIGN_OR_RETURN(const Reply names, client->Call({"NAMESPACE", "LIST"}));
+  uint64_t sum = 0;
+  for (const Reply& name : names.elements) {
+    if (left_out.contains(name.text)) continue;
+    VARVE_ASSIGN_OR_RETURN(const uint64_t records, ReadRecordSum(port, name.text));
+    sum += NamespaceSum(name.text, records);
+  }
+  return sum;
+}
+
+}  // namespace varve::prove
