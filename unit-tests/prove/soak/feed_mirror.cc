@@ -34,11 +34,13 @@ absl::Status FeedMirror::Open(uint16_t port) {
       client->Call({"FEED", "CREATE", options_.feed, "FROM", "NOW", "MAXBYTES", "256MiB"})
           .status());
   VARVE_ASSIGN_OR_RETURN(const Reply now, client->Call({"CHANGES", "NOW"}));
-  const absl::MutexLock lock(&mutex_);
-  history_id_ = now.elements[0].text;
-  position_ = acknowledged_ = now.elements[1].integer;
-  states_.push_back({.version = position_});
-  return absl::OkStatus();
+  {
+    const absl::MutexLock lock(&mutex_);
+    history_id_ = now.elements[0].text;
+    position_ = now.elements[1].integer;
+    states_.push_back({.version = position_});
+  }
+  return Acknowledge(client.get());
 }
 
 void FeedMirror::Run(uint16_t port, const absl::Notification& ended) {
@@ -54,6 +56,8 @@ void FeedMirror::Run(uint16_t port, const absl::Notification& ended) {
     if (status.ok()) status = Acknowledge(client->get());
   }
   findings_.AddStatus("the mirror", status);
+  const absl::MutexLock lock(&mutex_);
+  has_ended_ = true;
 }
 
 absl::Status FeedMirror::CheckPlace(Client* client) {
@@ -205,7 +209,13 @@ int64_t FeedMirror::position() const {
 }
 
 bool FeedMirror::AwaitVersion(int64_t version) const {
-  return testing::Eventually([&] { return position() >= version; });
+  bool has_come = false;
+  testing::Eventually([&] {
+    const absl::MutexLock lock(&mutex_);
+    has_come = position_ >= version;
+    return has_come || has_ended_;
+  });
+  return has_come;
 }
 
 std::optional<StateAt> FeedMirror::At(int64_t version) const {

@@ -58,7 +58,7 @@ class FeedMirror {
 
   // Makes the feed. From here on every change is mirrored. Requires: the server holds no keys.
   absl::Status Open(uint16_t port);
-  // Reads until `ended`, and then until it has the version that `ended` comes with.
+  // Reads until `ended`, or until something is wrong.
   void Run(uint16_t port, const absl::Notification& ended) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Everything up to this version was read.
@@ -114,6 +114,7 @@ class FeedMirror {
   int64_t acknowledged_ = 0;
   std::string history_id_;
   mutable absl::Mutex mutex_;
+  bool has_ended_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t position_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t sum_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Place, std::less<>> places_ ABSL_GUARDED_BY(mutex_);

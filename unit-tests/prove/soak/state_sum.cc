@@ -33,14 +33,22 @@ absl::StatusOr<uint64_t> ReadRecordSum(uint16_t port, const std::string& name) {
   return sum;
 }
 
-absl::StatusOr<uint64_t> ReadStateSum(uint16_t port, const std::set<std::string>& left_out) {
-  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(ClientOf(port, "")));
+absl::StatusOr<std::vector<std::string>> ReadPlaces(uint16_t port) {
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
+                         Client::Connect(ClientOf(port, "")));
   VARVE_ASSIGN_OR_RETURN(const Reply names, client->Call({"NAMESPACE", "LIST"}));
+  std::vector<std::string> places = {"0", "1"};
+  for (const Reply& name : names.elements) places.push_back(name.text);
+  return places;
+}
+
+absl::StatusOr<uint64_t> ReadStateSum(uint16_t port, const std::set<std::string>& left_out) {
+  VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> places, ReadPlaces(port));
   uint64_t sum = 0;
-  for (const Reply& name : names.elements) {
-    if (left_out.contains(name.text)) continue;
-    VARVE_ASSIGN_OR_RETURN(const uint64_t records, ReadRecordSum(port, name.text));
-    sum += NamespaceSum(name.text, records);
+  for (const std::string& place : places) {
+    if (left_out.contains(place)) continue;
+    VARVE_ASSIGN_OR_RETURN(const uint64_t records, ReadRecordSum(port, place));
+    sum += NamespaceSum(place, records);
   }
   return sum;
 }

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/client.h"
@@ -23,7 +24,9 @@ uint64_t NamespaceSum(std::string_view name, uint64_t records);
 
 // Returns the sum of the records in a namespace of a server, read in one snapshot.
 absl::StatusOr<uint64_t> ReadRecordSum(uint16_t port, const std::string& name);
-// Returns the sum of all namespaces of a server but those left out.
+// Returns the first two databases and the names of all namespaces.
+absl::StatusOr<std::vector<std::string>> ReadPlaces(uint16_t port);
+// Returns the sum of all these of a server but those left out.
 absl::StatusOr<uint64_t> ReadStateSum(uint16_t port, const std::set<std::string>& left_out);
 
 }  // namespace varve::prove
