@@ -34,8 +34,7 @@ absl::StatusOr<uint64_t> ReadRecordSum(uint16_t port, const std::string& name) {
 }
 
 absl::StatusOr<std::vector<std::string>> ReadPlaces(uint16_t port) {
-  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
-                         Client::Connect(ClientOf(port, "")));
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(ClientOf(port, "")));
   VARVE_ASSIGN_OR_RETURN(const Reply names, client->Call({"NAMESPACE", "LIST"}));
   std::vector<std::string> places = {"0", "1"};
   for (const Reply& name : names.elements) places.push_back(name.text);
