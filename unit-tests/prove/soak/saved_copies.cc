@@ -11,6 +11,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "unit-tests/prove/soak/state_sum.h"
+#include "unit-tests/testing/eventually.h"
 #include "util/base/status.h"
 
 namespace varve::prove {
@@ -48,12 +49,19 @@ SavedCopies::SavedCopies(std::string server, std::string client, std::string dir
       directory_(std::move(directory)),
       scene_(*scene) {}
 
-void SavedCopies::Begin() {
+absl::Status SavedCopies::Begin() {
   archiver_.emplace(client_,
                     Words{fmt::format("--port={}", scene_.primary), "archive",
                           directory_ + "/archive", "--interval=200ms", "--base-every=1min",
                           std::string("--keep=") + kKept, "--feed-size=256MiB"},
                     directory_ + "/archive.log");
+  const bool has_base = testing::Eventually([&] {
+    return absl::StrContains(testing::ReadFile(directory_ + "/archive/metrics.prom"),
+                             "varve_archive_bases_total 1");
+  });
+  if (has_base) return absl::OkStatus();
+  return absl::InternalError("the archive has no base: " +
+                             testing::ReadFile(directory_ + "/archive.log"));
 }
 
 void SavedCopies::Run(absl::Duration pause) {

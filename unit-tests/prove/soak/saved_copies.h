@@ -29,8 +29,8 @@ class SavedCopies {
   // `directory` exists. Requires: `scene` outlives the object.
   SavedCopies(std::string server, std::string client, std::string directory, Scene* scene);
 
-  // Starts the archiver.
-  void Begin();
+  // Starts the archiver. From here on the archive has every version.
+  absl::Status Begin();
   // Takes a backup after each pause, and notes from time to time what the archive has to bring
   // back, until the load is over.
   void Run(absl::Duration pause);

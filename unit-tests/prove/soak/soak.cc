@@ -159,17 +159,17 @@ class Soak {
   }
 
   void BearLoad() {
-    const auto begin = steady_clock::now();
     load_.emplace(Shares::Of(options_.data_bytes), options_.seed, &scene_);
     copies_.emplace(options_.server, options_.client, options_.directory, &scene_);
     ResourceWatch watch(Watched(), &findings_);
     absl::Notification quiet;  // everything has been told
-    copies_->Begin();
+    findings_.AddStatus("the archive", copies_->Begin());
     std::thread mirror([&] { mirror_.Run(scene_.primary, quiet); });
     std::thread watcher([&] { watch.Run(quiet); });
     std::thread backups([&] {
       copies_->Run(absl::Seconds(std::clamp<int64_t>(options_.load.count() / 8, 1, 60)));
     });
+    const auto begin = steady_clock::now();
     load_->Start();
     AwaitEnd();
     scene_.ended.Notify();

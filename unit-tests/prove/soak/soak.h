@@ -24,7 +24,7 @@ struct SoakOptions {
   std::string client;
   std::string directory;              // exists, and is empty
   std::chrono::seconds load{60};      // for how long clients call
-  uint64_t data_bytes = 48ull << 20;  // of keys and values, at most
+  uint64_t data_bytes = 48ull << 20;  // of keys and values, at most; at least 24 MiB
   uint64_t memory_limit = 128ull << 20;
   uint64_t disk_limit = 1ull << 30;
   uint64_t seed = 1;

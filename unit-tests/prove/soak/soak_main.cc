@@ -16,7 +16,7 @@
 #include "unit-tests/testing/temp_dir.h"
 
 ABSL_FLAG(int, seconds, 3600, "how long clients call; the checks come on top");
-ABSL_FLAG(uint64_t, data_mib, 256, "MiB of keys and values, at most");
+ABSL_FLAG(uint64_t, data_mib, 256, "MiB of keys and values, at most; not below 24");
 ABSL_FLAG(uint64_t, memory_mib, 192, "MiB of memory-limit, of each server");
 ABSL_FLAG(uint64_t, disk_mib, 2048, "MiB of max-disk-bytes, of each server");
 ABSL_FLAG(uint64_t, seed, 0, "0: another one each time");
