@@ -112,6 +112,17 @@ TEST_F(ExpirySweeperTest, AKeyAndItsEntryGoTogetherAndTheListenerHearsOfTheKey) 
   EXPECT_EQ(sweeper_.operations(), 2u);
 }
 
+// A key that was written again with another expiry has two entries, and both of them removed it.
+TEST_F(ExpirySweeperTest, AKeyWithTwoEntriesIsRemovedOnce) {
+  Put("key", time_.WallMillis() + 10);
+  Put("key", time_.WallMillis() + 20);
+  time_.Advance(60'000);
+  Start();
+  EXPECT_TRUE(sweeper_.SweepAll().ok());
+  EXPECT_EQ(submitted(), std::vector<size_t>{3}) << "the key and its two entries";
+  EXPECT_EQ(sweeper_.expired_keys(), 1u);
+}
+
 TEST_F(ExpirySweeperTest, TheThreadRemovesWhatIsDueByItself) {
   time_.Advance(1);
   Put("key", time_.WallMillis() - 1);
