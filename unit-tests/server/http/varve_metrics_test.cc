@@ -164,6 +164,7 @@ TEST_F(VarveMetricsTest, CountsAgreeWithInfo) {
         std::pair("varve_flush_written_bytes_total", "flushed_bytes"),
         std::pair("varve_merge_written_bytes_total", "compacted_bytes"),
         std::pair("varve_merge_read_bytes_total", "compaction_input_bytes"),
+        std::pair("varve_merge_parts_total", "compaction_parts"),
         std::pair("varve_segment_lookups_total", "segment_lookups"),
         std::pair("varve_record_reads_total", "record_reads"),
         std::pair("varve_cache_hits_total", "block_cache_hits"),
