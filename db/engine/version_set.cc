@@ -127,7 +127,8 @@ CompactionContext VersionSet::NewJob(const std::atomic<bool>* cancel,
           .compression = CompressionPolicy(parts_.versions->Acquire()->namespaces,
                                            parts_.options->compression),
           .cancel = cancel,
-          .is_urgent = std::move(is_urgent)};
+          .is_urgent = std::move(is_urgent),
+          .jobs = parts_.jobs};
 }
 
 absl::Status VersionSet::LogAndApply(

@@ -47,6 +47,8 @@
 
 namespace varve {
 
+class JobThreads;
+
 // The parts of the engine that the version set depends on. All outlive it.
 struct VersionSetParts {
   FileSystem* file_system = nullptr;
@@ -58,6 +60,7 @@ struct VersionSetParts {
   StoreClock* clock = nullptr;
   SegmentCaches* caches = nullptr;
   FileRemover* remover = nullptr;
+  JobThreads* jobs = nullptr;  // help flushes and merges; null: none do
 };
 
 // An ingested run is what an ingest adds to the history: the operations `first` to `last`, which
@@ -150,7 +153,7 @@ class VersionSet {
   // new segments are removed unless a manifest that a restart could find names them. Never throws.
   // The files of an ingest stay in any case, and the manifest on disk may name them after an error.
   // Requires: an ingest's first sequence is the next one, and nobody takes it meanwhile
-  // (CommitPipeline::HoldMarks).
+  // (ExclusiveWrites::HoldMarks).
   [[nodiscard]] absl::Status LogAndApply(
       const TreeChange& change, absl::FunctionRef<std::vector<Level>(const Version& present)> apply,
       KeyCounter::Follower follow) ABSL_LOCKS_EXCLUDED(install_mutex_);

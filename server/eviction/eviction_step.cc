@@ -139,6 +139,11 @@ std::vector<EvictionStep::Candidate*> EvictionStep::Choose(const EvictionNeed& n
   }
   std::stable_sort(able.begin(), able.end(),
                    [](const Candidate* a, const Candidate* b) { return a->rank < b->rank; });
+  // A key that was written or read since its entry was made may have another one beside it.
+  std::set<std::pair<const SpaceOrder*, std::string_view>> chosen;
+  std::erase_if(able, [&chosen](const Candidate* each) {
+    return !chosen.emplace(each->order, each->entry.key()).second;
+  });
   Result sum = done_;
   size_t count = 0;
   for (; count < able.size(); ++count) {

@@ -190,6 +190,21 @@ TEST_F(EvictionTest, EachEvictedKeyIsToldOnce) {
     EXPECT_EQ(told["__keyevent@0__:evicted " + Name(key)], 1) << key;
 }
 
+// The order has two entries for a key that was written again since the last walk, and both of them
+// were evicted in one batch.
+TEST_F(EvictionTest, AKeyWithTwoEntriesIsEvictedOnce) {
+  UseDatabases("allkeys-lru", 6'000);
+  constexpr int kKeys = 60;
+  for (int round = 0; round < 2; ++round) {
+    Pass(1000);
+    for (int key = 0; key < kKeys; ++key) ASSERT_EQ(Set(key), "OK");
+  }
+  ASSERT_EQ(Do({"SET", "large", std::string(1995, 'v')}), "OK");
+  const auto left = static_cast<uint64_t>(Count(0, kKeys));
+  EXPECT_EQ(Stat("evicted_keys"), kKeys - left);
+  EXPECT_EQ(Stat("evicted_bytes"), Stat("evicted_keys") * 100);
+}
+
 TEST_F(EvictionTest, OnlyKeysThatExpireGo) {
   UseDatabases("volatile-lru", 10'000);
   for (int key = 0; key < 50; ++key) ASSERT_EQ(Set(key), "OK");
