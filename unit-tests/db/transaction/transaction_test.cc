@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "unit-tests/testing/test_store.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
@@ -200,6 +201,21 @@ TEST(TransactionTest, MoreThanItsMemoryIsRefused) {
   transaction.Put("a", std::string(2000, 'x'));
   EXPECT_TRUE(absl::IsResourceExhausted(transaction.Commit().status()));
   EXPECT_EQ(store.Scan(), "");
+}
+
+TEST(TransactionTest, OneThatFoundNoRoomMayCommitOnceThereIsSome) {
+  TestStore store;
+  store->SetDataLimit(50);
+  Transaction transaction(&*store);
+  transaction.Put("key", std::string(100, 'v'));
+  for (int i = 0; i < 2; ++i) {
+    const absl::Status refused = transaction.Commit().status();
+    EXPECT_TRUE(IsStoreFull(refused)) << refused;
+  }
+  store->SetDataLimit(1000);
+  EXPECT_TRUE(transaction.Commit().ok());
+  EXPECT_EQ(store.Get("key"), std::string(100, 'v'));
+  EXPECT_TRUE(absl::IsFailedPrecondition(transaction.Commit().status()));
 }
 
 TEST(TransactionTest, AnIteratorThatIsLeftKeepsItFromCommitting) {
