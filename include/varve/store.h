@@ -279,7 +279,8 @@ class StoreUpkeep {
 
   // Writes buffered records to segments, and waits for it.
   [[nodiscard]] virtual absl::Status Flush() = 0;
-  // Merges [lower, upper) (empty `upper`: no end) down to one run, and waits for it.
+  // Merges [lower, upper) (empty `upper`: no end) down to one run, whose values are compressed as
+  // is set now, those kept apart from their keys among them, and waits for it.
   [[nodiscard]] virtual absl::Status Compact(std::string_view lower, std::string_view upper,
                                              NamespaceId space = kDefaultNamespace) = 0;
   // Answered locally.
