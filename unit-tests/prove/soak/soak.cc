@@ -3,6 +3,8 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -70,7 +72,7 @@ class Soak {
   }
 
  private:
-  // --- The start -----------------------------------------------------------------------------------
+  // --- The start ---------------------------------------------------------------------------------
 
   Words Flags() const {
     return {fmt::format("--memory-limit={}", options_.memory_limit),
@@ -150,7 +152,7 @@ class Soak {
              .disk_limit = options_.disk_limit}};
   }
 
-  // --- The load ------------------------------------------------------------------------------------
+  // --- The load ----------------------------------------------------------------------------------
 
   // Waits until the time is over, or something is wrong.
   void AwaitEnd() {
@@ -210,7 +212,7 @@ class Soak {
     }
   }
 
-  // --- The end -------------------------------------------------------------------------------------
+  // --- The end -----------------------------------------------------------------------------------
 
   void CheckAtRest() {
     load_->Check(scene_.primary);

@@ -35,7 +35,7 @@ absl::StatusOr<int64_t> NewestVersion(uint16_t port) {
 
 }  // namespace
 
-// --- The past --------------------------------------------------------------------------------------
+// --- The past ------------------------------------------------------------------------------------
 
 void PastReader::Run(Scene* scene) {
   absl::StatusOr<std::unique_ptr<Client>> client =
@@ -67,7 +67,7 @@ absl::Status PastReader::Read(Scene* scene, Client* client) {
   return absl::OkStatus();
 }
 
-// --- The follower ----------------------------------------------------------------------------------
+// --- The follower --------------------------------------------------------------------------------
 
 void FollowerReader::Run(Scene* scene) {
   absl::StatusOr<std::unique_ptr<Client>> primary =
@@ -112,7 +112,7 @@ absl::Status FollowerReader::ReadAll(Scene* scene) {
                        : absl::DataLossError("the follower has what nobody wrote in " + wrong);
 }
 
-// --- The cache of a client -------------------------------------------------------------------------
+// --- The cache of a client -----------------------------------------------------------------------
 
 void TrackingReader::Run(Scene* scene) {
   ClientOptions options = ClientOf(scene->primary, kZipped);
@@ -158,7 +158,7 @@ absl::Status TrackingReader::Check(uint16_t port) {
   return absl::OkStatus();
 }
 
-// --- Merges and branches ---------------------------------------------------------------------------
+// --- Merges and branches -------------------------------------------------------------------------
 
 void Housekeeper::Run(Scene* scene) {
   Repeat(scene, "the housekeeper", absl::Seconds(1), [&]() -> absl::Status {
