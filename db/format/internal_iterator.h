@@ -5,6 +5,7 @@
 // Thread-safety: an iterator belongs to one thread. Views stay valid until the next move.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -28,6 +29,15 @@ class InternalIterator {
   virtual const RecordView& record() const = 0;  // stays where it is until the next move
 
   [[nodiscard]] virtual absl::Status status() const = 0;
+
+  // Says that Seek(tree_key, ...) is about to follow. A caller that seeks several cursors first
+  // asks all of them for each of the steps, in this order, so that they wait for memory at the same
+  // time and not one after the other. A hint: what fails here, Seek meets again.
+  enum class SeekStep : uint8_t { kFindPlace, kFetchPlace };
+  virtual void PrepareSeek(std::string_view tree_key, SeekStep step) {
+    (void)tree_key;
+    (void)step;
+  }
 };
 
 }  // namespace varve

@@ -51,11 +51,18 @@ class MergingIterator final : public InternalIterator {
 
   void Seek(std::string_view tree_key, SequenceNumber sequence) override {
     Start(kForward);
+    for (const SeekStep step : {SeekStep::kFindPlace, SeekStep::kFetchPlace})
+      PrepareSeek(tree_key, step);
     for (size_t i = 0; i < children_.size(); ++i) {
       children_[i]->Seek(tree_key, sequence);
       Enter(i);
     }
     BuildHeap();
+  }
+
+  void PrepareSeek(std::string_view tree_key, SeekStep step) override {
+    for (const std::unique_ptr<InternalIterator>& child : children_)
+      child->PrepareSeek(tree_key, step);
   }
 
   void Next() override {

@@ -34,12 +34,13 @@ class RunIterator final : public InternalIterator {
     SkipBackward();
   }
 
+  void PrepareSeek(std::string_view tree_key, SeekStep step) override {
+    if (step == SeekStep::kFindPlace ? Open(SegmentOf(tree_key)) : current_ != nullptr)
+      current_->PrepareSeek(tree_key, step);
+  }
+
   void Seek(std::string_view tree_key, SequenceNumber sequence) override {
-    const auto first = std::partition_point(segments_.begin(), segments_.end(),
-                                            [tree_key](const std::shared_ptr<Segment>& segment) {
-                                              return !ReachesTo(segment->info(), tree_key);
-                                            });
-    if (!Open(static_cast<size_t>(first - segments_.begin()))) return;
+    if (!Open(SegmentOf(tree_key))) return;
     current_->Seek(tree_key, sequence);
     SkipForward();
   }
@@ -65,6 +66,15 @@ class RunIterator final : public InternalIterator {
   }
 
  private:
+  // Returns the index of the first segment that reaches to `tree_key`.
+  size_t SegmentOf(std::string_view tree_key) const {
+    const auto first = std::partition_point(segments_.begin(), segments_.end(),
+                                            [tree_key](const std::shared_ptr<Segment>& segment) {
+                                              return !ReachesTo(segment->info(), tree_key);
+                                            });
+    return static_cast<size_t>(first - segments_.begin());
+  }
+
   // Opens the cursor of a segment, or uses it again if it is open already. Returns false behind the
   // last segment; then the iterator is not Valid().
   bool Open(size_t index) {

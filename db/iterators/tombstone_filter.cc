@@ -24,6 +24,9 @@ class TombstoneFilter final : public InternalIterator {
     records_->Seek(tree_key, sequence);
     SkipForward();
   }
+  void PrepareSeek(std::string_view tree_key, SeekStep step) override {
+    records_->PrepareSeek(tree_key, step);
+  }
   void Next() override {
     records_->Next();
     SkipForward();

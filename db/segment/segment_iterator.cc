@@ -12,6 +12,8 @@ namespace varve {
 namespace {
 
 constexpr uint64_t kMaxReadAhead = uint64_t{256} << 10;
+// What a scan looks at in its buffers is to stay in the processor's cache, for all runs together.
+constexpr uint64_t kMaxReadAheadOfScan = uint64_t{64} << 10;
 // So many blocks behind a seek are loaded one by one.
 constexpr size_t kSingleBlocks = 2;
 // Blocks lie scattered in memory: the processor's own prefetching has to start anew in each.
@@ -24,6 +26,7 @@ SegmentIterator::SegmentIterator(Segment* segment, bool fill_cache)
     : segment_(segment),
       cached_(fill_cache && segment->caches().blocks.capacity() > 0),
       seed_(segment->number()),
+      most_ahead_(cached_ ? kMaxReadAheadOfScan : kMaxReadAhead),
       ingested_at_(segment->info().ingested_at),
       decoder_(&segment->decoder()) {}
 
@@ -51,6 +54,7 @@ bool SegmentIterator::Start() {
   block_size_ = (*footer)->block_size;
   read_ahead_ = uint64_t{block_size_} * 2;
   moves_ = 0;
+  prepared_ = kNotPrepared;
   return data_size_ > 0;
 }
 
@@ -93,6 +97,20 @@ bool SegmentIterator::LoadBlock(BlockSpan span) {
   if (!block.ok()) return Fail(block.status());
   UseBlock(*std::move(block), span.begin);
   return true;
+}
+
+void SegmentIterator::PrefetchSlot(size_t block) const {
+  if (!cached_ || block >= fences_->count()) return;
+  segment_->caches().blocks.PrefetchSlot(segment_->number(),
+                                         BlockKey(fences_->Span(block).begin, block_size_));
+}
+
+void SegmentIterator::PrefetchBlock(size_t block) const {
+  if (!cached_ || block >= fences_->count()) return;
+  const uint64_t begin = fences_->Span(block).begin;
+  const char* const bytes = segment_->caches().blocks.PrefetchEntry(
+      segment_->number(), BlockKey(begin, block_size_), begin);
+  if (bytes != nullptr) PrefetchLines(bytes, 128, kPrefetchAtBlock);
 }
 
 bool SegmentIterator::LoadFromCache(BlockSpan span) {
@@ -155,16 +173,20 @@ bool SegmentIterator::LoadForward(uint64_t offset, uint64_t at_least) {
     const BlockSpan span = fences_->Span(block);
     if (fences_->IsCacheable(span)) {
       if (++moves_ <= kSingleBlocks) return LoadBlock(span);
-      if (LoadFromCache(span)) return true;
+      if (LoadFromCache(span)) {
+        PrefetchBlock(block + 1);
+        PrefetchSlot(block + 2);
+        return true;
+      }
       if (FillsCache()) {
         FillCache(block, EndOfReadAhead(block));
-        read_ahead_ = std::min(read_ahead_ * 2, kMaxReadAhead);
+        read_ahead_ = std::min(read_ahead_ * 2, most_ahead_);
         return LoadBlock(span);
       }
     }
   }
   const uint64_t size = std::max(read_ahead_, at_least);
-  read_ahead_ = std::min(read_ahead_ * 2, kMaxReadAhead);
+  read_ahead_ = std::min(read_ahead_ * 2, most_ahead_);
   return ReadWindow(offset, std::min(offset + size, data_size_));
 }
 
@@ -218,10 +240,24 @@ void SegmentIterator::Next() {
   MoveTo(next);
 }
 
-void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
+void SegmentIterator::PrepareSeek(std::string_view tree_key, SeekStep step) {
+  if (step == SeekStep::kFetchPlace) {
+    if (prepared_ != kNotPrepared) PrefetchBlock(prepared_);
+    return;
+  }
   if (!Start() || !NeedFences()) return;
-  const BlockSpan span = fences_->Span(fences_->Find(tree_key));
+  prepared_ = fences_->Find(tree_key);
+  PrefetchSlot(prepared_);
+  PrefetchSlot(prepared_ + 1);
+}
+
+void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
+  const size_t prepared = std::exchange(prepared_, kNotPrepared);
+  if (!Start() || !NeedFences()) return;
+  const size_t block = prepared != kNotPrepared ? prepared : fences_->Find(tree_key);
+  const BlockSpan span = fences_->Span(block);
   if (fences_->IsCacheable(span) && !LoadBlock(span)) return;
+  PrefetchBlock(block + 1);
   MoveTo(span.begin);
   while (valid_ && CompareInternal(record_.key, record_.sequence, tree_key, sequence) < 0) Next();
 }
@@ -233,7 +269,7 @@ bool SegmentIterator::LoadBackward(size_t block, BlockSpan span) {
   // The cursor is likely to move on to the blocks before this one, so it reads them too.
   const size_t first = BeginOfReadAhead(block);
   const bool fills = is_cached && FillsCache();
-  read_ahead_ = std::min(read_ahead_ * 2, kMaxReadAhead);
+  read_ahead_ = std::min(read_ahead_ * 2, most_ahead_);
   if (!fills) return ReadWindow(fences_->Span(first).begin, span.end);
   FillCache(first, block + 1);
   return LoadBlock(span);

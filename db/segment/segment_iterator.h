@@ -39,6 +39,7 @@ class SegmentIterator final : public InternalIterator {
   void SeekToFirst() override;
   void SeekToLast() override;
   void Seek(std::string_view tree_key, SequenceNumber sequence) override;
+  void PrepareSeek(std::string_view tree_key, SeekStep step) override;
   void Next() override;
   void Prev() override;
   const RecordView& record() const override { return record_; }
@@ -59,6 +60,9 @@ class SegmentIterator final : public InternalIterator {
   bool LoadBlock(BlockSpan span);
   bool LoadFromCache(BlockSpan span);  // false if the cache does not have it
   void UseBlock(ClockCache::Handle block, uint64_t begin);
+  // Ask memory for what a look for the block in the cache touches first, and touches then.
+  void PrefetchSlot(size_t block) const;
+  void PrefetchBlock(size_t block) const;
   // Returns whether the cache is to take what the cursor reads ahead.
   bool FillsCache() const;
   // Brings the blocks [first, last) into the cache with one read. A hint: LoadBlock reads what is
@@ -81,6 +85,7 @@ class SegmentIterator final : public InternalIterator {
   Segment* const segment_;
   const bool cached_;  // blocks go through the cache
   const uint64_t seed_;
+  const uint64_t most_ahead_;         // bytes of a buffer
   const SequenceNumber ingested_at_;  // the least sequence of each record
   ValueDecoder* const decoder_;       // of each record
   uint64_t data_size_ = 0;
@@ -100,7 +105,9 @@ class SegmentIterator final : public InternalIterator {
   std::unique_ptr<char[]> buffer_;
   size_t buffer_capacity_ = 0;
   uint64_t read_ahead_ = 0;  // size of the next buffer
-  size_t moves_ = 0;         // how many blocks the cursor moved on to since the last seek
+  static constexpr size_t kNotPrepared = ~size_t{0};
+  size_t prepared_ = kNotPrepared;  // the block of the Seek that is about to follow
+  size_t moves_ = 0;                // how many blocks the cursor moved on to since the last seek
 
   std::vector<uint64_t> offsets_;  // records of one block, for moving back; empty if unknown
 };
