@@ -57,7 +57,7 @@ class BatchApplier {
   // Puts the operations into the active buffer and publishes the next super version. With
   // `readers_wait` readers wait until the operations are durable.
   // Requires: PrepareLocked() made `change` of the same operations, and everything before them is
-  // visible.
+  // applied.
   void ApplyLocked(const std::vector<Commit::Operation>& operations, bool readers_wait,
                    std::unique_ptr<Change> change) noexcept;
 

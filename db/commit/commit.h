@@ -5,7 +5,8 @@
 // Unless Committed() was called, the destructor puts the namespace ids back, so that a writer can
 // submit a refused batch again.
 //
-// Thread-safety: one thread uses a commit, and has one at a time.
+// Thread-safety: the thread that made it uses a commit, or another one while that thread waits; a
+// thread has one at a time.
 #pragma once
 
 #include <cstdint>

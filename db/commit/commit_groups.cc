@@ -33,8 +33,9 @@ int CommitGroups::ServeAll(Member* leader, absl::FunctionRef<void(Member*)> serv
       Member* last = member;
       const bool is_last = last_.compare_exchange_strong(last, nullptr, std::memory_order_acq_rel);
       // Otherwise a thread has joined and is about to name itself.
+      SpinWait wait;
       while (!is_last && (next = member->next_.load(std::memory_order_acquire)) == nullptr)
-        SpinPause();
+        wait.Pause();
     }
     if (member != leader) member->turn_.Tell(kServed);
     if (next == nullptr) return served;

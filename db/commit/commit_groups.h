@@ -39,8 +39,8 @@ class CommitGroups {
   // once the leader has served `member`.
   [[nodiscard]] bool Join(Member* member);
   // Serves `leader`, the caller's member, and those behind it. Returns how many were served.
-  // Requires: `serve` does not throw, nor wait for a thread that has joined; the caller holds the
-  // lock that leaders hold.
+  // Requires: `serve` does not throw, nor wait for a thread whose member it has not served before;
+  // the caller holds the lock that leaders hold.
   int Lead(Member* leader, absl::FunctionRef<void(Member*)> serve);
 
   // Return the batches in the groups that were timed, and how long serving these groups took.

@@ -24,6 +24,8 @@ namespace {
 // For a large record, before other writers have to wait for it.
 constexpr int kTriesToPrepareLog = 8;
 
+constexpr size_t kMostOperationsBesideOthers = 1024;
+
 // Returns the strongest mode that one of the batch's namespaces asks for: its operations are lost
 // or kept together.
 Durability DurabilityAmong(const NamespaceTable& namespaces, const Commit& commit,
@@ -61,6 +63,15 @@ TimeMark DueMark(const CommitEnvironment& environment, const Commit& commit, Seq
   if (!environment.times->NeedsMark(now)) return {};
   environment.times->Reserve();
   return {first, now};
+}
+
+// Returns whether the writer may apply the batch without the commit lock. What has conditions was
+// checked after all before it was applied; a run of such batches would else hand the processor from
+// thread to thread with the lock held. Of large batches, two that write one key again and again
+// would walk over each other's versions.
+bool MayApplyBesideOthers(const Commit& commit) {
+  return commit.conditions().empty() && commit.range_conditions().empty() &&
+         commit.operations().size() <= kMostOperationsBesideOthers;
 }
 
 // Counts a condition that was not met.
@@ -264,8 +275,7 @@ absl::StatusOr<CommitResult> CommitPipeline::CommitLocked(const WriteOptions& op
   const Durability durability = DurabilityLocked(options, *commit);
   VARVE_RETURN_IF_ERROR(CheckWritableLocked(*commit));
   VARVE_RETURN_IF_ERROR(CheckChangesLocked(*commit, ranges));
-  if (commit->operations().empty())
-    return CommitResult{versions_->LastSequenceLocked(), kNoSequence};
+  if (commit->operations().empty()) return CommitResult{versions_->visible(), kNoSequence};
   if (absl::Status reserved =
           log_->Reserve(LogBytes(environment_, *commit), /*for_deletes=*/!commit->adds_data());
       !reserved.ok()) {
@@ -320,7 +330,7 @@ absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Dura
   writes_.Add(operations);
   const bool readers_wait = durability == Durability::kAlways;
   // A rotation waits for all that have entered, so a batch that fills the buffer does not.
-  if (submission != nullptr && change == nullptr && !is_recorded &&
+  if (submission != nullptr && change == nullptr && !is_recorded && MayApplyBesideOthers(*commit) &&
       !versions_->ActiveBufferIsFullLocked()) [[likely]] {
     submission->EnterLocked(versions_, last, bytes, readers_wait);
     return last;

@@ -22,8 +22,8 @@
 //   6. Apply and show. From here on nothing can fail: the writer puts the operations into the
 //      active buffer, beside other writers, and the visible sequence moves to the last one
 //      (db/version/show_queue.h). So a sequence is visible only if every lower one is, and if the
-//      log has it. A batch that changes more than the active buffer is applied under the lock,
-//      after all before it.
+//      log has it. A batch is applied under the lock, after all before it, if it has conditions,
+//      changes more than the active buffer, fills it, is very large, or if changes are retained.
 //   7. Rotate. A full active buffer goes into the flush queue. Without memory for the next one the
 //      next batch tries again.
 //

@@ -29,6 +29,8 @@ std::unique_ptr<ExclusiveWrite> ExclusiveWrites::Begin() {
   AwaitOthersLocked(nullptr);
   VARVE_ASSERT(held_ == nullptr);
   held_ = exclusive.get();
+  // What the exclusive writer reads from here on is what its conditions are checked against.
+  versions_->show_queue().DrainLocked();
   return exclusive;
 }
 

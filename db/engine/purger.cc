@@ -81,6 +81,7 @@ absl::StatusOr<PurgedKey> Purger::Resolve(NamespaceId space, std::string_view ke
   std::shared_ptr<const SuperVersion> state;
   {
     absl::MutexLock lock(&parts_.versions->mutex());
+    parts_.versions->show_queue().DrainLocked();  // no later snapshot is older than `up_to`
     state = parts_.versions->PresentLocked();
     retired = parts_.versions->RetiredGenerationsLocked();
     purged.up_to = parts_.versions->LastSequenceLocked();

@@ -171,6 +171,7 @@ absl::Status VersionSet::SetRetaining(bool retains) {
   {
     absl::MutexLock work(&changes_.work_mutex());
     absl::MutexLock lock(&parts_.versions->mutex());
+    parts_.versions->show_queue().DrainLocked();  // readers see what the changes begin behind
     if (retains) {
       changes_.StartHeld({}, parts_.versions->PresentLocked()->namespaces,
                          parts_.versions->LastSequenceLocked());

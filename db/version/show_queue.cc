@@ -35,10 +35,10 @@ void ShowQueue::DrainLocked() {
       SpinPause();
       continue;
     }
-    somebody_drains_.store(true);
+    awaited_.store(last_);
     const SequenceNumber visible = visible_->load();
     if (visible < last_) visible_->wait(visible);
-    somebody_drains_.store(false);
+    awaited_.store(kMaxSequence);
   }
 }
 
@@ -48,12 +48,12 @@ void ShowQueue::Finish(Batch* batch) {
   // Nobody takes the turn away from the thread that has it.
   if (finished.load(std::memory_order_acquire) != turn() &&
       finished.exchange(batch, std::memory_order_acq_rel) != turn()) {
-    // Whoever shows the batch before this one shows this one, too.
-    batch->shown_.Await();
-    return;
+    // Whoever shows the batch before this one mostly shows this one, too.
+    if (batch->shown_.Await() == kShown) return;
   }
   const Batch* const own = batch;
-  do {
+  for (int shown = 0; batch != nullptr; ++shown) {
+    if (shown == kMostShown) return batch->shown_.Tell(kShows);
     const uint64_t next = batch->place_ + 1;
     batch->buffer_->Append(batch->records_);
     MoveVisible(batch->last_);
@@ -61,7 +61,7 @@ void ShowQueue::Finish(Batch* batch) {
     shown_.store(next, std::memory_order_release);
     if (batch != own) batch->shown_.Tell(kShown);
     batch = At(next).finished.exchange(turn(), std::memory_order_acq_rel);
-  } while (batch != nullptr);
+  }
 }
 
 void ShowQueue::ShowLocked(SequenceNumber last) {
@@ -72,7 +72,7 @@ void ShowQueue::ShowLocked(SequenceNumber last) {
 void ShowQueue::MoveVisible(SequenceNumber last) {
   VARVE_ASSERT(visible_->load(std::memory_order_relaxed) < last);
   visible_->store(last);
-  if (somebody_drains_.load()) [[unlikely]]
+  if (awaited_.load() <= last) [[unlikely]]
     visible_->notify_all();
 }
 

@@ -4,7 +4,8 @@
 // A batch enters the queue under the commit lock, which gives it its place. The thread that wrote
 // it applies it, without the lock, and calls Finish(). The thread whose batch is the oldest that is
 // not visible yet shows it, and those behind it that are finished; the others wait until theirs is
-// shown. So a writer whose call returns finds what it wrote.
+// shown. So a writer whose call returns finds what it wrote. After kMostShown batches the turn goes
+// to the thread of the next one.
 //
 // A thread that needs everything applied that the log has, holds the commit lock and calls
 // DrainLocked(). The leader of a commit group (db/commit/commit_groups.h) enters its own batch as
@@ -73,7 +74,8 @@ class ShowQueue {
 
  private:
   static constexpr uint64_t kPlaces = 256;
-  static constexpr uint32_t kShown = 2;
+  static constexpr int kMostShown = 64;  // by one thread, in a row
+  enum Word : uint32_t { kShown = 2, kShows };
 
   struct alignas(64) Place {
     // Null: the batch is not finished. turn(): nor is it, and its owner shows it.
@@ -92,7 +94,8 @@ class ShowQueue {
   uint64_t entered_ = 0;
   SequenceNumber last_ = kNoSequence;
   Batch* own_ = nullptr;
-  std::atomic<bool> somebody_drains_{false};
+  // The sequence that somebody waits for in DrainLocked(); kMaxSequence: nobody does.
+  std::atomic<SequenceNumber> awaited_{kMaxSequence};
   alignas(64) std::atomic<uint64_t> shown_{0};  // so many places may be used again
   std::array<Place, kPlaces> places_;
 };

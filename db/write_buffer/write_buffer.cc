@@ -131,13 +131,13 @@ void WriteBuffer::Reserve(size_t bytes, size_t range_tombstones) {
 
 WriteBuffer::Entry* WriteBuffer::Lock(Bucket* bucket) {
   uintptr_t head = bucket->load(std::memory_order_relaxed);
-  for (;;) {
+  for (SpinWait wait;;) {
     if ((head & kLocked) == 0) {
       if (bucket->compare_exchange_weak(head, head | kLocked, std::memory_order_acquire,
                                         std::memory_order_relaxed))
         return reinterpret_cast<Entry*>(head);
     } else {
-      SpinPause();
+      wait.Pause();
       head = bucket->load(std::memory_order_relaxed);
     }
   }

@@ -62,6 +62,7 @@ EngineOptions OptionsWithin(uint64_t memory) {
   options.write_buffer_size = memory / 4;
   options.offset_table_cache_size = memory / 4;
   options.block_cache_size = memory / 4;
+  options.max_background_jobs = 2;  // parts of merges take memory beyond that
   return options;
 }
 

@@ -4,9 +4,11 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "server/tracking/written_keys.h"
 #include "spdlog/spdlog.h"
 #include "util/base/hash.h"
+#include "util/base/memory_guard.h"
 #include "util/base/status.h"
 #include "util/os/thread_setup.h"
 #include "varve/namespace_status.h"
@@ -162,9 +164,9 @@ void Evictor::Loop() {
     }
     if (SteadyNow() >= next || !flags_.notes_reads.load()) {
       next = SteadyNow() + absl::FromChrono(kRound);
-      RunRound(Reads::kIfDue);
+      TryWithMemory([this] { RunRound(Reads::kIfDue); });
     }
-    const absl::StatusOr<bool> more = WorkOn();
+    const absl::StatusOr<bool> more = GuardMemory("evicting", [this] { return WorkOn(); });
     Report(more.status());
     if (more.ok() && *more) Wake();
   }
@@ -426,6 +428,11 @@ absl::Status Evictor::EnterReads(Reads which) {
   counts_.reads.store(journal.taken(), std::memory_order_relaxed);
   if (which == Reads::kIfDue && !journal.IsDue()) return status;
   entering_.is_under_way = true;
+  absl::Cleanup end = [&] {  // where memory runs out
+    mutex_.AssertHeld();
+    journal.EndEntering().IgnoreError();
+    entering_.is_under_way = false;
+  };
   absl::Span<const WaitingRead> reads = journal.BeginEntering();
   // Writers get their turn in between.
   for (absl::Status entered; !reads.empty() && entered.ok();) {
@@ -434,6 +441,7 @@ absl::Status Evictor::EnterReads(Reads which) {
     mutex_.Unlock();
     mutex_.Lock();
   }
+  std::move(end).Cancel();
   // What can't be entered is lost, as the next reads want the room.
   status.Update(journal.EndEntering());
   entering_.is_under_way = false;

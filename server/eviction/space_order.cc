@@ -68,7 +68,7 @@ bool SpaceOrder::MayMissKeysBefore(uint64_t rank) const {
   if (record_.walked == kNoSequence) return true;
   if (record_.rule.order == EvictionOrder::kLru) return rank > walked_ms_;
   if (record_.rule.order == EvictionOrder::kTtl && rank != kNeverSoon)
-    return rank > soonest_expiry_ms_;
+    return rank > std::min(soonest_expiry_ms_, soonest_before_walk_ms_);
   const uint64_t changes = store_.ChangeCount();
   const uint64_t since = changes - std::min(changes, changes_at_walk_);
   if (rank == std::numeric_limits<uint64_t>::max()) return since > 0;
@@ -80,7 +80,9 @@ void SpaceOrder::BeginWalk() {
   // Before the snapshot, which then shows all that was written before this instant.
   began_ms_ = store_.NowMillis();
   changes_at_begin_ = store_.ChangeCount();
-  soonest_expiry_ms_ = kNeverSoon;
+  // Until the walk has entered them, what was written before it is missed still.
+  soonest_before_walk_ms_ =
+      std::min(soonest_before_walk_ms_, std::exchange(soonest_expiry_ms_, kNeverSoon));
   snapshot_ = store_.GetSnapshot();
   ReadOptions options;
   options.snapshot = snapshot_.get();
@@ -102,6 +104,7 @@ absl::Status SpaceOrder::EndWalk() {
   }
   record_.walked = snapshot_->sequence();
   snapshot_.reset();
+  soonest_before_walk_ms_ = kNeverSoon;
   walked_ms_ = began_ms_;
   changes_at_walk_ = changes_at_begin_;
   WriteBatch batch;

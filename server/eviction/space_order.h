@@ -106,8 +106,11 @@ class SpaceOrder {
   bool has_met_dead_ = false;
   uint64_t entries_ = 0;  // since it was loaded or reset, about
   uint64_t walked_ms_ = 0;
-  uint64_t soonest_expiry_ms_ = 0;  // of what was written since the last walk began; 0: not known
-  uint64_t changes_at_walk_ = 0;    // Store::ChangeCount() when the last walk began
+  // When the first key expires of those that were written since the last walk began, and of those
+  // before it that no walk has entered; 0: not known.
+  uint64_t soonest_expiry_ms_ = 0;
+  uint64_t soonest_before_walk_ms_ = kNeverSoon;
+  uint64_t changes_at_walk_ = 0;  // Store::ChangeCount() when the last walk began
 
   // The walk that is under way.
   std::shared_ptr<const Snapshot> snapshot_;

@@ -74,9 +74,9 @@ void FollowerWait::Answer(CommandContext& context, bool /*has_come*/) {
 
 bool VisibleWait::HasCome(CommandContext& context) {
   Store& store = *context.server.store;
-  if (store.durable_sequence() >= version_) return true;
   const std::shared_ptr<const Snapshot> snapshot = store.GetSnapshot();
   if (snapshot->sequence() < version_) return false;
+  if (store.durable_sequence() >= version_) return true;
   // A reader of all keys depends on the newest write that asks for a sync.
   ReadOptions options = NoWaitReadOptions(kDefaultNamespace);
   options.snapshot = snapshot.get();

@@ -23,4 +23,20 @@ inline int SpinsBeforeSleep() {
   return spins;
 }
 
+// Waits in a loop for a thread that is a few instructions from what is waited for. Gives the
+// processor away from time to time, as that thread may have lost its own.
+class SpinWait {
+ public:
+  void Pause() {
+    if (++pauses_ % SpinsBeforeSleep() != 0) {
+      SpinPause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  int pauses_ = 0;
+};
+
 }  // namespace varve

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "type/tree_key.h"
 #include "unit-tests/db/commit/pipeline_parts.h"
 #include "unit-tests/testing/eventually.h"
@@ -191,6 +193,39 @@ TEST(CommitPipelineTest, AWriterFindsItsOwnWritesBesideOthersOfAllKinds) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_GT(parts.pipeline().groups().timed_batches(), 0u);
+}
+
+// A batch that has its sequence and is applied once somebody lets it.
+class GatedBatch final : public ShowQueue::Batch {
+ public:
+  GatedBatch(WriteBuffer* buffer, SequenceNumber last, absl::Notification* gate) : gate_(gate) {
+    buffer_ = buffer;
+    last_ = last;
+  }
+  void Apply() noexcept override { gate_->WaitForNotification(); }
+
+ private:
+  absl::Notification* const gate_;
+};
+
+TEST(CommitPipelineTest, AnExclusiveWriterSeesAllThatWasNumberedBefore) {
+  PipelineParts parts;
+  absl::Notification gate;
+  std::unique_ptr<GatedBatch> batch;
+  {
+    absl::MutexLock lock(&parts.versions().mutex());
+    batch = std::make_unique<GatedBatch>(parts.versions().PresentLocked()->active.get(), 1, &gate);
+    parts.versions().AdvanceLocked(1);
+    parts.versions().show_queue().EnterLocked(batch.get());
+  }
+  std::thread writer([&] { parts.versions().show_queue().Finish(batch.get()); });
+  std::thread exclusive([&] {
+    const std::unique_ptr<ExclusiveWrite> right = parts.pipeline().exclusive_writes().Begin();
+    EXPECT_EQ(parts.versions().visible(), 1u);
+  });
+  gate.Notify();
+  writer.join();
+  exclusive.join();
 }
 
 // Counters that several threads raise, each by a condition on what it read: none is lost, though a
