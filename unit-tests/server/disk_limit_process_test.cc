@@ -30,7 +30,7 @@ class DiskLimitProcessTest : public ::testing::Test {
   void Start() {
     server_ = std::make_unique<ServerProcess>(
         VARVE_SERVER_MAIN, dir_.File("data"),
-        std::vector<std::string>{"--sync=no", "--memory-limit=96MiB",
+        std::vector<std::string>{"--sync=no", "--memory-limit=128MiB",
                                  "--max-disk-bytes=" + std::to_string(kLimit)});
     absl::StatusOr<std::unique_ptr<Client>> client =
         Client::Connect("127.0.0.1", server_->port(), std::chrono::seconds(60));
