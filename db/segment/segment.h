@@ -28,6 +28,7 @@
 #include "db/format/internal_iterator.h"
 #include "db/format/range_tombstone.h"
 #include "db/format/segment_info.h"
+#include "db/segment/scan_history.h"
 #include "db/segment/segment_caches.h"
 #include "db/segment/segment_decoder.h"
 #include "db/segment/segment_footer.h"
@@ -122,6 +123,7 @@ class Segment {
   const File& file() const { return *file_; }
   uint64_t number() const { return info_.number; }
   SegmentCaches& caches() const { return *caches_; }
+  ScanHistory& scan_history() { return scan_history_; }
   // Returns the footer, reading it at first use. The pointer lives as long as the segment.
   absl::StatusOr<const SegmentFooter*> Footer();
   // Returns the footer if it has been read, else null. FindCandidates and LookInTable have read it
@@ -185,6 +187,7 @@ class Segment {
   std::unique_ptr<const SegmentFooter> footer_owner_ ABSL_GUARDED_BY(load_mutex_);
   std::atomic<bool> index_is_damaged_{false};
   std::atomic<uint64_t> touches_{0};  // page reads since the index was last resident
+  ScanHistory scan_history_;
 };
 
 }  // namespace varve

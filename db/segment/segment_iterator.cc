@@ -69,6 +69,7 @@ bool SegmentIterator::ReadWindow(uint64_t begin, uint64_t end) {
   handle_.Release();
   GrowBuffer(size);
   segment_->caches().statistics.scan_reads.Add(1);
+  if (cached_) segment_->scan_history().Note(size);
   if (absl::Status status = segment_->ReadExactly(begin, size, buffer_.get()); !status.ok()) {
     return Fail(std::move(status));
   }
@@ -112,7 +113,8 @@ void SegmentIterator::UseBlock(ClockCache::Handle block, uint64_t begin) {
   mode_ = handle_.flagged() ? ChecksumMode::kVerify : ChecksumMode::kTrusted;
 }
 
-bool SegmentIterator::CacheHasRoom() const {
+bool SegmentIterator::FillsCache() const {
+  if (!segment_->scan_history().MayFill(data_size_)) return false;
   const ClockCache& blocks = segment_->caches().blocks;
   // The shards of a cache don't fill up evenly.
   return blocks.usage() + blocks.capacity() / 32 + read_ahead_ <= blocks.capacity();
@@ -154,7 +156,7 @@ bool SegmentIterator::LoadForward(uint64_t offset, uint64_t at_least) {
     if (fences_->IsCacheable(span)) {
       if (++moves_ <= kSingleBlocks) return LoadBlock(span);
       if (LoadFromCache(span)) return true;
-      if (CacheHasRoom()) {
+      if (FillsCache()) {
         FillCache(block, EndOfReadAhead(block));
         read_ahead_ = std::min(read_ahead_ * 2, kMaxReadAhead);
         return LoadBlock(span);
@@ -230,7 +232,7 @@ bool SegmentIterator::LoadBackward(size_t block, BlockSpan span) {
   if (InWindow(span.begin, span.end) || (is_cached && LoadFromCache(span))) return true;
   // The cursor is likely to move on to the blocks before this one, so it reads them too.
   const size_t first = BeginOfReadAhead(block);
-  const bool fills = is_cached && CacheHasRoom();
+  const bool fills = is_cached && FillsCache();
   read_ahead_ = std::min(read_ahead_ * 2, kMaxReadAhead);
   if (!fills) return ReadWindow(fences_->Span(first).begin, span.end);
   FillCache(first, block + 1);

@@ -7,9 +7,10 @@
 // others are checked on each step.
 //
 // An iterator that fills the cache takes the first blocks behind a seek one by one, as a short scan
-// needs no more. Where it moves on, it reads ahead what the cache lacks. As long as the cache has
-// free room, the blocks that it read go there; a full cache is left alone, so that a long scan
-// drives out little, and the iterator then looks at its own buffer.
+// needs no more. Where it moves on, it reads ahead what the cache lacks, and looks at it in its own
+// buffer. Once a segment was scanned often enough (db/segment/scan_history.h), and while the cache
+// has free room, the blocks that it read ahead go there; a full cache is left alone, so that a long
+// scan drives out little.
 //
 // Thread-safety: an iterator belongs to one thread and must not outlive the segment.
 // Invariants: while Valid(), the record lies at offset_ within the window.
@@ -58,8 +59,8 @@ class SegmentIterator final : public InternalIterator {
   bool LoadBlock(BlockSpan span);
   bool LoadFromCache(BlockSpan span);  // false if the cache does not have it
   void UseBlock(ClockCache::Handle block, uint64_t begin);
-  // Returns whether the cache may take what the cursor reads ahead.
-  bool CacheHasRoom() const;
+  // Returns whether the cache is to take what the cursor reads ahead.
+  bool FillsCache() const;
   // Brings the blocks [first, last) into the cache with one read. A hint: LoadBlock reads what is
   // still missing, and reports what can't be read.
   void FillCache(size_t first, size_t last);

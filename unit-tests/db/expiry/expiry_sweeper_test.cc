@@ -62,7 +62,7 @@ class ExpirySweeperTest : public ::testing::Test {
     versions_.AdvanceLocked(record.sequence);
     sweeper_.AddLocked(entry, active);
     active->Add(record, HashKey(record.key), /*readers_wait=*/false);
-    versions_.ShowLocked();
+    versions_.show_queue().ShowLocked(versions_.LastSequenceLocked());
   }
   void HideAll() {
     absl::MutexLock lock(&versions_.mutex());
