@@ -13,6 +13,7 @@
 #include "absl/flags/usage.h"
 #include "fmt/format.h"
 #include "unit-tests/prove/soak/soak.h"
+#include "unit-tests/testing/process_memory.h"
 #include "unit-tests/testing/temp_dir.h"
 
 ABSL_FLAG(int, seconds, 3600, "how long clients call; the checks come on top");
@@ -41,7 +42,8 @@ int Main() {
       .data_bytes = absl::GetFlag(FLAGS_data_mib) << 20,
       .memory_limit = absl::GetFlag(FLAGS_memory_mib) << 20,
       .disk_limit = absl::GetFlag(FLAGS_disk_mib) << 20,
-      .seed = absl::GetFlag(FLAGS_seed) != 0 ? absl::GetFlag(FLAGS_seed) : std::random_device{}()};
+      .seed = absl::GetFlag(FLAGS_seed) != 0 ? absl::GetFlag(FLAGS_seed) : std::random_device{}(),
+      .memory_is_told = testing::kMemoryIsTold};
   const SoakFigures figures = RunSoak(options);
   fmt::print("{}", ReportOf(options, figures));
   return figures.good() ? 0 : 1;
