@@ -7,6 +7,7 @@
 #   make test-system  of those, the tests of the whole: what starts programs and tries out crashes, damage and other clients
 #   make build    build everything: servers, clients, benchmarks and tests, in build/release
 #   make prove    a minute of kills, power cuts, lost disks, failing calls and bit flips against a fresh server, and one table of what was lost
+#   make soak     everything at once under load for SOAK_SECONDS (3600), within its limits, and all data checked at the end
 #   make asan     the tests under AddressSanitizer and UndefinedBehaviorSanitizer, built by clang, whose warnings and thread-safety
 #                 analysis are errors
 #   make fuzz     each fuzz target for FUZZ_SECONDS (30), two at a time; FUZZ_TARGETS names some of them
@@ -27,6 +28,7 @@ JOBS ?= 2
 TEST_JOBS ?= 3
 FUZZ_SECONDS ?= 30
 FUZZ_TARGETS ?=
+SOAK_SECONDS ?= 3600
 TSAN_ROOMS ?= util structure db server client
 CMAKE_FLAGS ?=
 PREFIX ?= /usr/local
@@ -42,7 +44,7 @@ export LSAN_OPTIONS = suppressions=$(CURDIR)/cmake/lsan_suppressions.txt:print_s
 export UBSAN_OPTIONS = print_stacktrace=1
 export TSAN_OPTIONS = second_deadlock_stack=1:history_size=4
 
-.PHONY: run build check test test-all test-system test-packages prove asan fuzz tsan clang format check-format tidy docs docs-reference packages deb test-deb install clean
+.PHONY: run build check test test-all test-system test-packages prove soak asan fuzz tsan clang format check-format tidy docs docs-reference packages deb test-deb install clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 
@@ -83,6 +85,11 @@ prove: packages
 	cmake --preset release $(CMAKE_FLAGS)
 	cmake --build --preset release -j $(JOBS) --target prove_main
 	build/release/prove_main
+
+soak: packages
+	cmake --preset release $(CMAKE_FLAGS)
+	cmake --build --preset release -j $(JOBS) --target soak_main
+	build/release/soak_main --seconds=$(SOAK_SECONDS)
 
 asan: packages
 	cmake --preset asan $(CMAKE_FLAGS)

@@ -48,7 +48,7 @@ struct ServerOptions {
   Execution execution = Execution::kAdaptive;
   int databases = 16;       // that SELECT knows
   uint32_t key_events = 0;  // of which it tells on channels, see server/clients/keyspace_events.h
-  int io_threads = 0;       // 0: one for every four cores, 1 to 8
+  int io_threads = 0;       // 0: one for every two cores, 1 to 16
   int threads = 0;          // of the pool; 0: one for every core, at least 2
   size_t max_clients = 10000;
   size_t max_memory = 0;  // bytes of keys and values that the store may hold; 0: any

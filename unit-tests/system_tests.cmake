@@ -72,7 +72,8 @@ target_link_libraries(differential_main PRIVATE varve_server absl::flags absl::f
 target_compile_definitions(differential_main PRIVATE VARVE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 varve_starts(differential_main server_main)
 
-# The real server, killed and cut off again and again: short runs among the tests, and a program for runs of any length (make prove).
+# The real server, killed and cut off again and again: short runs among the tests, and a program for runs of any length (make prove);
+# and everything at once for as long as one likes (make soak).
 varve_test_sources(helpers prove HELPERS)
 list(FILTER helpers EXCLUDE REGEX "clock_shim")
 varve_test_sources(tests prove TESTS)
@@ -93,6 +94,9 @@ add_executable(history_main prove/history_main.cc)
 target_link_libraries(history_main PRIVATE varve_prove)
 add_executable(failover_main prove/failover/failover_main.cc)
 target_link_libraries(failover_main PRIVATE varve_prove)
+add_executable(soak_main prove/soak/soak_main.cc)
+target_link_libraries(soak_main PRIVATE varve_prove absl::flags absl::flags_parse)
+varve_starts(soak_main server_main client_main)
 
 # Declares an entry that is no test program: a command that ends with 77 where what it takes can't be had, which is no failure.
 function(varve_test_command name)
@@ -126,6 +130,11 @@ if(NOT VARVE_SANITIZER)
                                ${CMAKE_CURRENT_SOURCE_DIR}/prove/linearizability/run.sh $<TARGET_FILE:failover_main>
                                $<TARGET_FILE:server_main> ${CMAKE_BINARY_DIR}/linearizability_${mode})
   endforeach()
+
+  # Everything at once under a load of some clients, watched and checked (make soak does it for an hour). prove_tests has some
+  # seconds of it.
+  varve_test_command(soak LABELS long exhaustive COST 200 COMMAND soak_main --seconds=120 --data_mib=64 --memory_mib=128 --disk_mib=512)
+  set_tests_properties(soak PROPERTIES TIMEOUT ${VARVE_TEST_TIMEOUT})
 
   # Client libraries of others, and Redis' tools, with default settings (unit-tests/clients). They are installed into the build
   # directory from their registries; where that can't be, the test is skipped and says why.

@@ -79,13 +79,15 @@ const std::vector<Experiment>& AllExperiments() {
       {"filter", "gets that hit and miss, by segments, tables and caches", FilterExperiment},
       {"classic", "100 and 1000 bytes, in order and at random, library and TCP", ClassicExperiment},
       {"memory", "resident memory of 4 KiB values over time, and of the index", MemoryExperiment},
-      {"scaling", "gets, MultiGets, puts and synced puts by 1 to 16 threads", ScalingExperiment},
+      {"scaling",
+       "gets, MultiGets, puts and synced puts by 1 to 16 threads, and the time with the commit "
+       "lock",
+       ScalingExperiment},
       {"past_clones", "clones and differences of the past", PastClonesExperiment},
       {"archive_restore", "how fast an archive is restored", ArchiveRestoreExperiment},
       {"compression", "what compression costs a get, a scan, a fill and a merge, and what it saves",
        CompressionExperiment},
-      {"compression", "what compression costs a fill, a merge and a get of JSON",
-       CompressionExperiment},
+      {"merge_parts", "a merge of 300 MB by 1, 2, 4 .. threads", MergePartsExperiment},
       {"large", "100 million keys (--keys) with memory for the tables alone: half an hour, 35 GB",
        LargeExperiment}};
   return *experiments;

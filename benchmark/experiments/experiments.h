@@ -49,8 +49,8 @@ std::vector<Point> ScalingExperiment(const ExperimentOptions& options);
 std::vector<Point> PastClonesExperiment(const ExperimentOptions& options);
 // Measures how fast an archive of changes of 100 and of 1000 bytes is restored to its last version.
 std::vector<Point> ArchiveRestoreExperiment(const ExperimentOptions& options);
-// Measures what compression costs a get, a scan, a fill and a merge, and what it saves.
-std::vector<Point> CompressionExperiment(const ExperimentOptions& options);
+// Measures the time of a merge of six runs by 1, 2, 4 .. threads.
+std::vector<Point> MergePartsExperiment(const ExperimentOptions& options);
 // Measures a store of 100 million keys with memory for its tables alone: the time to fill it, to
 // open it and to get keys at random, at rest and while merges run, and its bytes in memory and on
 // disk.
@@ -58,7 +58,8 @@ std::vector<Point> LargeExperiment(const ExperimentOptions& options);
 // Measures the resident memory while 4 KiB values are written and read, and the memory of the index
 // of 10 million keys.
 std::vector<Point> MemoryExperiment(const ExperimentOptions& options);
-// Measures what compression costs a fill, a merge and a get of JSON, and what it spares on disk.
+// Measures what compression costs a get, a scan, a fill and a merge of JSON, and what it saves on
+// disk of JSON, of values that are kept apart and of random bytes.
 std::vector<Point> CompressionExperiment(const ExperimentOptions& options);
 
 // Ends the process unless `status` is OK.

@@ -82,6 +82,22 @@ struct Switches {
   }
 };
 
+// Of the groups of commits that the store has timed: their batches, and for how long they held the
+// lock that all writes share.
+struct CommitLock {
+  double batches = 0;
+  double nanos = 0;
+
+  static CommitLock Of(const Store& store) {
+    CommitLock lock;
+    for (const auto& [name, figure] : store.Statistics()) {
+      if (name == "commit_lock_timed_batches") lock.batches = static_cast<double>(figure);
+      if (name == "commit_lock_timed_nanos") lock.nanos = static_cast<double>(figure);
+    }
+    return lock;
+  }
+};
+
 void Measure(const ScaledWork& work, uint64_t entries, Store* store, std::vector<Point>* points) {
   const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
   double of_one = 0;
@@ -89,6 +105,7 @@ void Measure(const ScaledWork& work, uint64_t entries, Store* store, std::vector
     const uint64_t share = std::max<uint64_t>(kGroup, work.operations / threads);
     const auto operations = static_cast<double>(share * threads);
     const Switches before = Switches::Now();
+    const CommitLock lock_before = CommitLock::Of(*store);
     const double cpu_before = CpuSeconds();
     const Clock::time_point begin = Clock::now();
     std::vector<std::thread> running;
@@ -102,6 +119,7 @@ void Measure(const ScaledWork& work, uint64_t entries, Store* store, std::vector
     const double rate = operations / SecondsSince(begin);
     const double cpu = CpuSeconds() - cpu_before;
     const Switches after = Switches::Now();
+    const CommitLock lock = CommitLock::Of(*store);
     if (threads == 1) of_one = rate;
 
     const std::string scale = " | logx,logy";
@@ -117,6 +135,10 @@ void Measure(const ScaledWork& work, uint64_t entries, Store* store, std::vector
         (after.waits - before.waits) / operations);
     add("Lost processors of an operation | threads | involuntary context switches | logx",
         work.name, (after.losses - before.losses) / operations);
+    if (lock.batches > lock_before.batches) {
+      add("Time with the commit lock, of a put | threads | ns | logx", work.name,
+          (lock.nanos - lock_before.nanos) / (lock.batches - lock_before.batches));
+    }
   }
 }
 

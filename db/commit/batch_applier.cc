@@ -13,6 +13,11 @@ namespace {
 // How many records ahead the memory is asked for that a record meets in the write buffer.
 constexpr size_t kEntriesAhead = 8;
 
+bool IsRecord(const Commit::Operation& operation) {
+  return operation.record.kind == RecordKind::kValue ||
+         operation.record.kind == RecordKind::kTombstone;
+}
+
 bool AscendFrom(SequenceNumber last, const std::vector<Commit::Operation>& operations) {
   const SequenceNumber first = operations.front().record.sequence;
   return first > last && operations.back().record.sequence == first + operations.size() - 1;
@@ -109,14 +114,15 @@ class BatchApplier::Preparation {
 };
 
 std::unique_ptr<BatchApplier::Change> BatchApplier::PrepareLocked(
-    const std::vector<Commit::Operation>& operations, bool counts_clones) {
+    const std::vector<Commit::Operation>& operations, bool counts_clones, size_t* bytes) {
   versions_->mutex().AssertHeld();
   VARVE_ASSERT(AscendFrom(versions_->LastSequenceLocked(), operations));
   const std::shared_ptr<const SuperVersion>& present = versions_->PresentLocked();
   Preparation preparation(this, *present, counts_clones);
   for (const Commit::Operation& operation : operations) preparation.Add(operation);
   std::unique_ptr<Change>& change = preparation.change();
-  present->active->Reserve(preparation.bytes(), change != nullptr ? change->tombstones.size() : 0);
+  *bytes = preparation.bytes();
+  present->active->Reserve(*bytes, change != nullptr ? change->tombstones.size() : 0);
   std::optional<NamespaceTable>& namespaces = preparation.namespaces();
   if (!namespaces && (change == nullptr || change->tombstones.empty())) return std::move(change);
   if (change == nullptr) change = std::make_unique<Change>();
@@ -141,16 +147,13 @@ void BatchApplier::ApplyLocked(const std::vector<Commit::Operation>& operations,
   VARVE_ASSERT(operations.back().record.sequence == versions_->LastSequenceLocked());
   WriteBuffer* const active = versions_->PresentLocked()->active.get();
   VARVE_ASSERT(operations.front().record.sequence >= active->first_sequence());
-  const size_t ahead = std::min(kEntriesAhead, operations.size() - 1);
-  for (size_t i = 0; i < operations.size() + ahead; ++i) {
-    if (i < operations.size()) active->PrefetchEntry(operations[i].hash);
-    if (i < ahead) continue;
-    const Commit::Operation& operation = operations[i - ahead];
-    const RecordKind kind = operation.record.kind;
-    if (kind == RecordKind::kValue || kind == RecordKind::kTombstone) {
-      active->Add(operation.record, operation.hash, readers_wait);
-    }
+  size_t bytes = 0;
+  for (const Commit::Operation& operation : operations) {
+    if (IsRecord(operation)) bytes += WriteBuffer::SizeOf(operation.record);
   }
+  WriteBuffer::Batch batch;
+  Insert(operations, readers_wait, active, active->Take(bytes), &batch);
+  active->Append(batch);
   if (change == nullptr) [[likely]]
     return;
   for (const ExpirySweeper::IndexEntry& entry : change->expiring)
@@ -165,6 +168,18 @@ void BatchApplier::ApplyLocked(const std::vector<Commit::Operation>& operations,
   if (!change->retired.empty()) last_clear_.store(change->retired.back().retired_at);
   if (change->feeds != nullptr) feeds_->Publish(std::move(change->feeds));
   if (change->next != nullptr) versions_->PublishLocked(std::move(change->next));
+}
+
+void BatchApplier::Insert(const std::vector<Commit::Operation>& operations, bool readers_wait,
+                          WriteBuffer* buffer, char* memory, WriteBuffer::Batch* batch) noexcept {
+  const size_t ahead = std::min(kEntriesAhead, operations.size() - 1);
+  for (size_t i = 0; i < operations.size() + ahead; ++i) {
+    if (i < operations.size()) buffer->PrefetchEntry(operations[i].hash);
+    if (i < ahead) continue;
+    const Commit::Operation& operation = operations[i - ahead];
+    if (IsRecord(operation))
+      buffer->Insert(operation.record, operation.hash, readers_wait, &memory, batch);
+  }
 }
 
 bool BatchApplier::TakeCleared(SequenceNumber durable) {

@@ -49,16 +49,23 @@ class BatchApplier {
         feeds_(feeds) {}
 
   // Takes the memory for the operations in the active buffer and makes the next super version.
-  // Returns null if nothing but the buffer changes. `counts_clones` says whether the key counter is
-  // told of clones.
+  // Returns null if nothing but the buffer changes; then `*bytes` is what the operations take in
+  // it. `counts_clones` says whether the key counter is told of clones.
   // Requires: the operations are numbered, ascending.
   std::unique_ptr<Change> PrepareLocked(const std::vector<Commit::Operation>& operations,
-                                        bool counts_clones);
+                                        bool counts_clones, size_t* bytes);
   // Puts the operations into the active buffer and publishes the next super version. With
   // `readers_wait` readers wait until the operations are durable.
-  // Requires: PrepareLocked() made `change` of the same operations, and nothing was applied since.
+  // Requires: PrepareLocked() made `change` of the same operations, and everything before them is
+  // visible.
   void ApplyLocked(const std::vector<Commit::Operation>& operations, bool readers_wait,
                    std::unique_ptr<Change> change) noexcept;
+
+  // Inserts the operations into `buffer`, at `memory`, and notes them in `*batch`. Any number of
+  // threads may do so at once.
+  // Requires: PrepareLocked() returned null, and `memory` has the bytes that it asked for.
+  static void Insert(const std::vector<Commit::Operation>& operations, bool readers_wait,
+                     WriteBuffer* buffer, char* memory, WriteBuffer::Batch* batch) noexcept;
 
   // Returns true, once, when the last change of a namespace's generation has become durable. Merges
   // may then remove what the namespace held.

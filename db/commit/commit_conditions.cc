@@ -49,6 +49,7 @@ SequenceNumber NewestChange(const SuperVersion& state, std::string_view tree_key
 // else it counts as changed.
 absl::Status CheckConditionsLocked(const SuperVersions& versions, const Commit& commit) {
   const SuperVersion& present = *versions.PresentLocked();
+  versions.show_queue().DrainLocked();
   const SequenceNumber last = versions.LastSequenceLocked();
   const std::vector<RetiredGeneration>& all_retired = versions.RetiredGenerationsLocked();
   for (const Commit::Condition& condition : commit.conditions()) {
@@ -80,6 +81,7 @@ absl::Status CheckRangesUnlocked(const SuperVersions& versions, RangeCheck* rang
     SequenceNumber ahead;
     {
       absl::MutexLock lock(&versions.mutex());
+      versions.show_queue().DrainLocked();
       ahead = ranges->SetTarget(versions.PresentLocked(), versions.LastSequenceLocked());
     }
     if (!ranges->Scan()) return RangeConflict();
@@ -89,6 +91,7 @@ absl::Status CheckRangesUnlocked(const SuperVersions& versions, RangeCheck* rang
 
 absl::Status CheckRangesLocked(const SuperVersions& versions, const Commit& commit,
                                RangeCheck* ranges) {
+  versions.show_queue().DrainLocked();
   ranges->SetTarget(versions.PresentLocked(), versions.LastSequenceLocked());
   bool unchanged = ranges->Scan();
   const std::vector<RetiredGeneration>& all_retired = versions.RetiredGenerationsLocked();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <new>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -38,6 +39,30 @@ Durability DurabilityAmong(const NamespaceTable& namespaces, const Commit& commi
   return strongest.value_or(of_store);
 }
 
+// Returns whether the batch may make the data more than its limit; `bound` may be null.
+bool MayExceedData(const DataBound* bound, const Commit& commit, const CheckedBatch* checked) {
+  if (bound == nullptr || bound->limit() == 0) return false;
+  const auto most = static_cast<int64_t>(commit.record_size());
+  const int64_t added = checked != nullptr ? checked->added_bytes : most;
+  return commit.adds_data() && added > 0 && !bound->Fits(static_cast<uint64_t>(added));
+}
+
+// Returns the most bytes that the commit takes in the log.
+size_t LogBytes(const CommitEnvironment& environment, const Commit& commit) {
+  return commit.record_size() + (environment.times != nullptr ? kTimeMarkSize : 0);
+}
+
+// Returns the time mark that goes in front of the commit, whose first operation is `first`, and
+// takes the memory to note it. Its sequence is kNoSequence if none is due.
+TimeMark DueMark(const CommitEnvironment& environment, const Commit& commit, SequenceNumber first) {
+  if (environment.times == nullptr || !environment.times->started()) return {};
+  const uint64_t now =
+      commit.instant_ms() != 0 ? commit.instant_ms() : environment.clock->NowMillis();
+  if (!environment.times->NeedsMark(now)) return {};
+  environment.times->Reserve();
+  return {first, now};
+}
+
 // Counts a condition that was not met.
 absl::Status Counted(absl::Status status, ShardedCounter* conflicts) {
   if (!status.ok()) conflicts->Add(1);
@@ -66,13 +91,67 @@ CommitPipeline::CommitPipeline(CommitEnvironment environment)
     : environment_(std::move(environment)),
       versions_(environment_.versions),
       log_(*environment_.log),
-      sync_(environment_.sync) {
+      sync_(environment_.sync),
+      exclusive_writes_(versions_) {
   VARVE_ASSERT(environment_.applier != nullptr && environment_.most_full_buffers >= 1);
 }
 
 CommitPipeline::~CommitPipeline() = default;
 
 // --- Committing ----------------------------------------------------------------------------------
+
+// A batch on its way from step 3 to the end. It lives on the stack of the writer's thread, and a
+// leader serves it there.
+class CommitPipeline::Submission final : public CommitGroups::Member, public ShowQueue::Batch {
+ public:
+  Submission(const CommitEnvironment* environment, const WriteOptions* options_of_write,
+             Commit* commit_of_batch, const CheckedBatch* checked_batch, RangeCheck* range_check,
+             bool* must_check_quotas)
+      : options(*options_of_write),
+        commit(*commit_of_batch),
+        checked(checked_batch),
+        ranges(*range_check),
+        must_check(*must_check_quotas),
+        environment_(*environment) {}
+
+  absl::Status ResolveIn(const SuperVersion& state) {
+    return commit.Resolve(state.namespaces,
+                          [this](NamespaceId) { return environment_.new_generation(); });
+  }
+
+  // Leaves the batch to its writer to apply. Takes the batch's memory, of so many bytes.
+  void EnterLocked(SuperVersions* versions, SequenceNumber last, size_t bytes, bool readers_wait)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions->mutex()) {
+    buffer_ = versions->PresentLocked()->active.get();
+    last_ = last;
+    memory_ = buffer_->Take(bytes);
+    readers_wait_ = readers_wait;
+    is_entered = true;
+    leads ? versions->show_queue().EnterAsLeaderLocked(this)
+          : versions->show_queue().EnterLocked(this);
+  }
+
+  void Apply() noexcept override {
+    BatchApplier::Insert(commit.operations(), readers_wait_, buffer_, memory_, &records_);
+  }
+
+  const WriteOptions& options;
+  Commit& commit;
+  const CheckedBatch* const checked;
+  RangeCheck& ranges;
+  bool& must_check;
+  std::optional<SuperVersions::Pin> pin;  // of the super version against which it is resolved
+  bool leads = false;
+  bool lacks_memory = false;
+  bool is_entered = false;
+  bool is_applied = false;                             // by the leader, whose batch it is
+  std::optional<absl::StatusOr<CommitResult>> result;  // nothing: the batch goes on alone
+
+ private:
+  const CommitEnvironment& environment_;
+  char* memory_ = nullptr;
+  bool readers_wait_ = false;
+};
 
 absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& options,
                                                        WriteBatch* batch,
@@ -83,43 +162,83 @@ absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& optio
   if (checked == nullptr && !commit.MarksClock()) {
     VARVE_RETURN_IF_ERROR(WaitForRoom(commit.record_size(), commit.adds_data()));
   }
-  const auto new_generation = [this](NamespaceId) { return environment_.new_generation(); };
-  std::optional<SuperVersions::Pin> pin(versions_->Acquire());
-  VARVE_RETURN_IF_ERROR(commit.Resolve((*pin)->namespaces, new_generation));
-  *must_check = MustCheckQuotas(**pin, commit, checked) || MayExceedData(commit, checked);
+  RangeCheck ranges(commit);
+  Submission submission(&environment_, &options, &commit, checked, &ranges, must_check);
+  const SuperVersion& state = *submission.pin.emplace(versions_->Acquire());
+  VARVE_RETURN_IF_ERROR(submission.ResolveIn(state));
+  *must_check = MustCheckQuotas(state, commit, checked) ||
+                MayExceedData(environment_.data_bound, commit, checked);
   if (*must_check) return CommitResult{};
   for (const Commit::Operation& operation : commit.operations())
-    (*pin)->active->Prefetch(operation.hash);
-  const SuperVersion* resolved_against = pin->get();
-  RangeCheck ranges(commit);
+    state.active->Prefetch(operation.hash);
   if (!ranges.empty())
     VARVE_RETURN_IF_ERROR(Counted(CheckRangesUnlocked(*versions_, &ranges), &conflicts_));
 
+  if (groups_.Join(&submission)) Lead(&submission);
+  if (submission.lacks_memory) throw std::bad_alloc();
+  if (!submission.result) submission.result.emplace(CommitAlone(&submission));
+  submission.pin.reset();
+  if (submission.is_entered) {
+    if (!submission.is_applied) versions_->show_queue().Finish(&submission);
+    commit.Committed();
+  }
+  return *std::move(submission.result);
+}
+
+void CommitPipeline::Lead(Submission* submission) {
   absl::MutexLock lock(&versions_->mutex());
-  VARVE_RETURN_IF_ERROR(PrepareLogLocked(commit));
-  if (exclusive_ != options.exclusive_write && (marks_wait_ || !commit.MarksClock())) [[unlikely]] {
+  submission->leads = true;
+  groups_.Lead(submission, [this](CommitGroups::Member* member) {
+    versions_->mutex().AssertHeld();
+    ServeLocked(static_cast<Submission*>(member));
+  });
+  submission->is_applied =
+      submission->is_entered && versions_->show_queue().TakeOwnLocked() == nullptr;
+  submission->leads = false;
+}
+
+void CommitPipeline::ServeLocked(Submission* submission) noexcept {
+  const Commit& commit = submission->commit;
+  if (!closed_ &&
+      (!log_->HasRoom(LogBytes(environment_, commit), !commit.adds_data()) ||
+       exclusive_writes_.KeepsOutLocked(submission->options.exclusive_write, commit.MarksClock())))
+    return;
+  submission->lacks_memory = !TryWithMemory([&] {
+    versions_->mutex().AssertHeld();
+    submission->result.emplace(CommitReadyLocked(submission));
+  });
+}
+
+absl::StatusOr<CommitResult> CommitPipeline::CommitAlone(Submission* submission) {
+  const WriteOptions& options = submission->options;
+  absl::MutexLock lock(&versions_->mutex());
+  VARVE_RETURN_IF_ERROR(PrepareLogLocked(submission->commit));
+  if (exclusive_writes_.KeepsOutLocked(options.exclusive_write, submission->commit.MarksClock())) {
     if (!options.waits_for_exclusive_write)
       return absl::CancelledError("another writer writes exclusively");
     // The exclusive writer may need the quotas, so this thread does not wait while it holds them.
-    *must_check = checked != nullptr;
-    if (*must_check) return CommitResult{};
-    pin.reset();  // nothing is kept in place while waiting for others
-    resolved_against = nullptr;
-    WaitForExclusiveWriteLocked(options.exclusive_write);
+    submission->must_check = submission->checked != nullptr;
+    if (submission->must_check) return CommitResult{};
+    submission->pin.reset();  // nothing is kept in place while waiting for others
+    exclusive_writes_.AwaitOthersLocked(options.exclusive_write);
   }
+  return CommitReadyLocked(submission);
+}
+
+absl::StatusOr<CommitResult> CommitPipeline::CommitReadyLocked(Submission* submission) {
+  Commit& commit = submission->commit;
   if (log_.follows()) [[unlikely]]
     return FollowsPrimary();
-  const SuperVersion* const present = versions_->PresentLocked().get();
-  if (present != resolved_against) {
-    VARVE_RETURN_IF_ERROR(commit.Resolve(present->namespaces, new_generation));
-    *must_check = MustCheckQuotas(*present, commit, checked);
-    if (*must_check) return CommitResult{};
+  const SuperVersion& present = *versions_->PresentLocked();
+  if (!submission->pin || submission->pin->get() != &present) {
+    VARVE_RETURN_IF_ERROR(submission->ResolveIn(present));
+    submission->must_check = MustCheckQuotas(present, commit, submission->checked);
+    if (submission->must_check) return CommitResult{};
   }
-  pin.reset();
   // Again, as others have written meanwhile.
-  *must_check = MayExceedData(commit, checked);
-  if (*must_check) return CommitResult{};
-  return CommitLocked(options, &commit, &ranges);
+  submission->must_check = MayExceedData(environment_.data_bound, commit, submission->checked);
+  if (submission->must_check) return CommitResult{};
+  return CommitLocked(submission->options, &commit, &submission->ranges, submission);
 }
 
 absl::StatusOr<CommitResult> CommitPipeline::SubmitReplicated(const ReplicatedBatch& replicated) {
@@ -136,36 +255,30 @@ absl::StatusOr<CommitResult> CommitPipeline::SubmitReplicated(const ReplicatedBa
   absl::MutexLock lock(&versions_->mutex());
   VARVE_RETURN_IF_ERROR(PrepareLogLocked(commit));
   VARVE_RETURN_IF_ERROR(commit.Resolve(versions_->PresentLocked()->namespaces, generation));
-  return CommitLocked({}, &commit, &ranges);
-}
-
-bool CommitPipeline::MayExceedData(const Commit& commit, const CheckedBatch* checked) const {
-  const DataBound* const bound = environment_.data_bound;
-  if (bound == nullptr || bound->limit() == 0) return false;
-  const auto most = static_cast<int64_t>(commit.record_size());
-  const int64_t added = checked != nullptr ? checked->added_bytes : most;
-  return commit.adds_data() && added > 0 && !bound->Fits(static_cast<uint64_t>(added));
+  return CommitLocked({}, &commit, &ranges, /*submission=*/nullptr);
 }
 
 absl::StatusOr<CommitResult> CommitPipeline::CommitLocked(const WriteOptions& options,
-                                                          Commit* commit, RangeCheck* ranges) {
+                                                          Commit* commit, RangeCheck* ranges,
+                                                          Submission* submission) {
   const Durability durability = DurabilityLocked(options, *commit);
   VARVE_RETURN_IF_ERROR(CheckWritableLocked(*commit));
   VARVE_RETURN_IF_ERROR(CheckChangesLocked(*commit, ranges));
   if (commit->operations().empty())
     return CommitResult{versions_->LastSequenceLocked(), kNoSequence};
   if (absl::Status reserved =
-          log_->Reserve(LogBytes(*commit), /*for_deletes=*/!commit->adds_data());
+          log_->Reserve(LogBytes(environment_, *commit), /*for_deletes=*/!commit->adds_data());
       !reserved.ok()) {
     if (absl::IsUnavailable(reserved)) NoteLogFailureLocked();
     return reserved;
   }
-  VARVE_ASSIGN_OR_RETURN(const SequenceNumber last, AppendLocked(commit, durability));
+  VARVE_ASSIGN_OR_RETURN(const SequenceNumber last, AppendLocked(commit, durability, submission));
   if (versions_->ActiveBufferIsFullLocked()) TryRotateLocked();
   return CommitResult{last, durability == Durability::kAlways ? last : kNoSequence};
 }
 
-absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Durability durability) {
+absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Durability durability,
+                                                            Submission* submission) {
   const size_t operations = commit->operations().size();
   VARVE_ASSERT(operations > 0 && !closed_);
   if (versions_->NeedsOwnBuffer(operations)) [[unlikely]] {
@@ -176,19 +289,12 @@ absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Dura
   const SequenceNumber last = versions_->LastSequenceLocked() + operations;
   const std::string_view record = commit->Seal(first);
   VARVE_ASSERT(record.size() == commit->record_size());
+  size_t bytes = 0;
   std::unique_ptr<BatchApplier::Change> change =
-      environment_.applier->PrepareLocked(commit->operations(), /*counts_clones=*/true);
-  TimeMark mark;
+      environment_.applier->PrepareLocked(commit->operations(), /*counts_clones=*/true, &bytes);
+  const TimeMark mark = DueMark(environment_, *commit, first);
   std::array<char, kTimeMarkSize> mark_bytes;
-  if (environment_.times != nullptr && environment_.times->started()) {
-    const uint64_t now =
-        commit->instant_ms() != 0 ? commit->instant_ms() : environment_.clock->NowMillis();
-    if (environment_.times->NeedsMark(now)) {
-      environment_.times->Reserve();
-      mark = {first, now};
-      mark_bytes = EncodeTimeMark(first, now);
-    }
-  }
+  if (mark.first != kNoSequence) mark_bytes = EncodeTimeMark(mark.first, mark.instant_ms);
   const std::string_view encoded = record.substr(kBatchHeaderSize);
   const bool is_recorded = environment_.changes != nullptr && environment_.changes->on();
   if (is_recorded) [[unlikely]]
@@ -211,12 +317,18 @@ absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Dura
                                .operations = encoded});
   }
   versions_->AdvanceLocked(last);
-  environment_.applier->ApplyLocked(commit->operations(),
-                                    /*readers_wait=*/durability == Durability::kAlways,
-                                    std::move(change));
-  versions_->ShowLocked();
-  commit->Committed();
   writes_.Add(operations);
+  const bool readers_wait = durability == Durability::kAlways;
+  // A rotation waits for all that have entered, so a batch that fills the buffer does not.
+  if (submission != nullptr && change == nullptr && !is_recorded &&
+      !versions_->ActiveBufferIsFullLocked()) [[likely]] {
+    submission->EnterLocked(versions_, last, bytes, readers_wait);
+    return last;
+  }
+  versions_->show_queue().DrainLocked();
+  environment_.applier->ApplyLocked(commit->operations(), readers_wait, std::move(change));
+  versions_->show_queue().ShowLocked(versions_->LastSequenceLocked());
+  commit->Committed();
   return last;
 }
 
@@ -246,16 +358,13 @@ absl::Status CommitPipeline::AppendIngestLocked(std::string_view record, Sequenc
   return absl::OkStatus();
 }
 
-size_t CommitPipeline::LogBytes(const Commit& commit) const {
-  return commit.record_size() + (environment_.times != nullptr ? kTimeMarkSize : 0);
-}
-
 absl::Status CommitPipeline::PrepareLogLocked(const Commit& commit) {
   const bool for_deletes = !commit.adds_data();
-  for (int i = 0;
-       i < kTriesToPrepareLog && !closed_ && !log_->HasRoom(LogBytes(commit), for_deletes); ++i) {
+  for (int i = 0; i < kTriesToPrepareLog && !closed_ &&
+                  !log_->HasRoom(LogBytes(environment_, commit), for_deletes);
+       ++i) {
     versions_->mutex().Unlock();
-    const absl::Status prepared = log_->Prepare(LogBytes(commit), for_deletes);
+    const absl::Status prepared = log_->Prepare(LogBytes(environment_, commit), for_deletes);
     versions_->mutex().Lock();
     if (absl::IsUnavailable(prepared)) NoteLogFailureLocked();
     if (!closed_) VARVE_RETURN_IF_ERROR(prepared);
@@ -349,12 +458,10 @@ absl::Status CommitPipeline::FlushAll(bool leaves_log_file) {
 
 absl::StatusOr<bool> CommitPipeline::LeaveLogFile(bool rotates) {
   absl::MutexLock lock(&versions_->mutex());
-  if (!versions_->FlushQueueLocked().empty() || versions_->ActiveBufferIsEmptyLocked() ||
-      log_.failed() || closed_)
-    return false;
+  if (!versions_->FlushQueueLocked().empty() || log_.failed() || closed_) return false;
   VARVE_ASSIGN_OR_RETURN(const std::optional<uint64_t> left, log_->LeaveFile());
   if (!left) return false;
-  if (rotates) RotateLocked();
+  if (rotates && !versions_->ActiveBufferIsEmptyLocked()) RotateLocked();
   return true;
 }
 
@@ -433,49 +540,6 @@ bool CommitPipeline::Close() {
 bool CommitPipeline::IsClosed() const {
   absl::MutexLock lock(&versions_->mutex());
   return closed_;
-}
-
-// --- Exclusive writes ----------------------------------------------------------------------------
-
-class CommitPipeline::Exclusive final : public ExclusiveWrite {
- public:
-  explicit Exclusive(CommitPipeline* pipeline) : pipeline_(pipeline) {}
-  ~Exclusive() override {
-    absl::MutexLock lock(&pipeline_->versions_->mutex());
-    if (pipeline_->exclusive_ != this) return;
-    pipeline_->exclusive_ = nullptr;
-    pipeline_->marks_wait_ = false;
-    pipeline_->exclusive_ended_.SignalAll();
-  }
-
- private:
-  CommitPipeline* const pipeline_;
-};
-
-std::unique_ptr<ExclusiveWrite> CommitPipeline::BeginExclusiveWrite() {
-  std::unique_ptr<Exclusive> exclusive;  // takes some 50 bytes, which are waited for
-  while (!TryWithMemory([&] { exclusive = std::make_unique<Exclusive>(this); }))
-    absl::SleepFor(absl::Milliseconds(1));
-  absl::MutexLock lock(&versions_->mutex());
-  WaitForExclusiveWriteLocked(nullptr);
-  VARVE_ASSERT(exclusive_ == nullptr);
-  exclusive_ = exclusive.get();
-  return exclusive;
-}
-
-void CommitPipeline::HoldMarks() {
-  absl::MutexLock lock(&versions_->mutex());
-  VARVE_ASSERT(exclusive_ != nullptr);
-  marks_wait_ = true;
-}
-
-void CommitPipeline::WaitForExclusiveWrite(const ExclusiveWrite* own) {
-  absl::MutexLock lock(&versions_->mutex());
-  WaitForExclusiveWriteLocked(own);
-}
-
-void CommitPipeline::WaitForExclusiveWriteLocked(const ExclusiveWrite* own) {
-  while (exclusive_ != nullptr && exclusive_ != own) exclusive_ended_.Wait(&versions_->mutex());
 }
 
 }  // namespace varve

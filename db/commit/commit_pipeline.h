@@ -1,4 +1,5 @@
-// The commit pipeline takes batches into the store, one after the other. A batch goes through these
+// The commit pipeline takes batches into the store. Their order is given by one thread after the
+// other, under the commit lock; what takes longer they do side by side. A batch goes through these
 // steps:
 //
 //   1. Room. The writer pays for the pressure that merges are under (db/commit/throttle.h), and
@@ -6,9 +7,11 @@
 //   2. Resolve. The writer replaces the batch's namespace ids by generations and hashes its keys,
 //      by the present super version and without a lock. It prefetches the keys' buckets of the
 //      active buffer and checks conditions on ranges against all but the last few writes.
-//   3. Lock. The writer takes the commit lock and repeats step 2 if the super version is another
-//      one by now. It may have to wait for the log to prepare room on disk, or for another writer's
-//      exclusive write; it releases the lock meanwhile.
+//   3. Join. The writer joins a commit group (db/commit/commit_groups.h), whose leader holds the
+//      commit lock and takes steps 4 and 5 for it, after repeating step 2 if the super version is
+//      another one by now. A batch that has to wait, for the log to prepare room on disk or for
+//      another writer's exclusive write (db/commit/exclusive_writes.h), leaves the group and goes
+//      on alone, releasing the lock meanwhile.
 //   4. Check. The batch is refused if the store is closed, if flushes or the log fail and it adds
 //      data, or if one of its conditions is not met any more.
 //   5. Number and append. The operations get the next sequence numbers, the applier takes all the
@@ -16,19 +19,17 @@
 //      one is a second old (db/history/time_map.h). A failure before the log has
 //      accepted the record leaves everything as it was. Where changes are retained, their recorder
 //      gets a copy then (db/changes/change_recorder.h).
-//   6. Apply and show. From here on nothing can fail: the operations go into the active buffer, and
-//      the visible sequence moves to the last one. So a sequence is visible only if every lower one
-//      is, and if the log has it.
+//   6. Apply and show. From here on nothing can fail: the writer puts the operations into the
+//      active buffer, beside other writers, and the visible sequence moves to the last one
+//      (db/version/show_queue.h). So a sequence is visible only if every lower one is, and if the
+//      log has it. A batch that changes more than the active buffer is applied under the lock,
+//      after all before it.
 //   7. Rotate. A full active buffer goes into the flush queue. Without memory for the next one the
 //      next batch tries again.
 //
 // A batch is visible before it is durable; CommitResult::durable_after tells what a writer has to
 // wait for. Several batches become durable in one group of the log (db/log/log.h), so the lock is
 // never held across a sync.
-//
-// Exclusive writes: while a writer holds an ExclusiveWrite, every other batch waits in step 3, or
-// fails with Cancelled if its options ask for that. Clock marks go on, as the exclusive writer may
-// be counting and somebody else see something expire; but HoldMarks() has them wait as well.
 //
 // Thread-safety: all functions may be called on any thread; those whose name ends in Locked need
 // the commit lock (SuperVersions::mutex()).
@@ -42,6 +43,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -50,7 +52,9 @@
 #include "db/changes/change_recorder.h"
 #include "db/commit/batch_applier.h"
 #include "db/commit/commit.h"
+#include "db/commit/commit_groups.h"
 #include "db/commit/data_bound.h"
+#include "db/commit/exclusive_writes.h"
 #include "db/commit/range_check.h"
 #include "db/commit/throttle.h"
 #include "db/expiry/store_clock.h"
@@ -116,17 +120,7 @@ class CommitPipeline {
       ABSL_LOCKS_EXCLUDED(versions_->mutex());
   void SetSync(Durability sync) { sync_.store(sync, std::memory_order_relaxed); }
 
-  // Waits until no other writer writes exclusively, then begins an exclusive write. Never returns
-  // null.
-  std::unique_ptr<ExclusiveWrite> BeginExclusiveWrite() ABSL_LOCKS_EXCLUDED(versions_->mutex());
-  // Waits until no exclusive write other than `own` is held.
-  void WaitForExclusiveWrite(const ExclusiveWrite* own) ABSL_LOCKS_EXCLUDED(versions_->mutex());
-
-  // Has clock marks of others wait until the exclusive write ends, too. An ingest numbers itself in
-  // a manifest before it is in the log, and a crash then lets a recovery leave out whatever the log
-  // has under these numbers.
-  // Requires: the caller holds the exclusive write, and waits for nobody who may see a key expire.
-  void HoldMarks() ABSL_LOCKS_EXCLUDED(versions_->mutex());
+  ExclusiveWrites& exclusive_writes() { return exclusive_writes_; }
 
   // Appends to the log that an ingest was committed: `record` is the sealed batch record that tells
   // of it. Its operations `first` to `last` touch no write buffer. An error changes nothing.
@@ -143,8 +137,8 @@ class CommitPipeline {
   [[nodiscard]] absl::Status FlushAll(bool leaves_log_file = false)
       ABSL_LOCKS_EXCLUDED(versions_->mutex());
   // Has the log go on in its next file; with `rotates` the active buffer is put into the flush
-  // queue in the same step, without waiting for the flush. Returns false, and does nothing, if a
-  // flush is on its way, the buffer is empty, the log has failed, or there is no next file.
+  // queue in the same step, unless it is empty, without waiting for the flush. Returns false, and
+  // does nothing, if a flush is on its way, the log has failed, or there is no next file.
   [[nodiscard]] absl::StatusOr<bool> LeaveLogFile(bool rotates)
       ABSL_LOCKS_EXCLUDED(versions_->mutex());
   // Rotates the active buffer if the log has grown too much since the last flush, when it had
@@ -177,22 +171,31 @@ class CommitPipeline {
 
   uint64_t writes() const { return writes_.Sum(); }
   uint64_t conflicts() const { return conflicts_.Sum(); }
+  const CommitGroups& groups() const { return groups_; }
 
  private:
-  class Exclusive;
+  class Submission;
 
-  // Returns whether the batch may make the data more than its limit.
-  bool MayExceedData(const Commit& commit, const CheckedBatch* checked) const;
   // Step 1: pays and waits for room.
   absl::Status WaitForRoom(size_t bytes, bool adds_data) ABSL_LOCKS_EXCLUDED(versions_->mutex());
-  // Steps 4 to 7.
-  absl::StatusOr<CommitResult> CommitLocked(const WriteOptions& options, Commit* commit,
-                                            RangeCheck* ranges)
+  // Leads a commit group, which begins with the caller's own batch.
+  void Lead(Submission* submission) ABSL_LOCKS_EXCLUDED(versions_->mutex());
+  // Takes steps 4 and 5 for a member of the group, unless it has to wait for something.
+  void ServeLocked(Submission* submission) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
-  // Returns the most bytes that the commit takes in the log.
-  size_t LogBytes(const Commit& commit) const;
+  // Takes steps 3 to 6 on the writer's thread for a batch that may wait. Throws std::bad_alloc.
+  absl::StatusOr<CommitResult> CommitAlone(Submission* submission)
+      ABSL_LOCKS_EXCLUDED(versions_->mutex());
+  // Commits a batch that need not wait, once it is resolved by the present super version.
+  absl::StatusOr<CommitResult> CommitReadyLocked(Submission* submission)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
+  // Steps 4 to 7. With `submission` its writer may be left to apply it (step 6).
+  absl::StatusOr<CommitResult> CommitLocked(const WriteOptions& options, Commit* commit,
+                                            RangeCheck* ranges, Submission* submission)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
   // Steps 5 and 6. Returns the sequence of the last operation.
-  absl::StatusOr<SequenceNumber> AppendLocked(Commit* commit, Durability durability)
+  absl::StatusOr<SequenceNumber> AppendLocked(Commit* commit, Durability durability,
+                                              Submission* submission)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
   // Has the log make room for the record if none is ready, and releases the lock meanwhile.
   absl::Status PrepareLogLocked(const Commit& commit)
@@ -205,8 +208,6 @@ class CommitPipeline {
   // Returns why writes are refused while flushes or the log fail.
   absl::Status RefusalLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
   Durability DurabilityLocked(const WriteOptions& options, const Commit& commit) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
-  void WaitForExclusiveWriteLocked(const ExclusiveWrite* own)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
   void RotateLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
   void TryRotateLocked() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_->mutex());
@@ -225,9 +226,8 @@ class CommitPipeline {
   absl::Status flush_status_ ABSL_GUARDED_BY(versions_->mutex());  // why flushes fail at present
   // Signalled when a buffer was flushed or the reason to wait is gone.
   absl::CondVar room_;
-  const ExclusiveWrite* exclusive_ ABSL_GUARDED_BY(versions_->mutex()) = nullptr;
-  bool marks_wait_ ABSL_GUARDED_BY(versions_->mutex()) = false;  // for the exclusive write, too
-  absl::CondVar exclusive_ended_;
+  ExclusiveWrites exclusive_writes_;
+  CommitGroups groups_;
 
   mutable ShardedCounter writes_, conflicts_;
 };

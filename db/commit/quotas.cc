@@ -48,7 +48,7 @@ bool IsWriteTo(const Commit::Operation& operation, NamespaceGeneration generatio
 
 absl::StatusOr<CommitResult> Quotas::Submit(const WriteOptions& options, WriteBatch* batch) {
   for (bool swept = false;;) {
-    parts_.pipeline->WaitForExclusiveWrite(options.exclusive_write);
+    parts_.pipeline->exclusive_writes().AwaitOthers(options.exclusive_write);
     absl::MutexLock lock(&quota_mutex_);
     CheckedBatch checked;
     GenerationKeyCounts added;

@@ -187,7 +187,7 @@ absl::StatusOr<std::unique_ptr<RangeWatch>> RangeWatches::Begin(NamespaceId spac
   {
     absl::MutexLock commit_lock(&parts_.versions->mutex());
     generation = parts_.versions->PresentLocked()->namespaces.Generation(space);
-    last = parts_.versions->LastSequenceLocked();
+    last = parts_.versions->visible();
   }
   if (!generation) return NoSuchNamespace(space);
   auto state = std::make_shared<State>(space, *generation, lower, upper);

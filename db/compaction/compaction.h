@@ -1,4 +1,5 @@
-// The jobs of the background: a write buffer or the inputs of a plan become new segments.
+// The jobs of the background: a write buffer or the inputs of a plan become new segments. A merge
+// that is cut into parts (db/compaction/merge_parts.h) uses several threads.
 //
 // Nothing here changes a Version: db/version/version_edit.h says what the next one looks like.
 // After an error, or when cancelled (Aborted), no output is left on disk.
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "db/format/internal_iterator.h"
 #include "db/format/namespace_forks.h"
 #include "db/format/range_tombstone.h"
@@ -31,6 +33,7 @@
 namespace varve {
 
 struct PurgedKey;
+class JobThreads;
 class ValueSeparation;
 
 // The context is what the engine lends to a job. Snapshots and live generations are taken before
@@ -51,8 +54,9 @@ struct CompactionContext {
   CompressionPolicy compression;
   const std::atomic<bool>* cancel = nullptr;
   // Returns whether somebody waits for the merge by now. Flushes need none: they are always waited
-  // for.
+  // for. Threads of several parts call it.
   std::function<bool()> is_urgent;
+  JobThreads* jobs = nullptr;  // help with the parts of a merge; null: none do
 };
 
 // Returns the sequences at which something has to stay visible, whatever generation it belongs to:
@@ -84,9 +88,9 @@ struct FlushSize {
     InternalIterator* input, std::vector<RangeTombstone> tombstones, const FlushSize& size,
     bool drops_tombstones, ValueSeparation* separation, const CompactionContext& context);
 
-// Merges the inputs of a plan that was made for `version`.
-[[nodiscard]] absl::StatusOr<CompactionResult> RunCompaction(const Version& version,
-                                                             const CompactionPlan& plan,
-                                                             const CompactionContext& context);
+// Merges the inputs of a plan that was made for `version`, in the parts between `cuts` (MergeCuts).
+[[nodiscard]] absl::StatusOr<CompactionResult> RunCompaction(
+    const Version& version, const CompactionPlan& plan, const CompactionContext& context,
+    absl::Span<const std::string> cuts = {});
 
 }  // namespace varve

@@ -170,6 +170,7 @@ std::optional<CompactionPlan> PlanRange(const Version& version, std::string_view
   plan.output_level = std::max(1, static_cast<int>(version.levels().size()) - 1);
   plan.joins_last_run = true;
   plan.drops_tombstones = true;
+  plan.recompresses_values = true;
   return plan;
 }
 

@@ -14,7 +14,11 @@
 namespace varve {
 namespace {
 
-constexpr uint64_t kSampledBytes = uint64_t{2} << 20;
+// A merge looks at this part of its input, within limits, so that small merges don't pay for more
+// samples than they can gain by.
+constexpr uint64_t kSampledPart = 64;
+constexpr uint64_t kFewestSampled = uint64_t{512} << 10;
+constexpr uint64_t kMostSampled = uint64_t{2} << 20;
 constexpr uint64_t kSampledAtOnce = 4096;  // bytes of neighbouring records
 constexpr uint64_t kDictionaryPart = 64;   // a dictionary takes at most this part of the values
 // Shorter values have no room for what a compressed one has to save.
@@ -255,10 +259,11 @@ absl::StatusOr<std::shared_ptr<const ValueDictionary>> ChooseMergeDictionary(
   uint64_t bytes = 0;
   for (const std::shared_ptr<Segment>& segment : shares.segments)
     bytes += segment->info().file_size;
+  const uint64_t sampled = std::clamp(bytes / kSampledPart, kFewestSampled, kMostSampled);
   for (const std::shared_ptr<Segment>& segment : shares.segments) {
     const double part = static_cast<double>(segment->info().file_size) / static_cast<double>(bytes);
-    VARVE_RETURN_IF_ERROR(sampler.Sample(
-        segment.get(), static_cast<uint64_t>(part * static_cast<double>(kSampledBytes))));
+    VARVE_RETURN_IF_ERROR(
+        sampler.Sample(segment.get(), static_cast<uint64_t>(part * static_cast<double>(sampled))));
   }
   return ChooseDictionary(samples, std::move(present), shares.level,
                           shares.bytes / kDictionaryPart);

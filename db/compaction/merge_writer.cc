@@ -151,14 +151,20 @@ class Merge {
 
  private:
   absl::Status WriteAll() {
-    input_->SeekToFirst();
+    options_.lower.empty() ? input_->SeekToFirst() : input_->Seek(options_.lower, kMaxSequence);
     while (input_->Valid()) {
       if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed)) {
         return absl::AbortedError("merge: cancelled");
       }
       const RecordView& record = input_->record();
       if (++result_.records_read % kRecordsBetweenRests == 0 && options_.rest) options_.rest();
-      if (record.key != key_ || result_.records_read == 1) BeginKey(record.key);
+      if (record.key != key_ || result_.records_read == 1) {
+        if (!options_.upper.empty() && record.key >= options_.upper) {
+          --result_.records_read;
+          break;
+        }
+        BeginKey(record.key);
+      }
       if (!generation_is_live_) {
         const std::string end = EndTreeKey(generation_);
         if (end.empty()) break;

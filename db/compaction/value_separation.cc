@@ -19,12 +19,23 @@ namespace {
 // So that offset tables can address each of its values.
 constexpr uint64_t kMaxValueFileSize = kValueWindowSize;
 
+// Writers wait for a flush. Level 1 of zstd takes three quarters of the time of level 3 and leaves,
+// of smaller values than this, at most 3 % more.
+constexpr uint8_t kLevelOfFlush = 1, kReplacedLevel = 3;
+constexpr size_t kReplacedBelow = size_t{32} << 10;
+
+Compression InFlush(Compression wanted, size_t value_size) {
+  if (wanted.method == CompressionMethod::kZstd && wanted.level <= kReplacedLevel &&
+      value_size < kReplacedBelow) {
+    wanted.level = kLevelOfFlush;
+  }
+  return wanted;
+}
+
 // Has `record`, which has the plain value, view the compressed one if that saves enough. Returns
 // whether it does.
-bool CompressLarge(const CompressionPolicy& policy, ValueCompressor* compressor,
-                   RecordView* record) {
-  const std::string_view compressed =
-      compressor->Compress(policy.Of(GenerationOf(record->key)), record->value);
+bool CompressLarge(const Compression& how, ValueCompressor* compressor, RecordView* record) {
+  const std::string_view compressed = compressor->Compress(how, record->value);
   if (compressed.empty()) return false;
   record->value = compressed;
   record->flags |= kCompressed;
@@ -46,7 +57,9 @@ class FlushSeparation final : public ValueSeparation {
     const uint64_t separation_size = options_.separation_size(GenerationOf(record.key));
     if (separation_size == 0 || record.value.size() < separation_size) return record;
     RecordView result = record;
-    const bool is_compressed = CompressLarge(options_.compression, &compressor_, &result);
+    const Compression how =
+        InFlush(options_.compression.Of(GenerationOf(record.key)), record.value.size());
+    const bool is_compressed = CompressLarge(how, &compressor_, &result);
     std::optional<ValueHandle> handle = is_compressed ? std::nullopt : InLog(record);
     if (!handle) {
       operation_.clear();
@@ -110,7 +123,8 @@ class CollectionSeparation final : public ValueSeparation {
                                                     &operation_, &operation));
     RecordView result = record;
     std::string_view bytes = std::string_view(operation_).substr(0, handle.operation_size);
-    if (!IsCompressed(operation) && CompressLarge(compression_, &compressor_, &operation)) {
+    const Compression how = compression_.Of(GenerationOf(operation.key));
+    if (!IsCompressed(operation) && CompressLarge(how, &compressor_, &operation)) {
       compressed_.clear();
       AppendLargeOperation(operation, &compressed_);
       bytes = compressed_;

@@ -1,8 +1,9 @@
 // Value separation decides where each value that a flush or a merge writes is stored. A flush
 // leaves a large value where the log wrote it, or writes it into a value file; the segment gets a
 // value handle. A collection moves the values of chosen files into a new value file. Every other
-// value stays in its record. Both compress what they write into value files as the policy says; a
-// flush leaves no value in the log that is smaller compressed.
+// value stays in its record. Both compress what they write into value files as the policy says, a
+// flush with a cheaper level of zstd where that costs little space; it leaves no value in the log
+// that is smaller compressed.
 //
 // The value files that a job wrote are on disk once Finish() has returned OK. Until a manifest
 // names them they are orphans, which the next open removes. The destructor removes them unless the

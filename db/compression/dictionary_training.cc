@@ -3,11 +3,10 @@
 #include <zdict.h>
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
+#include "db/compression/sample_cover.h"
 #include "db/compression/value_codec.h"
-#include "util/base/coding.h"
 
 namespace varve {
 namespace {
@@ -17,14 +16,15 @@ constexpr size_t kGainedPart = 10;
 // The present dictionary stays if a new one saves no more than this part: values that were
 // compressed with it need not be written anew.
 constexpr size_t kKeptFor = 32;
-// zstd trains nothing useful from less.
 constexpr size_t kFewestSamples = 32;
 constexpr size_t kSmallestDictionary = 1024;
+// zstd puts its entropy tables in front of the content, and takes less of the content if they need
+// more.
+constexpr size_t kRoomForTables = 256;
 
 // The samples in two heaps.
 struct Heaps {
-  std::string training;
-  std::vector<size_t> training_sizes;
+  SampleText training;
   std::vector<std::string_view> trial;
 };
 
@@ -37,8 +37,8 @@ Heaps Divide(const ValueSamples& samples) {
     if (i % kTrialPart == kTrialPart - 1) {
       heaps.trial.push_back(sample);
     } else {
-      heaps.training.append(sample);
-      heaps.training_sizes.push_back(sample.size());
+      heaps.training.bytes.append(sample);
+      heaps.training.sizes.push_back(sample.size());
     }
   }
   return heaps;
@@ -55,94 +55,20 @@ uint64_t StoredSize(const std::vector<std::string_view>& values,
   return bytes;
 }
 
-// Finds out which bytes of a text several samples share.
-class SharedBytes {
- public:
-  explicit SharedBytes(std::string_view text) : text_(text), maybe_(kMaybeBits) {
-    for (size_t at = 0; at + kWindow <= text.size(); ++at) {
-      const uint64_t window = DecodeFixed64(&text[at]);
-      windows_.try_emplace(window);
-      maybe_[MaybeBit(window)] = true;
-    }
-  }
-
-  // Requires: each sample comes once.
-  void Look(std::string_view sample) {
-    ++samples_;
-    for (size_t at = 0; at + kWindow <= sample.size(); ++at) {
-      const uint64_t window = DecodeFixed64(&sample[at]);
-      if (!maybe_[MaybeBit(window)]) continue;
-      const auto found = windows_.find(window);
-      if (found == windows_.end() || found->second.last_sample == samples_) continue;
-      found->second.last_sample = samples_;
-      ++found->second.samples;
-    }
-  }
-
-  // Returns the text without the bytes that too few samples share.
-  std::string Keep() const {
-    std::string kept;
-    size_t kept_up_to = 0;
-    for (size_t at = 0; at + kWindow <= text_.size(); ++at) {
-      if (windows_.at(DecodeFixed64(&text_[at])).samples < kFewestSharing) continue;
-      const size_t from = std::max(at, kept_up_to);
-      kept_up_to = at + kWindow;
-      kept.append(text_.substr(from, kept_up_to - from));
-    }
-    return kept;
-  }
-
- private:
-  static constexpr size_t kWindow = 8;
-  static constexpr uint32_t kFewestSharing = 3;
-  static constexpr size_t kMaybeBits = size_t{1} << 18;
-  static size_t MaybeBit(uint64_t window) { return window * 0x9e3779b97f4a7c15u >> (64 - 18); }
-
-  struct Window {
-    uint32_t samples = 0;
-    uint32_t last_sample = 0;
-  };
-  const std::string_view text_;
-  std::vector<bool> maybe_;  // few windows of the samples get past it
-  std::unordered_map<uint64_t, Window> windows_;
-  uint32_t samples_ = 0;
-};
-
-// Returns what of a trained dictionary several samples share, as a dictionary of its own; empty if
-// that is too little.
-std::string WithoutSingleValues(std::string_view trained, const Heaps& heaps, uint8_t level) {
-  const size_t header = ZDICT_getDictHeaderSize(trained.data(), trained.size());
-  if (ZDICT_isError(header) != 0 || header > trained.size()) return {};
-  SharedBytes shared(trained.substr(header));
-  std::string_view rest = heaps.training;
-  for (const size_t size : heaps.training_sizes) {
-    shared.Look(rest.substr(0, size));
-    rest.remove_prefix(size);
-  }
-  const std::string content = shared.Keep();
-  std::string dictionary(kMaxDictionarySize, '\0');
+std::shared_ptr<const ValueDictionary> Train(const SampleText& training, uint8_t level,
+                                             size_t most_bytes) {
+  if (training.sizes.size() < kFewestSamples || most_bytes < kSmallestDictionary) return nullptr;
+  const size_t room = std::min(most_bytes, kMaxDictionarySize);
+  const std::string cover = CoverOf(training, room - kRoomForTables);
+  if (cover.empty()) return nullptr;
+  std::string content(room, '\0');
   ZDICT_params_t parameters = {};
   parameters.compressionLevel = level;
   const size_t size = ZDICT_finalizeDictionary(
-      dictionary.data(), dictionary.size(), content.data(), content.size(), heaps.training.data(),
-      heaps.training_sizes.data(), static_cast<unsigned>(heaps.training_sizes.size()), parameters);
-  if (ZDICT_isError(size) != 0) return {};
-  dictionary.resize(size);
-  return dictionary;
-}
-
-std::shared_ptr<const ValueDictionary> Train(const Heaps& heaps, uint8_t level, size_t most_bytes) {
-  if (heaps.training_sizes.size() < kFewestSamples || most_bytes < kSmallestDictionary)
-    return nullptr;
-  std::string content(std::min(most_bytes, kMaxDictionarySize), '\0');
-  const size_t size = ZDICT_trainFromBuffer(content.data(), content.size(), heaps.training.data(),
-                                            heaps.training_sizes.data(),
-                                            static_cast<unsigned>(heaps.training_sizes.size()));
-  // Values that have nothing in common are no error.
+      content.data(), content.size(), cover.data(), cover.size(), training.bytes.data(),
+      training.sizes.data(), static_cast<unsigned>(training.sizes.size()), parameters);
   if (ZDICT_isError(size) != 0) return nullptr;
   content.resize(size);
-  content = WithoutSingleValues(content, heaps, level);
-  if (content.empty()) return nullptr;
   auto dictionary = ValueDictionary::Create(std::move(content));
   return dictionary.ok() ? *std::move(dictionary) : nullptr;
 }
@@ -158,7 +84,7 @@ std::shared_ptr<const ValueDictionary> ChooseDictionary(
     return dictionary == nullptr ? UINT64_MAX : StoredSize(heaps.trial, dictionary, level);
   };
   const uint64_t without = StoredSize(heaps.trial, nullptr, level);
-  std::shared_ptr<const ValueDictionary> trained = Train(heaps, level, most_bytes);
+  std::shared_ptr<const ValueDictionary> trained = Train(heaps.training, level, most_bytes);
   const uint64_t with_present = size_with(present), with_trained = size_with(trained);
   const bool keeps_present =
       present != nullptr && with_present - with_present / kKeptFor <= with_trained;

@@ -4,7 +4,8 @@
 // does not make those samples a tenth smaller than they are without it is not worth its memory.
 //
 // A dictionary outlives the values that it was trained on. So that nothing of a single value stays
-// in it, each of its bytes belongs to eight neighbouring ones that at least three samples share.
+// in it, its content is a cover of the samples (db/compression/sample_cover.h): each of its bytes
+// belongs to eight neighbouring ones that at least three samples share.
 //
 // Thread-safety: plain values and stateless functions.
 #pragma once

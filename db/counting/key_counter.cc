@@ -269,6 +269,7 @@ bool KeyCounter::CountAtRest(absl::FunctionRef<bool()> stays_at_rest) {
 
 KeyCounter::Point KeyCounter::NewPoint() const {
   absl::MutexLock lock(&versions_->mutex());
+  versions_->show_queue().DrainLocked();
   return NewPointLocked();
 }
 

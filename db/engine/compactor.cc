@@ -8,11 +8,13 @@
 #include "db/compaction/compaction.h"
 #include "db/compaction/compaction_planner.h"
 #include "db/compaction/merge_compression.h"
+#include "db/compaction/merge_parts.h"
 #include "db/compaction/value_collection.h"
 #include "db/engine/trouble.h"
 #include "db/version/version_edit.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
+#include "structure/job_threads.h"
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
@@ -32,8 +34,16 @@ constexpr absl::Duration kRestBeforeCounting = absl::Seconds(5);
 constexpr std::chrono::seconds kHorizonRest{30};
 constexpr absl::Duration kRestBeforeLoading = absl::Milliseconds(200);  // of indexes
 
-MergeUnderWay DescriptionOf(const CompactionPlan& plan, SteadyTime began) {
-  MergeUnderWay merge{.reason = plan.reason, .output_level = plan.output_level, .began = began};
+// Returns where the merge is cut into parts for the threads that may work on it. With parts of half
+// a segment, its outputs are not yet so small that the picker would merge them for their size.
+std::vector<std::string> CutsOf(const CompactionPlan& plan, const CompactionContext& context) {
+  const size_t threads = 1 + (context.jobs != nullptr ? context.jobs->most() : 0);
+  return MergeCuts(plan, threads, context.options->segment_size / 2);
+}
+
+MergeUnderWay DescriptionOf(const CompactionPlan& plan, size_t parts, SteadyTime began) {
+  MergeUnderWay merge{
+      .reason = plan.reason, .output_level = plan.output_level, .parts = parts, .began = began};
   for (const CompactionPlan::Input& input : plan.inputs) {
     for (const std::shared_ptr<Segment>& segment : input.segments) {
       merge.segments.push_back(segment->number());
@@ -66,7 +76,7 @@ void WriteInsteadOfMove(const CompressionPolicy& compression, CompactionPlan* pl
   }
 }
 
-void LogPlan(const CompactionPlan& plan) {
+void LogPlan(const CompactionPlan& plan, size_t parts) {
   size_t segments = 0;
   uint64_t bytes = 0;
   for (const CompactionPlan::Input& input : plan.inputs) {
@@ -74,9 +84,10 @@ void LogPlan(const CompactionPlan& plan) {
     for (const std::shared_ptr<Segment>& segment : input.segments)
       bytes += segment->info().file_size;
   }
-  spdlog::debug("merge: reason {}, {} runs, {} segments, {} bytes, from level {} to {}",
-                NameOf(plan.reason), plan.inputs.size(), segments, bytes, plan.inputs.front().level,
-                plan.remove_only ? "nowhere" : fmt::to_string(plan.output_level));
+  spdlog::debug(
+      "merge: reason {}, {} runs, {} segments, {} bytes, from level {} to {}, in {} parts",
+      NameOf(plan.reason), plan.inputs.size(), segments, bytes, plan.inputs.front().level,
+      plan.remove_only ? "nowhere" : fmt::to_string(plan.output_level), parts);
 }
 
 }  // namespace
@@ -342,8 +353,9 @@ absl::StatusOr<uint64_t> Compactor::Run(const Version& version, const Compaction
                                         const CompactionContext& context) {
   VARVE_ASSERT(!plan.inputs.empty());
   const SteadyTime begin = SteadyNow();
-  if (spdlog::should_log(spdlog::level::debug)) LogPlan(plan);
-  MergeUnderWay merge = DescriptionOf(plan, begin);
+  const std::vector<std::string> cuts = CutsOf(plan, context);
+  if (spdlog::should_log(spdlog::level::debug)) LogPlan(plan, cuts.size() + 1);
+  MergeUnderWay merge = DescriptionOf(plan, cuts.size() + 1, begin);
   {
     absl::MutexLock lock(&mutex_);
     VARVE_ASSERT(!under_way_.has_value());
@@ -353,7 +365,8 @@ absl::StatusOr<uint64_t> Compactor::Run(const Version& version, const Compaction
     absl::MutexLock lock(&mutex_);
     under_way_.reset();
   };
-  VARVE_ASSIGN_OR_RETURN(const CompactionResult result, RunCompaction(version, plan, context));
+  VARVE_ASSIGN_OR_RETURN(const CompactionResult result,
+                         RunCompaction(version, plan, context, cuts));
   VARVE_ASSERT(!plan.remove_only || result.segments.empty());
   VARVE_RETURN_IF_ERROR(version_set_.LogAndApply(
       {.segments = result.segments, .sees_less = result.filtered || plan.remove_only},
@@ -365,6 +378,7 @@ absl::StatusOr<uint64_t> Compactor::Run(const Version& version, const Compaction
       static_cast<uint64_t>(absl::ToInt64Nanoseconds(absl::FromChrono(SteadyNow() - begin))));
   lacks_space_.store(false, std::memory_order_relaxed);
   ++compactions_[static_cast<size_t>(plan.reason)];
+  merged_parts_ += cuts.size() + 1;
   compacted_bytes_ += result.bytes_written;
   input_bytes_ += result.bytes_read;
   return result.records_purged;

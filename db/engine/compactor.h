@@ -3,6 +3,9 @@
 // at rest, it counts the keys of uncounted segments, and brings into memory what the map of keys
 // lacks.
 //
+// One merge is under way at a time. Job threads help with the parts of a large one
+// (db/compaction/merge_parts.h).
+//
 // While write buffers are being flushed, and for a second after the last flush, the compactor tells
 // the picker that a burst of writes goes on. The picker then puts off merges that can wait, so that
 // the runs of a burst are merged once (docs/compaction.md).
@@ -47,6 +50,7 @@ struct MergeUnderWay {
   std::vector<uint64_t> segments;  // the numbers of its inputs, ascending
   uint64_t bytes = 0;              // of their files
   int output_level = 0;
+  size_t parts = 1;  // that are merged at once, as far as there are threads
   SteadyTime began = SteadyTime::min();
 };
 
@@ -104,6 +108,8 @@ class Compactor {
   DurationCounts times() const { return times_.Read(); }
   // Returns whether the last merge found no space.
   bool lacks_space() const { return lacks_space_.load(std::memory_order_relaxed); }
+  // Returns in how many parts the merges were made, those counted as one that were not cut.
+  uint64_t parts() const { return merged_parts_.load(); }
   uint64_t failed_compactions() const { return failed_compactions_.load(); }
   uint64_t compacted_bytes() const { return compacted_bytes_.load(); }
   uint64_t input_bytes() const { return input_bytes_.load(); }
@@ -168,7 +174,8 @@ class Compactor {
   std::array<std::atomic<uint64_t>, kCompactionReasons> compactions_{};
   DurationHistogram times_;
   std::atomic<bool> lacks_space_{false};
-  std::atomic<uint64_t> failed_compactions_{0}, compacted_bytes_{0}, input_bytes_{0};
+  std::atomic<uint64_t> failed_compactions_{0}, compacted_bytes_{0}, input_bytes_{0},
+      merged_parts_{0};
 
   mutable absl::Mutex mutex_;
   SteadyCondition work_;

@@ -1,5 +1,6 @@
 #include "db/engine/engine.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "db/engine/checkpointer.h"
@@ -17,6 +18,8 @@
 namespace varve {
 namespace {
 
+constexpr int kOwnThreads = 2;  // the flusher's and the compactor's
+
 // Fills in what the options leave to the engine.
 EngineOptions WithDefaults(EngineOptions options) {
   if (options.file_system == nullptr) {
@@ -25,6 +28,8 @@ EngineOptions WithDefaults(EngineOptions options) {
                               : PosixFileSystem();
   }
   if (options.compaction_picker == nullptr) options.compaction_picker = LazyLevelingPicker();
+  if (options.max_background_jobs == 0) options.max_background_jobs = DefaultBackgroundJobs();
+  options.max_background_jobs = std::max(options.max_background_jobs, kOwnThreads);
   return options;
 }
 
@@ -47,8 +52,9 @@ Engine::Engine(std::string directory, const EngineOptions& options)
       clock_(options.clock != nullptr ? *options.clock : RealClock()),
       caches_(options.offset_table_cache_size, options.block_cache_size,
               /*large_in_kernel=*/options_.mapped_read_budget > 0),
-      remover_(file_system_, &file_thread_),
-      versions_(options_.write_buffer_size, &file_thread_),
+      threads_{{}, JobThreads(static_cast<size_t>(options_.max_background_jobs) - kOwnThreads)},
+      remover_(file_system_, &threads_.files),
+      versions_(options_.write_buffer_size, &threads_.files),
       counter_(
           &versions_, [this] { return log_.durable_sequence(); }, options_.max_full_write_buffers),
       watermark_(&versions_, &log_, &clock_),
@@ -103,7 +109,8 @@ VersionSetParts Engine::Parts() {
           .counter = &counter_,
           .clock = &clock_,
           .caches = &caches_,
-          .remover = &remover_};
+          .remover = &remover_,
+          .jobs = &threads_.jobs};
 }
 
 Engine::~Engine() {
@@ -166,7 +173,7 @@ absl::StatusOr<CommitResult> Engine::SubmitClone(const WriteOptions& options, Wr
       }
       if (!options.waits_for_exclusive_write || !absl::IsCancelled(result.status())) return result;
     }
-    pipeline_.WaitForExclusiveWrite(options.exclusive_write);
+    pipeline_.exclusive_writes().AwaitOthers(options.exclusive_write);
   }
 }
 

@@ -86,6 +86,7 @@
 #include "db/segment/segment_caches.h"
 #include "db/version/log_view.h"
 #include "db/version/super_versions.h"
+#include "structure/job_threads.h"
 #include "util/os/file_remover.h"
 #include "util/os/file_system.h"
 #include "util/os/file_thread.h"
@@ -184,7 +185,11 @@ class Engine {
   StoreClock clock_;
   std::unique_ptr<FileLock> directory_lock_;
   SegmentCaches caches_;
-  FileThread file_thread_;
+  struct Threads {
+    FileThread files;
+    JobThreads jobs;  // help the flusher and the compactor
+  };
+  Threads threads_;
   FileRemover remover_;  // outlives the segments; has caches forget what it removes
   LogView log_;
   SuperVersions versions_;

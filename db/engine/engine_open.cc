@@ -34,6 +34,10 @@ absl::Status CheckOptions(const EngineOptions& options) {
     return absl::InvalidArgumentError("segment_size: at least 4 KiB");
   if (options.max_full_write_buffers < 1)
     return absl::InvalidArgumentError("max_full_write_buffers: at least 1");
+  if (options.max_background_jobs < 0 || options.max_background_jobs > kMostBackgroundJobs) {
+    return absl::InvalidArgumentError(
+        fmt::format("max_background_jobs: 0 to {}", kMostBackgroundJobs));
+  }
   if (options.runs_per_level < 2) return absl::InvalidArgumentError("runs_per_level: at least 2");
   return absl::OkStatus();
 }
@@ -103,7 +107,7 @@ absl::Status Engine::ReplayLog(const ReplayListener& on_replay, LogRecovery* rec
   version_set_.SkipFileNumbers(recovery->last_file_number);
   version_set_.NoteReplayed(recovery->last_sequence);
   absl::MutexLock lock(&versions_.mutex());
-  versions_.ShowLocked();
+  versions_.show_queue().ShowLocked(versions_.LastSequenceLocked());
   recovered_.sequence = versions_.LastSequenceLocked();
   return absl::OkStatus();
 }
@@ -138,8 +142,9 @@ absl::Status Engine::ApplyRecovered(std::string_view operations, SequenceNumber 
     if (!versions_.ActiveBufferIsEmptyLocked()) versions_.RotateLocked(/*log_bytes=*/0);
     versions_.MakeActiveBufferLocked(recovered.size());
   }
+  size_t bytes = 0;
   std::unique_ptr<BatchApplier::Change> change =
-      applier_.PrepareLocked(recovered, /*counts_clones=*/false);
+      applier_.PrepareLocked(recovered, /*counts_clones=*/false, &bytes);
   if (changes.on()) {
     changes.Reserve(operations.size());
     changes.Add({first, count, versions_.ActiveBufferIsEmptyLocked(), operations});
@@ -172,7 +177,7 @@ absl::Status Engine::StartLog(const LogRecovery& recovery) {
       .group_max_delay = options_.group_max_delay,
       .sync_backend = Resolve(options_.sync_backend),
       .next_file_number = [this] { return version_set_.NewFileNumber(); },
-      .file_thread = &file_thread_};
+      .file_thread = &threads_.files};
   VARVE_ASSIGN_OR_RETURN(std::unique_ptr<Log> log,
                          Log::Open(file_system_, log_options, file_number, recovery.last_sequence));
   log->Adopt(recovery.files);

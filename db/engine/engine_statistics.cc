@@ -50,6 +50,8 @@ Engine::Figures Engine::Statistics() const {
                   {"gets", reader_.gets()},
                   {"writes", pipeline_.writes()},
                   {"write_conflicts", pipeline_.conflicts()},
+                  {"commit_lock_timed_batches", pipeline_.groups().timed_batches()},
+                  {"commit_lock_timed_nanos", pipeline_.groups().timed_nanos()},
                   {"expired_keys", sweeper_.expired_keys()},
                   {"clock_marks", watermark_.marks()}};
   {
@@ -162,6 +164,7 @@ void Engine::AddWorkFigures(Figures* figures) const {
                      {"flushed_bytes", flusher_.flushed_bytes()},
                      {"compactions", compactor_.compactions()},
                      {"failed_compactions", compactor_.failed_compactions()},
+                     {"compaction_parts", compactor_.parts()},
                      {"compaction_input_bytes", compactor_.input_bytes()},
                      {"compacted_bytes", compactor_.compacted_bytes()},
                      {"segment_lookups", segments.lookups.Sum()},

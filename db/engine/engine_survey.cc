@@ -48,6 +48,7 @@ TreeSurvey Engine::SurveyTree(size_t most_segments) const {
                                .segments = merge->segments.size(),
                                .bytes = merge->bytes,
                                .output_level = merge->output_level,
+                               .parts = merge->parts,
                                .seconds = since.count()};
   }
   const SuperVersions::Pin state = versions_.Acquire();

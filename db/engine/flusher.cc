@@ -1,14 +1,18 @@
 #include "db/engine/flusher.h"
 
 #include <algorithm>
+#include <deque>
+#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "db/compaction/compaction.h"
 #include "db/engine/trouble.h"
 #include "db/version/version_edit.h"
+#include "structure/job_threads.h"
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
@@ -22,6 +26,16 @@ constexpr absl::Duration kRestBeforeMemoryGoes = absl::Seconds(2);
 // Values stay in the log where at least this part of it is values: else what lies around them is
 // garbage from the start.
 constexpr uint64_t kDenseNumerator = 2, kDenseDenominator = 3;
+
+// Has the files of a flush removed that no manifest names. Value files of its own are among them.
+void Drop(const std::vector<std::shared_ptr<Segment>>& segments, FileRemover* remover) {
+  for (const std::shared_ptr<Segment>& segment : segments) {
+    for (const std::shared_ptr<ValueFile>& file : segment->value_files()) {
+      if (!file->is_of_log()) file->MarkObsolete(remover);
+    }
+    segment->MarkObsolete(remover);
+  }
+}
 
 }  // namespace
 
@@ -59,32 +73,78 @@ void Flusher::Loop() {
   }
 }
 
-absl::Status Flusher::FlushOldest() {
-  std::optional<FullBuffer> full = parts_.versions->OldestFullBuffer();
-  if (!full) return absl::OkStatus();
-  // Segments hold nothing that the log could still lose.
-  Log& log = *parts_.log->get();
-  if (log.durable_sequence() < full->buffer->last_sequence()) VARVE_RETURN_IF_ERROR(log.Sync());
-  VARVE_ASSERT(log.durable_sequence() >= full->buffer->last_sequence());
-  return Flush(*full);
+std::vector<FullBuffer> Flusher::BuffersToFlush() const {
+  const size_t threads = 1 + (parts_.jobs != nullptr ? parts_.jobs->most() : 0);
+  absl::MutexLock lock(&parts_.versions->mutex());
+  const std::deque<FullBuffer>& queue = parts_.versions->FlushQueueLocked();
+  const size_t count = std::min(queue.size(), threads);
+  return {queue.begin(), queue.begin() + static_cast<ptrdiff_t>(count)};
 }
 
-absl::Status Flusher::Flush(const FullBuffer& full) {
+absl::Status Flusher::FlushOldest() {
+  std::vector<FullBuffer> buffers = BuffersToFlush();
+  if (buffers.empty()) return absl::OkStatus();
+  // Segments hold nothing that the log could still lose.
+  Log& log = *parts_.log->get();
+  const SequenceNumber last = buffers.back().buffer->last_sequence();
+  if (log.durable_sequence() < last) VARVE_RETURN_IF_ERROR(log.Sync());
+  VARVE_ASSERT(log.durable_sequence() >= last);
+
+  std::vector<Flush> flushes;
+  std::vector<std::function<void()>> jobs;
+  flushes.reserve(buffers.size());
+  for (FullBuffer& full : buffers) {
+    Flush* const flush = &flushes.emplace_back(Prepare(std::move(full)));
+    flush->is_first &= flushes.size() == 1;
+    jobs.emplace_back([flush] { Write(flush); });
+  }
+  size_t installed = 0;
+  const absl::Cleanup drop_others = [&] {
+    for (; installed < flushes.size(); ++installed) {
+      if (const auto& result = flushes[installed].result; result.ok())
+        Drop(result->segments, parts_.remover);
+    }
+  };
+  JobGroup group(parts_.jobs, std::move(jobs), /*is_urgent=*/true);
+  for (size_t i = 0; i < flushes.size(); ++i) {
+    watches_.LookThrough(*flushes[i].full.buffer);
+    group.Finish(i);
+    VARVE_RETURN_IF_ERROR(flushes[i].result.status());
+    ++installed;  // or removed, where the install fails
+    VARVE_RETURN_IF_ERROR(Install(flushes[i]));
+    flushes[i].full = {};
+    parts_.versions->Reclaim();
+  }
+  return absl::OkStatus();
+}
+
+Flusher::Flush Flusher::Prepare(FullBuffer full) {
   VARVE_ASSERT(full.buffer->last_sequence() >= full.buffer->first_sequence());
-  const SteadyTime begin = SteadyNow();
-  watches_.LookThrough(*full.buffer);
-  const CompactionContext context = version_set_.NewJob(/*cancel=*/nullptr, /*is_urgent=*/nullptr);
-  const std::vector<SequenceNumber> held = SnapshotsAndForkPoints(context);
-  const std::unique_ptr<InternalIterator> records = full.buffer->NewSortedIterator(
-      /*newest_only=*/(held.empty() || held.front() >= full.buffer->last_sequence()) &&
-      context.kept.oldest() >= full.buffer->last_sequence());
-  const bool first = parts_.versions->PresentVersion()->segment_count() == 0;
-  const std::unique_ptr<ValueSeparation> separation = NewValueSeparation(full, context);
-  VARVE_ASSIGN_OR_RETURN(const CompactionResult result,
-                         RunFlush(records.get(), full.buffer->range_tombstones(),
-                                  {full.buffer->entries(), full.buffer->bytes_used(),
-                                   full.buffer->logged_large_bytes()},
-                                  /*drops_tombstones=*/first, separation.get(), context));
+  Flush flush{.full = std::move(full),
+              .context = version_set_.NewJob(/*cancel=*/nullptr, /*is_urgent=*/nullptr),
+              .is_first = parts_.versions->PresentVersion()->segment_count() == 0};
+  flush.separation = NewValueSeparation(flush.full, flush.context);
+  return flush;
+}
+
+void Flusher::Write(Flush* flush) {
+  flush->began = SteadyNow();
+  const WriteBuffer& buffer = *flush->full.buffer;
+  const CompactionContext& context = flush->context;
+  flush->result = GuardMemory("flushing a write buffer", [&] {
+    const std::vector<SequenceNumber> held = SnapshotsAndForkPoints(context);
+    const std::unique_ptr<InternalIterator> records = buffer.NewSortedIterator(
+        /*newest_only=*/(held.empty() || held.front() >= buffer.last_sequence()) &&
+        context.kept.oldest() >= buffer.last_sequence());
+    return RunFlush(records.get(), buffer.range_tombstones(),
+                    {buffer.entries(), buffer.bytes_used(), buffer.logged_large_bytes()},
+                    /*drops_tombstones=*/flush->is_first, flush->separation.get(), context);
+  });
+}
+
+absl::Status Flusher::Install(const Flush& flush) {
+  const FullBuffer& full = flush.full;
+  const CompactionResult& result = *flush.result;
   VARVE_ASSERT(result.segments.empty() || result.bytes_written > 0);
   const std::optional<GenerationKeyCounts> change =
       result.filtered ? std::nullopt : parts_.counter->ChangeOfBuffer(*full.buffer);
@@ -99,7 +159,7 @@ absl::Status Flusher::Flush(const FullBuffer& full) {
           segment_counts->Record(next, {NumbersOf(result.segments), *change});
       }));
   times_.Record(
-      static_cast<uint64_t>(absl::ToInt64Nanoseconds(absl::FromChrono(SteadyNow() - begin))));
+      static_cast<uint64_t>(absl::ToInt64Nanoseconds(absl::FromChrono(SteadyNow() - flush.began))));
   ++flushes_;
   flushed_bytes_ += result.bytes_written;
   return absl::OkStatus();

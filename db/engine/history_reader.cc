@@ -56,6 +56,7 @@ absl::StatusOr<std::shared_ptr<const Snapshot>> HistoryReader::SnapshotAt(
   NamespaceTable there;  // the namespace alone: the horizons of others may be higher
   {
     absl::MutexLock lock(&versions_.mutex());
+    versions_.show_queue().DrainLocked();
     const std::optional<NamespaceGeneration> generation =
         versions_.NamespacesAtLocked(version).Generation(space);
     if (generation) there.Set(space, *generation);

@@ -87,7 +87,7 @@ class EngineIngest final : public Ingest {
     VARVE_RETURN_IF_ERROR(parts_.pipeline->FlushAll());
     // Takes its memory now: nothing may fail behind the commit.
     const auto [first_changed, behind_changed] = ChangedRange();
-    const std::unique_ptr<ExclusiveWrite> exclusive = parts_.pipeline->BeginExclusiveWrite();
+    const std::unique_ptr<ExclusiveWrite> exclusive = parts_.pipeline->exclusive_writes().Begin();
     const absl::StatusOr<SequenceNumber> version = TryCommit(exclusive.get());
     if (!version.ok()) return TakeBack(version.status(), exclusive.get());
     builder_.Keep();
@@ -128,7 +128,7 @@ class EngineIngest final : public Ingest {
     VARVE_RETURN_IF_ERROR(CheckRoom(*state));
     VARVE_RETURN_IF_ERROR(NoteTime(exclusive));
     VARVE_RETURN_IF_ERROR(parts_.pipeline->FlushAll());
-    parts_.pipeline->HoldMarks();
+    parts_.pipeline->exclusive_writes().HoldMarks();
     VARVE_RETURN_IF_ERROR(parts_.pipeline->FlushAll());  // a mark that came in between
     IngestedRun run;
     run.first = versions().visible() + 1;

@@ -95,6 +95,7 @@ absl::StatusOr<KeyHistoryReader::Past> KeyHistoryReader::Begin(NamespaceId space
   std::vector<RetiredGeneration> retired;
   {
     absl::MutexLock lock(&versions_.mutex());
+    versions_.show_queue().DrainLocked();
     past.state = versions_.PresentLocked();
     retired = versions_.RetiredGenerationsLocked();
     if (!point) past.point.version = log_.failed() ? log_->durable_sequence() : versions_.visible();

@@ -168,7 +168,7 @@ class MemoryGuardedEngine final : public GuardedHistory,
                                       absl::Span<const std::string_view> keys,
                                       absl::FunctionRef<absl::Status(WriteBatch*)> decide) override;
   std::unique_ptr<ExclusiveWrite> BeginExclusiveWrite() override {
-    return engine_->pipeline().BeginExclusiveWrite();
+    return engine_->pipeline().exclusive_writes().Begin();
   }
 
   absl::StatusOr<NamespaceList> Namespaces() const override;

@@ -133,6 +133,7 @@ std::shared_ptr<const Snapshot> Reader::GetSnapshot() {
       NamespaceTable namespaces;
       {
         absl::MutexLock lock(&versions_.mutex());
+        versions_.show_queue().DrainLocked();
         namespaces = versions_.NamespacesAtLocked(durable);
       }
       return versions_.TakeSnapshotAt(durable, std::move(namespaces), instant_ms);

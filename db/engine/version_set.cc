@@ -5,12 +5,11 @@
 #include <unordered_set>
 #include <utility>
 
+#include "db/engine/log_tidier.h"
 #include "db/format/file_names.h"
-#include "db/format/log_format.h"
 #include "db/history/time_file.h"
 #include "db/version/range_estimate.h"
 #include "db/version/version_edit.h"
-#include "spdlog/spdlog.h"
 #include "util/base/assert.h"
 #include "util/base/exception_status.h"
 #include "util/base/memory_guard.h"
@@ -128,7 +127,8 @@ CompactionContext VersionSet::NewJob(const std::atomic<bool>* cancel,
           .compression = CompressionPolicy(parts_.versions->Acquire()->namespaces,
                                            parts_.options->compression),
           .cancel = cancel,
-          .is_urgent = std::move(is_urgent)};
+          .is_urgent = std::move(is_urgent),
+          .jobs = parts_.jobs};
 }
 
 absl::Status VersionSet::LogAndApply(
@@ -408,37 +408,13 @@ void VersionSet::RemoveUnused(const Version& before, const Version& version,
   }
   for (const Version::ValueFileUse& use : version.value_files()) use.file->MarkObsolete(nullptr);
   if (flushed) {
-    RetireLog(manifest_.flushed_sequence);
+    RetireLog(parts_.log->get(), parts_.caches->values, manifest_.flushed_sequence);
     log_bytes_at_flush_.store((*parts_.log)->live_bytes());
   }
   for (const Run* run : before.runs()) {
     for (const std::shared_ptr<Segment>& segment : run->segments) {
       if (!live.contains(segment->info().number)) segment->MarkObsolete(parts_.remover);
     }
-  }
-}
-
-void VersionSet::RetireLog(SequenceNumber flushed) {
-  Log& log = *parts_.log->get();
-  std::vector<std::pair<std::shared_ptr<ValueFile>, LogEnd>> kept;
-  // Without memory the files are left to the next time.
-  TryWithMemory([&] {
-    kept.reserve(log.Files().size());
-    log.Retire(flushed, [&](const LogEnd& end) {
-      std::shared_ptr<ValueFile> file = parts_.caches->values.Find(end.file_number);
-      if (file == nullptr) return false;
-      kept.emplace_back(std::move(file), end);
-      return true;
-    });
-  });
-  for (const auto& each : kept) {
-    const std::shared_ptr<ValueFile>& file = each.first;
-    const LogEnd& end = each.second;
-    // What fails here is done by the next open; until then the file stays as it is.
-    const absl::Status named = GuardMemory("keeping a log file for its values", [&] {
-      return file->LeaveLog(LogPageAlign(end.offset));
-    });
-    if (!named.ok()) TryWithMemory([&] { spdlog::warn("{}", named.ToString()); });
   }
 }
 

@@ -47,6 +47,8 @@
 
 namespace varve {
 
+class JobThreads;
+
 // The parts of the engine that the version set depends on. All outlive it.
 struct VersionSetParts {
   FileSystem* file_system = nullptr;
@@ -58,6 +60,7 @@ struct VersionSetParts {
   StoreClock* clock = nullptr;
   SegmentCaches* caches = nullptr;
   FileRemover* remover = nullptr;
+  JobThreads* jobs = nullptr;  // help flushes and merges; null: none do
 };
 
 // An ingested run is what an ingest adds to the history: the operations `first` to `last`, which
@@ -150,7 +153,7 @@ class VersionSet {
   // new segments are removed unless a manifest that a restart could find names them. Never throws.
   // The files of an ingest stay in any case, and the manifest on disk may name them after an error.
   // Requires: an ingest's first sequence is the next one, and nobody takes it meanwhile
-  // (CommitPipeline::HoldMarks).
+  // (ExclusiveWrites::HoldMarks).
   [[nodiscard]] absl::Status LogAndApply(
       const TreeChange& change, absl::FunctionRef<std::vector<Level>(const Version& present)> apply,
       KeyCounter::Follower follow) ABSL_LOCKS_EXCLUDED(install_mutex_);
@@ -204,9 +207,6 @@ class VersionSet {
   void RemoveUnused(const Version& before, const Version& version,
                     const std::unordered_set<uint64_t>& live, bool flushed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
-  // Has the log forget the files whose records segments hold by now. Files that segments point into
-  // stay as value files.
-  void RetireLog(SequenceNumber flushed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(install_mutex_);
   // Removes the new segments of a failed install, unless the manifest on disk names them, because
   // the failure may have come after its rename. Otherwise retries would fill a full disk further.
   void DropUninstalled(const std::vector<std::shared_ptr<Segment>>& segments) noexcept

@@ -323,9 +323,10 @@ absl::StatusOr<bool> ExpirySweeper::AddEntryTo(Removal* removal, const ReadPoint
     if (!is_live.value_or(false) || lookup.record.expiry_ms == 0) continue;
     if (lookup.record.expiry_ms <= now_ms) {
       if (removal->batch.bytes() >= kMostBytesPerBatch) return false;
+      // Several entries may speak of one key.
+      if (!removal->expired.emplace(space.id, user_key).second) continue;
       removal->batch.Delete(user_key, space.id, WriteCause::kExpired);
       removal->batch.RequireUnchanged(user_key, point.sequence, space.id);
-      removal->expired.emplace_back(space.id, user_key);
     } else if (entry.due_ms > now_ms) {
       is_needed = true;  // its time is still to come
     }
@@ -351,16 +352,12 @@ absl::Status ExpirySweeper::FillRemoval(absl::Span<const std::string> index_keys
   return removal->batch.status();
 }
 
-absl::Status ExpirySweeper::TellOfRemoved(Removal* removal, const CommitResult& committed) {
-  // Several entries may speak of one key.
-  std::sort(removal->expired.begin(), removal->expired.end());
-  removal->expired.erase(std::unique(removal->expired.begin(), removal->expired.end()),
-                         removal->expired.end());
-  expired_keys_ += removal->expired.size();
+absl::Status ExpirySweeper::TellOfRemoved(const Removal& removal, const CommitResult& committed) {
+  expired_keys_ += removal.expired.size();
   // Readers see that the keys are gone even if the log fails now, so caches must be told.
   const absl::Status pushed = log_->get()->Push();
   if (listener_ == nullptr) return pushed;
-  for (const auto& [space, key] : removal->expired) listener_(space, key, committed.durable_after);
+  for (const auto& [space, key] : removal.expired) listener_(space, key, committed.durable_after);
   return pushed;
 }
 
@@ -380,7 +377,7 @@ absl::Status ExpirySweeper::RemoveExpired(absl::Span<const std::string> index_ke
     const absl::StatusOr<CommitResult> committed = submit_(&removal.batch);
     if (committed.ok()) {
       operations_ += operations;
-      VARVE_RETURN_IF_ERROR(TellOfRemoved(&removal, *committed));
+      VARVE_RETURN_IF_ERROR(TellOfRemoved(removal, *committed));
       if (!removal.more) return absl::OkStatus();
       tries = -1;  // the sweeper does not look again at what it has removed
       continue;

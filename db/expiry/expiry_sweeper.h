@@ -21,6 +21,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -114,7 +115,7 @@ class ExpirySweeper {
   // The batch that removes some entries and their keys.
   struct Removal {
     WriteBatch batch;
-    std::vector<std::pair<NamespaceId, std::string_view>> expired;  // views into the entries' keys
+    std::set<std::pair<NamespaceId, std::string_view>> expired;  // views into the entries' keys
     bool more = false;  // the batch was full before the end of the entries
   };
 
@@ -141,7 +142,7 @@ class ExpirySweeper {
   // Adds the removal of one entry and of its keys. Returns false when the batch is full.
   absl::StatusOr<bool> AddEntryTo(Removal* removal, const ReadPoint& point,
                                   const std::string& index_key, uint64_t now_ms) const;
-  absl::Status TellOfRemoved(Removal* removal, const CommitResult& committed)
+  absl::Status TellOfRemoved(const Removal& removal, const CommitResult& committed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(sweep_mutex_);
 
   SuperVersions* const versions_;

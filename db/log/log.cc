@@ -120,8 +120,8 @@ absl::StatusOr<LogEnd> Log::Close() {
   closed_ = true;
   const absl::Status synced = progress_.failed() ? progress_.status() : Sync();
   group_commit_->Stop();
-  files_.Stop();
   const LogEnd end = writer_.end();
+  files_.Stop(synced.ok() && progress_.status().ok() ? &end : nullptr);
   VARVE_RETURN_IF_ERROR(synced);
   VARVE_RETURN_IF_ERROR(progress_.status());
   VARVE_ASSERT(progress_.durable() == progress_.appended());

@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "db/format/log_format.h"
+#include "db/log/log_shrink.h"
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
@@ -19,7 +20,7 @@ namespace {
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(200);
 constexpr absl::Duration kLastRetry = absl::Milliseconds(1600);
 constexpr absl::Duration kLongestWait = absl::Seconds(10);
-constexpr uint64_t kFirstFileSize = 4u << 20;
+constexpr uint64_t kFirstFileSize = LogFiles::kSizeAtRest;
 constexpr uint64_t kExtension = 4u << 20;  // before one looks whether it is still wanted
 // The next file may rest while it is this part further than the one in use.
 constexpr double kLead = 0.125;
@@ -56,7 +57,7 @@ absl::StatusOr<LogFile> LogFiles::Start(uint64_t first_number) {
   return first;
 }
 
-void LogFiles::Stop() {
+void LogFiles::Stop(const LogEnd* last) {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
@@ -76,6 +77,11 @@ void LogFiles::Stop() {
   if (next.file != nullptr) RemoveNumber(next.number);
   RemoveRetired();
   for (const uint64_t number : leftovers) RemoveNumber(number);
+  if (last == nullptr) return;
+  // A file that can't be shrunk is as good, only larger.
+  GuardMemory("shrinking the log", [&] {
+    return ShrinkLogFile(file_system_, options_, *last);
+  }).IgnoreError();
 }
 
 // --- The next file, for the log ------------------------------------------------------------------

@@ -57,8 +57,9 @@ class LogFiles final : private FileThread::Job {
 
   // Makes the first file, and has the file thread prepare further ones.
   [[nodiscard]] absl::StatusOr<LogFile> Start(uint64_t first_number);
-  // Ends the job of the file thread and removes the files that hold no operations.
-  void Stop();
+  // Ends the job of the file thread and removes the files that hold no operations. `last`: the
+  // synced end of the file in use, in which nothing is written any more; the file is shrunk to it.
+  void Stop(const LogEnd* last = nullptr);
 
   // Returns the size of the prepared next file; 0 if there is none at the moment.
   uint64_t next_size() const { return next_size_.load(std::memory_order_acquire); }

@@ -7,6 +7,7 @@
 #include "db/format/log_format.h"
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
+#include "util/base/spin.h"
 #include "util/base/status.h"
 #include "util/os/disk_wait.h"
 
@@ -134,10 +135,26 @@ void LogWriter::ForgetLargeBlocks(SequenceNumber flushed) {
 absl::Status LogWriter::WriteOut(SequenceNumber sequence) {
   if (progress_->written() >= sequence) return absl::OkStatus();
   const DiskWait wait;  // for a thread that writes under the lock, too
-  absl::MutexLock lock(&write_mutex_);
+  if (!LockUnlessWritten(sequence)) return absl::OkStatus();
+  absl::Status status;
   AwaitDirectGroups();
-  if (progress_->written() >= sequence) return absl::OkStatus();  // another thread wrote it
-  return WriteOutLocked();
+  if (progress_->written() < sequence) status = WriteOutLocked();
+  write_mutex_.Unlock();
+  return status;
+}
+
+// The thread that writes mostly takes along what others have appended, and a write to the kernel
+// takes a microsecond; to sleep and be woken takes longer.
+bool LogWriter::LockUnlessWritten(SequenceNumber sequence) {
+  constexpr int kLooksPerTry = 16;
+  const int spins = SpinsBeforeSleep();
+  for (int i = 0; i < spins; ++i) {
+    if (progress_->written() >= sequence) return false;
+    if (i % kLooksPerTry == 0 && write_mutex_.TryLock()) return true;
+    SpinPause();
+  }
+  write_mutex_.Lock();
+  return true;
 }
 
 absl::Status LogWriter::WriteAndSync() {

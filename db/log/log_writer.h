@@ -118,6 +118,9 @@ class LogWriter {
   // Encodes the headers of the blocks [begin, end) of `buffer`, which will lie from `position` on.
   void EncodeHeaders(LogBuffer* buffer, size_t begin, size_t end, uint64_t position,
                      SequenceNumber mark) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  // Returns false, without the lock, once everything up to `sequence` is written.
+  bool LockUnlessWritten(SequenceNumber sequence)
+      ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true, write_mutex_);
   void AwaitDirectGroups() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] absl::Status WriteOutLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -10,6 +10,7 @@
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
@@ -365,6 +366,7 @@ absl::StatusOr<CommitResult> TransactionStore::Commit() {
   VARVE_RETURN_IF_ERROR(status_);
   absl::StatusOr<CommitResult> result =
       GuardMemory("committing a transaction", [this] { return CommitInside(); });
+  if (IsStoreFull(result.status()) || IsNamespaceFull(result.status())) return result;
   status_ = absl::FailedPreconditionError("this transaction has ended already");
   snapshot_.reset();
   return result;

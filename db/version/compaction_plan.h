@@ -37,6 +37,9 @@ struct CompactionPlan {
   // The numbers, ascending, of value files that this merge collects: it writes the values that the
   // inputs refer to there into a new value file (db/compaction/value_collection.h).
   std::vector<uint64_t> emptied_files;
+  // The merge stores values that are kept apart as the compression policy says now
+  // (db/compaction/value_recompression.h).
+  bool recompresses_values = false;
   // There is one input segment, and the output replaces it in its run.
   bool in_place = false;
   // The last level moves one level down before the merge.

@@ -1,10 +1,23 @@
 #include "db/version/range_estimate.h"
 
 #include <algorithm>
+#include <string>
 
 #include "util/base/assert.h"
 
 namespace varve {
+namespace {
+
+// Returns which part of what the segment holds of a generation lies in a range that takes `share`
+// of the segment.
+double ShareOfGeneration(const Segment& segment, NamespaceGeneration generation, double share) {
+  const std::string end = EndTreeKey(generation);
+  const double whole =
+      (end.empty() ? 1 : segment.ShareBefore(end)) - segment.ShareBefore(FirstTreeKey(generation));
+  return whole <= share ? 1 : share / whole;
+}
+
+}  // namespace
 
 RangeEstimate EstimateRange(const Version& version, std::string_view lower,
                             std::string_view upper) {
@@ -20,8 +33,9 @@ RangeEstimate EstimateRange(const Version& version, std::string_view lower,
       VARVE_ASSERT(share <= 1);
       for (const CompressedBytes& each : info.compressed) {
         if (each.generation != GenerationOf(lower)) continue;
-        sum.plain_bytes += share * static_cast<double>(each.plain_bytes);
-        sum.stored_bytes += share * static_cast<double>(each.stored_bytes);
+        const double part = ShareOfGeneration(segment, each.generation, share);
+        sum.plain_bytes += part * static_cast<double>(each.plain_bytes);
+        sum.stored_bytes += part * static_cast<double>(each.stored_bytes);
       }
       const uint64_t hidden = std::min(info.entries, 2 * info.tombstones);
       sum.bytes += share * static_cast<double>(info.file_size + info.referenced_bytes());

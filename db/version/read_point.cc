@@ -21,6 +21,7 @@ absl::StatusOr<ReadPoint> BeginRead(const SuperVersions& versions, const LogView
       if (log.failed()) [[unlikely]] {
         // What a failed log did not get to disk is never shown.
         absl::MutexLock lock(&versions.mutex());
+        versions.show_queue().DrainLocked();
         sequence = log->durable_sequence();
         generation = versions.NamespacesAtLocked(sequence).Generation(options.space);
       } else {

@@ -158,12 +158,6 @@ void SuperVersions::AdvanceLocked(SequenceNumber last) {
   last_sequence_ = last;
 }
 
-void SuperVersions::ShowLocked() {
-  VARVE_ASSERT(visible_.load(std::memory_order_relaxed) <= last_sequence_);
-  VARVE_ASSERT(last_sequence_ >= flushed_);
-  visible_.store(last_sequence_);
-}
-
 void SuperVersions::ReserveLocked(size_t tombstones, size_t retired) {
   ReserveMore(&buffered_tombstones_, tombstones);
   ReserveMore(&retired_generations_, retired);
@@ -202,6 +196,7 @@ void SuperVersions::MakeActiveBufferLocked(size_t operations) {
 }
 
 void SuperVersions::RotateLocked(uint64_t log_bytes) {
+  show_queue_.DrainLocked();
   VARVE_ASSERT(!ActiveBufferIsEmptyLocked());
   VARVE_ASSERT(flush_queue_.size() == present_->full.size());
   VARVE_ASSERT(log_bytes >= log_bytes_at_rotation_);
@@ -250,7 +245,7 @@ void IngestStep::Publish(SuperVersions* versions, SequenceNumber last,
   VARVE_ASSERT(next->active->first_sequence() == last + 1);
   versions->PublishLocked(std::move(next));
   versions->last_sequence_ = versions->flushed_ = last;
-  versions->ShowLocked();
+  versions->show_queue_.ShowLocked(last);
 }
 
 }  // namespace varve

@@ -12,6 +12,10 @@
 // Thread-safety: functions whose name ends in Locked need the commit lock, mutex(); the others may
 // be called on any thread. Parts of the engine that guard their own state with the commit lock
 // refer to it as `versions->mutex()` and check it with AssertHeld().
+// Batches get their sequences one after the other, but are applied side by side; the show queue
+// (db/version/show_queue.h) makes them visible in order. So the last sequence may be ahead of the
+// visible one, even for who holds the commit lock, until ShowQueue::DrainLocked() was called.
+//
 // Invariants:
 //   (1) everything up to the visible sequence is in the present super version;
 //   (2) the flush queue and SuperVersion::full hold the same buffers, in opposite orders;
@@ -32,6 +36,7 @@
 #include "db/format/range_tombstone.h"
 #include "db/history/horizons.h"
 #include "db/namespaces/namespace_table.h"
+#include "db/version/show_queue.h"
 #include "db/version/snapshot_list.h"
 #include "db/version/super_version.h"
 #include "structure/chunk_pool.h"
@@ -146,8 +151,10 @@ class SuperVersions {
   // Notes that the caller is about to put the operations up to `last` into the active buffer.
   // Requires: `last` follows the present last sequence.
   void AdvanceLocked(SequenceNumber last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Moves the visible sequence to the last sequence.
-  void ShowLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns the queue of the batches that have their sequences and are not visible yet. A caller
+  // that looks into the active buffer, or takes the last sequence for what readers see, drains it
+  // first.
+  ShowQueue& show_queue() const { return show_queue_; }
 
   // Takes the memory for so many more range tombstones and retired generations.
   void ReserveLocked(size_t tombstones, size_t retired) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -196,6 +203,7 @@ class SuperVersions {
   SteadyCondition flush_work_;
 
   std::atomic<SequenceNumber> visible_{kNoSequence};
+  mutable ShowQueue show_queue_{&visible_};
   std::atomic<int> full_buffers_{0};
   std::atomic<bool> expires_by_default_{false};  // in some namespace
   Published<SuperVersion> published_{nullptr};

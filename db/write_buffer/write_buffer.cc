@@ -12,6 +12,7 @@
 #include "util/base/coding.h"
 #include "util/base/memory_guard.h"
 #include "util/base/prefetch.h"
+#include "util/base/spin.h"
 
 namespace varve {
 namespace {
@@ -29,7 +30,7 @@ uint64_t OrderPrefix(std::string_view tree_key) { return LeadingWord(UserKeyOf(t
 struct WriteBuffer::Entry {
   std::atomic<Entry*> next_key;      // next distinct key of the bucket
   std::atomic<Entry*> next_arrival;  // what was added after this
-  const Entry* older;                // previous version of the same key
+  std::atomic<const Entry*> older;   // previous version of the same key
   SequenceNumber sequence;
   uint32_t hash_tag;
   uint32_t key_size;
@@ -39,8 +40,8 @@ struct WriteBuffer::Entry {
   uint8_t flags;
   WriteCause cause : 7;
   bool readers_wait : 1;
-  // Says that there is a newer version. Only the writer reads it until it adds nothing any more;
-  // then readers may.
+  // Says that there is a newer version. Guarded by the bucket's lock until the buffer is sealed;
+  // then readers may read it.
   bool overwritten;
   uint32_t log_offset;
 
@@ -116,40 +117,85 @@ WriteBuffer::WriteBuffer(size_t capacity, SequenceNumber first_sequence, size_t 
   const size_t buckets =
       std::bit_ceil(std::max<size_t>({capacity / kBytesPerBucket, expected_entries, 64}));
   bucket_mask_ = buckets - 1;
-  bucket_bytes_ = buckets * sizeof(std::atomic<Entry*>);
-  buckets_ = static_cast<std::atomic<Entry*>*>(std::calloc(buckets, sizeof(std::atomic<Entry*>)));
+  bucket_bytes_ = buckets * sizeof(Bucket);
+  buckets_ = static_cast<Bucket*>(std::calloc(buckets, sizeof(Bucket)));
   if (buckets_ == nullptr) throw std::bad_alloc();
 }
 
 WriteBuffer::~WriteBuffer() { std::free(buckets_); }
 
-size_t WriteBuffer::SizeOf(const RecordView& record) {
-  return Arena::SizeOf(Entry::kHeaderSize + record.key.size() + record.value.size() +
-                       (record.flags & kHasExpiry ? 8 : 0) + record.metadata.size());
-}
-
 void WriteBuffer::Reserve(size_t bytes, size_t range_tombstones) {
   arena_.Reserve(bytes);
-  ReserveMore(&marks_, bytes / (Entry::kHeaderSize * kEntriesPerMark) + 1);
-  ReserveMore(&range_tombstones_, range_tombstones);
+  if (range_tombstones > 0) ReserveMore(&range_tombstones_, range_tombstones);
 }
 
-void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool readers_wait) {
+WriteBuffer::Entry* WriteBuffer::Lock(Bucket* bucket) {
+  uintptr_t head = bucket->load(std::memory_order_relaxed);
+  for (;;) {
+    if ((head & kLocked) == 0) {
+      if (bucket->compare_exchange_weak(head, head | kLocked, std::memory_order_acquire,
+                                        std::memory_order_relaxed))
+        return reinterpret_cast<Entry*>(head);
+    } else {
+      SpinPause();
+      head = bucket->load(std::memory_order_relaxed);
+    }
+  }
+}
+
+// A reader on the old links sees a chain that was whole before the record was visible.
+WriteBuffer::Entry* WriteBuffer::Link(Entry* entry, Entry* head) {
+  Entry* same = head;
+  std::atomic<Entry*>* same_link = nullptr;  // null: the bucket
+  while (same != nullptr && !(same->hash_tag == entry->hash_tag && same->key() == entry->key())) {
+    same_link = &same->next_key;
+    same = same_link->load(std::memory_order_relaxed);
+  }
+  if (same == nullptr) {  // in front
+    entry->next_key.store(head, std::memory_order_relaxed);
+    return entry;
+  }
+  if (same->sequence < entry->sequence) {  // in the place of the version before
+    VARVE_ASSERT(!same->overwritten);
+    entry->older.store(same, std::memory_order_relaxed);
+    same->overwritten = true;
+    entry->next_key.store(same->next_key.load(std::memory_order_relaxed),
+                          std::memory_order_relaxed);
+    if (same_link == nullptr) return entry;
+    same_link->store(entry, std::memory_order_release);
+    return head;
+  }
+  // A thread with a later batch was faster. Nobody reads at this sequence yet.
+  std::atomic<const Entry*>* link = &same->older;
+  const Entry* older = link->load(std::memory_order_relaxed);
+  while (older != nullptr && older->sequence > entry->sequence) {
+    link = &const_cast<Entry*>(older)->older;
+    older = link->load(std::memory_order_relaxed);
+  }
+  VARVE_ASSERT(older == nullptr || (older->sequence < entry->sequence && older->overwritten));
+  entry->overwritten = true;
+  entry->older.store(older, std::memory_order_relaxed);
+  link->store(entry, std::memory_order_release);
+  return head;
+}
+
+void WriteBuffer::Insert(const RecordView& record, uint64_t hash, bool readers_wait, char** memory,
+                         Batch* batch) {
   VARVE_ASSERT(record.kind == RecordKind::kValue || record.kind == RecordKind::kTombstone);
   VARVE_ASSERT(record.sequence >= first_sequence_ && last_sequence() == kNoSequence);
   const size_t expiry_size = record.flags & kHasExpiry ? 8 : 0;
-  Entry* entry = new (arena_.Allocate(SizeOf(record)))
-      Entry{.sequence = record.sequence,
-            .hash_tag = static_cast<uint32_t>(hash >> 32),
-            .key_size = static_cast<uint32_t>(record.key.size()),
-            .value_size = static_cast<uint32_t>(record.value.size()),
-            .metadata_size = static_cast<uint32_t>(record.metadata.size()),
-            .kind = record.kind,
-            .flags = record.flags,
-            .cause = record.cause,
-            .readers_wait = readers_wait,
-            .overwritten = false,
-            .log_offset = record.log_offset};
+  Entry* entry = new (*memory) Entry{.sequence = record.sequence,
+                                     .hash_tag = static_cast<uint32_t>(hash >> 32),
+                                     .key_size = static_cast<uint32_t>(record.key.size()),
+                                     .value_size = static_cast<uint32_t>(record.value.size()),
+                                     .metadata_size = static_cast<uint32_t>(record.metadata.size()),
+                                     .kind = record.kind,
+                                     .flags = record.flags,
+                                     .cause = record.cause,
+                                     .readers_wait = readers_wait,
+                                     .overwritten = false,
+                                     .log_offset = record.log_offset};
+  *memory += SizeOf(record);
   char* bytes = entry->bytes();
   std::memcpy(bytes, record.key.data(), record.key.size());
   bytes += record.key.size();
@@ -159,40 +205,54 @@ void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool readers_wait
   if (!record.metadata.empty())
     std::memcpy(bytes + expiry_size, record.metadata.data(), record.metadata.size());
 
-  // The record takes the place of the key's previous version in the bucket, or goes in front. A
-  // reader on the old links sees a chain that was whole before the record was visible.
-  std::atomic<Entry*>* link = &buckets_[hash & bucket_mask_];
-  Entry* same = link->load(std::memory_order_relaxed);
-  std::atomic<Entry*>* same_link = link;
-  while (same != nullptr && !(same->hash_tag == entry->hash_tag && same->key() == entry->key())) {
-    same_link = &same->next_key;
-    same = same_link->load(std::memory_order_relaxed);
-  }
-  if (same != nullptr) {
-    VARVE_ASSERT(same->sequence < entry->sequence && !same->overwritten);
-    entry->older = same;
-    same->overwritten = true;
-    entry->next_key.store(same->next_key.load(std::memory_order_relaxed),
-                          std::memory_order_relaxed);
-    same_link->store(entry, std::memory_order_release);
-  } else {
-    entry->next_key.store(link->load(std::memory_order_relaxed), std::memory_order_relaxed);
-    link->store(entry, std::memory_order_release);
-  }
+  Bucket* const bucket = &buckets_[hash & bucket_mask_];
+  Unlock(bucket, Link(entry, Lock(bucket)));
 
-  // The record goes behind what arrived before.
-  if (newest_ == nullptr) {
-    oldest_.store(entry, std::memory_order_release);
+  if (batch->last != nullptr) {
+    VARVE_ASSERT(batch->last->sequence <= entry->sequence);
+    batch->last->next_arrival.store(entry, std::memory_order_relaxed);
   } else {
-    newest_->next_arrival.store(entry, std::memory_order_release);
+    batch->first = entry;
   }
-  newest_ = entry;
-  if (entries() % kEntriesPerMark == 0) Mark(entry);
-  entries_.store(entries() + 1, std::memory_order_relaxed);
-  if (record.log_offset != 0) {
-    logged_large_bytes_.store(logged_large_bytes() + record.key.size() + record.value.size(),
+  batch->last = entry;
+  ++batch->count;
+  if (record.log_offset != 0) batch->logged_large_bytes += record.key.size() + record.value.size();
+}
+
+void WriteBuffer::Append(const Batch& batch) {
+  if (batch.count == 0) return;
+  if (newest_ == nullptr) {
+    oldest_.store(batch.first, std::memory_order_release);
+  } else {
+    newest_->next_arrival.store(batch.first, std::memory_order_release);
+  }
+  newest_ = batch.last;
+  const uint64_t before = entries();
+  entries_.store(before + batch.count, std::memory_order_relaxed);
+  // The first of the batch that is a mark, and each kEntriesPerMark-th behind it.
+  uint64_t skipped = (kEntriesPerMark - before % kEntriesPerMark) % kEntriesPerMark;
+  for (const Entry* entry = batch.first; skipped < batch.count; skipped += kEntriesPerMark) {
+    const uint64_t steps = entry == batch.first ? skipped : kEntriesPerMark;
+    for (uint64_t i = 0; i < steps; ++i)
+      entry = entry->next_arrival.load(std::memory_order_relaxed);
+    Mark(entry);
+  }
+  if (batch.logged_large_bytes != 0) {
+    logged_large_bytes_.store(logged_large_bytes() + batch.logged_large_bytes,
                               std::memory_order_relaxed);
   }
+}
+
+void WriteBuffer::Add(const RecordView& record, uint64_t hash, bool readers_wait) {
+  Batch batch;
+  char* memory = Take(SizeOf(record));
+  Insert(record, hash, readers_wait, &memory, &batch);
+  Append(batch);
+}
+
+size_t WriteBuffer::SizeOf(const RecordView& record) {
+  return Arena::SizeOf(Entry::kHeaderSize + record.key.size() + record.value.size() +
+                       (record.flags & kHasExpiry ? 8 : 0) + record.metadata.size());
 }
 
 void WriteBuffer::AddRangeTombstone(RangeTombstone tombstone) {
@@ -206,7 +266,7 @@ void WriteBuffer::AddRangeTombstone(RangeTombstone tombstone) {
 const WriteBuffer::Entry* WriteBuffer::FindKey(std::string_view tree_key, uint64_t hash) const {
   if (oldest_.load(std::memory_order_acquire) == nullptr) return nullptr;
   const uint32_t tag = static_cast<uint32_t>(hash >> 32);
-  const Entry* entry = buckets_[hash & bucket_mask_].load(std::memory_order_acquire);
+  const Entry* entry = Head(hash, std::memory_order_acquire);
   while (entry != nullptr && !(entry->hash_tag == tag && entry->key() == tree_key)) {
     entry = entry->next_key.load(std::memory_order_acquire);
   }
@@ -216,7 +276,8 @@ const WriteBuffer::Entry* WriteBuffer::FindKey(std::string_view tree_key, uint64
 bool WriteBuffer::Get(std::string_view tree_key, uint64_t hash, SequenceNumber at,
                       Found* found) const {
   const Entry* entry = FindKey(tree_key, hash);
-  while (entry != nullptr && entry->sequence > at) entry = entry->older;
+  while (entry != nullptr && entry->sequence > at)
+    entry = entry->older.load(std::memory_order_acquire);
   if (entry == nullptr) return false;
   *found = {entry->View(), entry->readers_wait};
   return true;
@@ -229,7 +290,8 @@ SequenceNumber WriteBuffer::NewestSequence(std::string_view tree_key, uint64_t h
 
 SequenceNumber WriteBuffer::NewestValueSequence(std::string_view tree_key, uint64_t hash) const {
   const Entry* entry = FindKey(tree_key, hash);
-  while (entry != nullptr && entry->kind != RecordKind::kValue) entry = entry->older;
+  while (entry != nullptr && entry->kind != RecordKind::kValue)
+    entry = entry->older.load(std::memory_order_acquire);
   return entry == nullptr ? kNoSequence : entry->sequence;
 }
 
@@ -242,8 +304,9 @@ void WriteBuffer::Walk(
   for (; entry != nullptr && entry->sequence <= last;
        entry = entry->next_arrival.load(std::memory_order_acquire)) {
     RecordView previous;
-    if (entry->older != nullptr) previous = entry->older->View();
-    deliver(entry->View(), entry->older != nullptr ? &previous : nullptr);
+    const Entry* const older = entry->older.load(std::memory_order_acquire);
+    if (older != nullptr) previous = older->View();
+    deliver(entry->View(), older != nullptr ? &previous : nullptr);
     position->last = entry;
   }
 }
@@ -264,7 +327,8 @@ SequenceNumber WriteBuffer::Position::sequence() const {
 void WriteBuffer::Mark(const Entry* entry) {
   const size_t number = marks_.size();
   if (number > 0) recent_mark_.store(marks_.back(), std::memory_order_release);
-  marks_.push_back(entry);
+  // Without memory for it the walks that begin near a mark are longer.
+  if (!TryWithMemory([&] { marks_.push_back(entry); })) return;
   if (number % spread_distance_ != 0) return;
   if (number / spread_distance_ == kSpreadMarks) {
     // Each second one stays. A reader in between sees some of both distances, all of them entries.

@@ -10,11 +10,15 @@
 // Range tombstones are in neither index: the engine publishes a list of them beside the buffer, and
 // the buffer keeps them as they came for the flush.
 //
-// Thread-safety: one writer at a time (the engine's commit lock) adds records; any number of
-// readers look up and iterate without a lock.
-// Invariants: a record with sequence s is complete before s becomes visible, so a reader at
-// sequence r finds every record up to r. Sequences ascend from version to version of a key. The
-// writer adds nothing after Seal().
+// A batch comes in three steps. One thread at a time takes its memory (Reserve and Take). Then any
+// number of threads insert records of their batches into the hash index at the same time; a bucket
+// is locked by a bit of its own. Last, one thread at a time, in the order of the sequences, appends
+// each batch to the chain of arrival, which iterators, walks and the flush follow.
+//
+// Thread-safety: as above; any number of readers look up and iterate without a lock.
+// Invariants: a record with sequence s is inserted and appended before s becomes visible, so a
+// reader at sequence r finds every record up to r. Sequences ascend from version to version of a
+// key, in whatever order they were inserted. Nothing is added after Seal().
 #pragma once
 
 #include <atomic>
@@ -51,16 +55,34 @@ class WriteBuffer {
   WriteBuffer(const WriteBuffer&) = delete;
   WriteBuffer& operator=(const WriteBuffer&) = delete;
 
-  // --- The writer --------------------------------------------------------------------------------
-  // Takes the memory for records that need `bytes` (the sum of SizeOf) and for range tombstones, so
-  // that adding them cannot fail.
+  // --- Writers -----------------------------------------------------------------------------------
+  // Records that were inserted and not appended yet, in the order of their sequences.
+  class Batch {
+   private:
+    friend class WriteBuffer;
+    Entry* first = nullptr;
+    Entry* last = nullptr;
+    uint64_t count = 0;
+    uint64_t logged_large_bytes = 0;
+  };
+
+  // Makes sure that the next records, which need `bytes` (the sum of SizeOf), and range tombstones
+  // can be added without failing. One thread at a time. Throws std::bad_alloc.
   void Reserve(size_t bytes, size_t range_tombstones);
   static size_t SizeOf(const RecordView& record);
-  // Copies the record into the buffer. With `readers_wait`, readers of the record wait until it is
-  // durable.
-  // Requires: the record is a value or a tombstone, newer than all others of its key; `hash` is
-  // HashKey(record.key).
+  // Returns the memory that Reserve(bytes) has made sure of. One thread at a time.
+  char* Take(size_t bytes) { return arena_.Allocate(bytes); }
+  // Copies the record to `*memory`, moves that behind it, and inserts it into the hash index. With
+  // `readers_wait`, readers of the record wait until it is durable. Any number of threads at once.
+  // Requires: the record is a value or a tombstone; `hash` is HashKey(record.key); Take() returned
+  // the memory; no other record of the key has its sequence.
+  void Insert(const RecordView& record, uint64_t hash, bool readers_wait, char** memory,
+              Batch* batch);
+  // Appends the batch to the chain of arrival. One thread at a time, in the order of sequences.
+  void Append(const Batch& batch);
+  // Inserts and appends one record, for a thread that writes alone.
   void Add(const RecordView& record, uint64_t hash, bool readers_wait);
+  // Requires: no other thread writes.
   void AddRangeTombstone(RangeTombstone tombstone);
   // Prefetches the bucket of `hash`.
   void Prefetch(uint64_t hash) const {
@@ -70,7 +92,7 @@ class WriteBuffer {
   // Prefetches the record in front of that bucket's chain, once the bucket is there.
   void PrefetchEntry(uint64_t hash) const {
     if (oldest_.load(std::memory_order_relaxed) == nullptr) return;
-    const Entry* const entry = buckets_[hash & bucket_mask_].load(std::memory_order_relaxed);
+    const Entry* const entry = Head(hash, std::memory_order_relaxed);
     if (entry == nullptr) return;
     PrefetchLine(entry);
     PrefetchLine(reinterpret_cast<const char*>(entry) + 64);
@@ -108,7 +130,8 @@ class WriteBuffer {
       absl::FunctionRef<void(const RecordView& record, const RecordView* previous)> deliver) const;
   // Returns a position from which Walk delivers all records that are newer than `sequence`, and few
   // older ones before them.
-  // Requires: the caller is the writer, or the buffer is sealed.
+  // Requires: no batch is inserted and not appended, and the caller keeps others from coming; or
+  // the buffer is sealed.
   Position PositionNear(SequenceNumber sequence) const;
   // Returns positions spread evenly over the records that are newer than `begin` and not newer than
   // `end`, in the order of arrival, kSpreadMarks + 1 at most; between kEntriesPerMark and
@@ -118,7 +141,7 @@ class WriteBuffer {
   std::unique_ptr<InternalIterator> NewIterator() const;
   // Returns a cursor for one walk, which sorts the records for itself; that costs less than the
   // skip list. With `newest_only` it delivers only the newest version of each key.
-  // Requires: the writer adds nothing any more.
+  // Requires: the buffer is sealed.
   std::unique_ptr<InternalIterator> NewSortedIterator(bool newest_only) const;
 
   size_t bytes_used() const {
@@ -131,8 +154,8 @@ class WriteBuffer {
     return logged_large_bytes_.load(std::memory_order_relaxed);
   }
 
-  // Notes that the writer adds nothing any more, and which sequence was the last. Before that
-  // last_sequence() is kNoSequence, and only the writer may call range_tombstones().
+  // Notes that nothing is added any more, and which sequence was the last. Before that
+  // last_sequence() is kNoSequence, and only the thread that may add them calls range_tombstones().
   void Seal(SequenceNumber last_sequence) {
     last_sequence_.store(last_sequence, std::memory_order_relaxed);
   }
@@ -149,6 +172,20 @@ class WriteBuffer {
     const Entry* entry;
   };
 
+  // A bucket holds the newest record of its first key; the lowest bit says that a thread inserts.
+  using Bucket = std::atomic<uintptr_t>;
+  static constexpr uintptr_t kLocked = 1;
+  Entry* Head(uint64_t hash, std::memory_order order) const {
+    return reinterpret_cast<Entry*>(buckets_[hash & bucket_mask_].load(order) & ~kLocked);
+  }
+  // Returns the head of the bucket.
+  static Entry* Lock(Bucket* bucket);
+  static void Unlock(Bucket* bucket, Entry* head) {
+    bucket->store(reinterpret_cast<uintptr_t>(head), std::memory_order_release);
+  }
+  // Puts `entry` among the versions of its key. Returns the new head of the bucket, whose head was
+  // `head`. Requires: the caller has locked the bucket.
+  static Entry* Link(Entry* entry, Entry* head);
   // Notes an arrival in marks_, and for readers.
   void Mark(const Entry* entry);
   const Entry* FindKey(std::string_view tree_key, uint64_t hash) const;
@@ -169,17 +206,20 @@ class WriteBuffer {
   std::atomic<SequenceNumber> last_sequence_{kNoSequence};
   size_t bucket_mask_;
   size_t bucket_bytes_;
-  std::atomic<Entry*>* buckets_;  // calloc: pages of buckets never touched cost nothing
+  Bucket* buckets_;  // calloc: pages of buckets never touched cost nothing
   // null: the buffer is empty, and no bucket need be looked at.
   std::atomic<Entry*> oldest_{nullptr};
 
   alignas(64) Arena arena_;
-  Entry* newest_ = nullptr;          // the writer's end of the chain of arrival
-  std::vector<const Entry*> marks_;  // the writer's: each kEntriesPerMark-th arrival
-  std::atomic<uint64_t> entries_{0};
-  std::atomic<uint64_t> logged_large_bytes_{0};
   std::vector<RangeTombstone> range_tombstones_;
   std::atomic<size_t> tombstone_bytes_{0};
+
+  // Appending a batch changes these.
+  alignas(64) Entry* newest_ = nullptr;  // the end of the chain of arrival
+  // Each kEntriesPerMark-th arrival; without memory for more, those up to the last one.
+  std::vector<const Entry*> marks_;
+  std::atomic<uint64_t> entries_{0};
+  std::atomic<uint64_t> logged_large_bytes_{0};
 
   // Held by the thread that brings the order up to date; readers of the skip list need no lock.
   mutable absl::Mutex order_mutex_;
@@ -188,7 +228,7 @@ class WriteBuffer {
   // The marks that readers see: the newest but one, and each spread_distance_-th from the first on.
   std::atomic<const Entry*> recent_mark_{nullptr};
   std::atomic<const Entry*> spread_[kSpreadMarks] = {};
-  size_t spread_distance_ = 1;  // the writer's
+  size_t spread_distance_ = 1;
 };
 
 }  // namespace varve

@@ -1,8 +1,9 @@
 // A compaction filter decides, while records are merged, which of them are dead for reasons that
 // only the program knows (retention rules and the like). A program may give a store its own.
 //
-// Thread-safety: background threads call one filter at the same time, so an implementation is
-// thread-safe.
+// Thread-safety: background threads call one filter at the same time, those of the parts of one
+// merge among them (EngineOptions::max_background_jobs), so an implementation is thread-safe.
+// Within one merge the keys need not come in ascending order.
 #pragma once
 
 #include <cstdint>

@@ -2,10 +2,12 @@
 // and writes. Plain values.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <thread>
 
 #include "varve/compression.h"
 #include "varve/types.h"
@@ -25,6 +27,7 @@ inline constexpr size_t kMaxValueSize = 512u << 20;      // bytes of a value
 inline constexpr size_t kMaxMetadataSize = 64u << 10;    // bytes of a value's metadata
 inline constexpr size_t kMaxBatchBytes = 1024u << 20;    // bytes of one batch, encoded
 inline constexpr size_t kMaxBatchOperations = 1u << 20;  // operations in one batch
+inline constexpr int kMostBackgroundJobs = 256;          // threads that flush and merge
 
 // The moment at which a write is acknowledged; docs/durability.md says what each mode may lose.
 enum class Durability : uint8_t {
@@ -105,6 +108,10 @@ struct EngineOptions {
   // The number of sorted runs that a level gathers before it is merged down. The first level
   // gathers twice as many while buffers are filled in quick succession.
   int runs_per_level = 4;
+  // The number of threads that flush and merge together. One flushes and one merges, so less than 2
+  // counts as 2; the others help both: they flush further full buffers, and merge parts of large
+  // merges. 0: DefaultBackgroundJobs().
+  int max_background_jobs = 0;
   // The size in bytes from which on a value is written once and segments point to it; less than 1
   // KiB counts as 1 KiB. 0: no value is kept apart.
   size_t value_separation_size = 1u << 10;
@@ -124,6 +131,12 @@ struct EngineOptions {
   FileSystem* file_system = nullptr;  // not owned
   const Clock* clock = nullptr;       // not owned
 };
+
+// Returns the number of background jobs where the options leave it open: half of the machine's
+// processors, 2 to 8.
+inline int DefaultBackgroundJobs() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 2, 2, 8);
+}
 
 struct ReadOptions {
   // The state to read; null: what is visible now.

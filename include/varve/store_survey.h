@@ -55,6 +55,7 @@ struct MergeSurvey {
   uint64_t segments = 0;
   uint64_t bytes = 0;  // of the files that it reads
   int output_level = 0;
+  uint64_t parts = 1;  // ranges of keys that are merged at once, as far as there are threads
   double seconds = 0;  // since it began
 };
 

@@ -117,7 +117,8 @@ class Transaction {
   // Aborted: somebody has written what was read. FailedPrecondition: the transaction has ended
   // already, or an iterator is left. Else as Store::Write (Commit waits until the writes are
   // durable) and Store::Submit. Afterwards the transaction can't be used any more, and may outlive
-  // its store.
+  // its store. After ResourceExhausted of a quota or of the limit of the store's data, both may be
+  // called again.
   [[nodiscard]] absl::StatusOr<CommitResult> Commit();
   [[nodiscard]] absl::StatusOr<CommitResult> Submit();
 

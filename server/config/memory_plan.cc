@@ -20,6 +20,10 @@ constexpr uint64_t kPartForEviction = 16;
 constexpr uint64_t kLeastShare = 4u << 20;
 // What one thread may map beyond the budget, before it looks, is a small part of this.
 constexpr uint64_t kLeastMapped = 64u << 20;
+// What one more part of a merge takes for the keys of a segment, and the part of the memory that
+// all of them may take.
+constexpr uint64_t kMemoryOfAJob = 64u << 20, kPartForJobs = 16;
+constexpr int kFewestJobs = 2;
 
 // From here down what the allocator keeps for itself matters.
 constexpr uint64_t kLittleMemory = 1u << 30;
@@ -121,6 +125,12 @@ absl::StatusOr<ServerConfig> FitIntoMemory(const ServerConfig& config, uint64_t 
   choose("block-cache-size", 1, &engine.block_cache_size, left);
   if (!is_given("mapped-read-budget"))
     ChooseMappedReads(is_given("block-cache-size"), left, &engine);
+  if (engine.max_background_jobs == 0) {
+    const uint64_t more = fitted.memory_limit / kPartForJobs / kMemoryOfAJob;
+    engine.max_background_jobs =
+        std::min(DefaultBackgroundJobs(),
+                 kFewestJobs + static_cast<int>(std::min<uint64_t>(more, kMostBackgroundJobs)));
+  }
   return fitted;
 }
 

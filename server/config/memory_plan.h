@@ -1,7 +1,8 @@
 // The plan that divides --memory-limit among write buffers, offset tables, block cache and
 // connections.
 //
-// Thread-safety: The functions are pure, except MemoryAtHand(), which asks the system.
+// Thread-safety: The functions keep no state. MemoryAtHand() asks the system for its memory, and
+// FitIntoMemory() for its processors.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,9 @@ uint64_t MemoryAtHand();
 // A size that was given stays as it is; the others share the rest, and the block cache gets what is
 // left of it. Where maxmemory-policy evicts, EvictionMemory() is set aside first. An eighth and 24
 // MiB are kept for what isn't counted: merges, the log's buffers, what allocations lose, and the
-// order of evictions where namespaces alone evict. InvalidArgument: the sizes that were given leave
-// nothing of the limit that was given.
+// order of evictions where namespaces alone evict. Where max-background-jobs is 0, there are no
+// more than a sixteenth of the limit has memory for. InvalidArgument: the sizes that were given
+// leave nothing of the limit that was given.
 [[nodiscard]] absl::StatusOr<ServerConfig> FitIntoMemory(const ServerConfig& config,
                                                          uint64_t at_hand);
 

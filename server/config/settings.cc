@@ -465,7 +465,7 @@ constexpr Setting kSettings[] = {
     Integer("threads", 0, 256, VARVE_KEPT_IN(server.threads),
             "threads of the pool; 0: one for each core, at least 2"),
     Integer("io-threads", 0, 256, VARVE_KEPT_IN(server.io_threads),
-            "threads that read and answer; 0: one for every four cores, 1 to 8"),
+            "threads that read and answer; 0: one for every two cores, 1 to 16"),
     Word("execution", kExecutionWords, VARVE_KEPT_IN(server.execution),
          "where requests run: adaptive, pool (always on the pool) or inline (always where they "
          "were read)"),
@@ -488,6 +488,9 @@ constexpr Setting kSettings[] = {
         .SharesMemory(),
     Size("value-separation-size", 0, 1 * kGi, VARVE_KEPT_IN(engine.value_separation_size),
          "values from this size up, at least 1 KiB, are written once and pointed to; 0: none are"),
+    Integer(
+        "max-background-jobs", 0, kMostBackgroundJobs, VARVE_KEPT_IN(engine.max_background_jobs),
+        "threads that flush and merge together, at least 2; 0: one for every two cores, 2 to 8"),
     HowCompressed("compression", VARVE_KEPT_IN(engine.compression),
                   "how merges compress values, where COMPRESS of a namespace doesn't say: none, "
                   "lz4, zstd or zstd:LEVEL"),

@@ -61,7 +61,7 @@ class AccessIndex {
  public:
   // The memory that an index may take, without the least below.
   static constexpr uint64_t kMemory = 32u << 20;
-  static constexpr uint64_t kLeastMemory = 8u << 20;
+  static constexpr uint64_t kLeastMemory = 4u << 20;
 
   // Opens the index in `directory`, or makes an empty one. One that is damaged is removed, and an
   // empty one made.

@@ -23,10 +23,7 @@ constexpr uint64_t kHighest = std::numeric_limits<uint64_t>::max();
 
 EvictionStep::EvictionStep(const EvictionParts& parts, std::vector<SpaceOrder*> orders,
                            const WriteOptions& options)
-    : parts_(parts),
-      orders_(std::move(orders)),
-      options_(options),
-      now_ms_(parts.store->NowMillis()) {
+    : parts_(parts), orders_(std::move(orders)), options_(options) {
   options_.waits_for_exclusive_write = false;
 }
 
@@ -110,8 +107,7 @@ absl::Status EvictionStep::ExamineOf(SpaceOrder* order) {
     }
     candidate.read = results[i].result;
     if (candidate.is_dead()) continue;
-    if (parts_.was_read(order->space(), candidate.hash))
-      accesses[i] = AfterReads(accesses[i], 1, now_ms_, parts_.random);
+    accesses[i] = parts_.access_of(order->space(), candidate.hash, accesses[i]);
     const uint64_t expiry_ms = candidate.read.expiry_ms;
     candidate.may_go = !order->rule().volatile_only || expiry_ms != 0;
     candidate.rank = order->Rank(candidate.read.version, expiry_ms, candidate.hash, accesses[i]);
@@ -143,6 +139,11 @@ std::vector<EvictionStep::Candidate*> EvictionStep::Choose(const EvictionNeed& n
   }
   std::stable_sort(able.begin(), able.end(),
                    [](const Candidate* a, const Candidate* b) { return a->rank < b->rank; });
+  // A key that was written or read since its entry was made may have another one beside it.
+  std::set<std::pair<const SpaceOrder*, std::string_view>> chosen;
+  std::erase_if(able, [&chosen](const Candidate* each) {
+    return !chosen.emplace(each->order, each->entry.key()).second;
+  });
   Result sum = done_;
   size_t count = 0;
   for (; count < able.size(); ++count) {

@@ -29,14 +29,17 @@ namespace varve {
 struct EvictionNeed {
   uint64_t bytes = 0;  // of keys and values
   uint64_t keys = 0;
+  // The write adds nothing that expires before this instant; kNeverSoon: nothing that expires, 0:
+  // it is not known. Orders by expiry alone ask for it.
+  uint64_t soonest_expiry_ms = 0;
 };
 
 struct EvictionParts {
   Store* store = nullptr;
   AccessIndex* index = nullptr;
   uint64_t* random = nullptr;
-  // Returns whether the key was read, and the index does not know it yet.
-  std::function<bool(NamespaceId space, uint64_t hash)> was_read;
+  // Returns the access to a key of which the index has `stored`, with what it does not know yet.
+  std::function<KeyAccess(NamespaceId space, uint64_t hash, const KeyAccess& stored)> access_of;
   // Is told of each key that was evicted.
   std::function<void(NamespaceId space, std::string_view key, uint64_t bytes,
                      SequenceNumber durable_after)>
@@ -90,7 +93,6 @@ class EvictionStep {
   const EvictionParts& parts_;
   const std::vector<SpaceOrder*> orders_;
   WriteOptions options_;
-  const uint64_t now_ms_;
   Result done_;
   std::vector<Candidate> candidates_;
   uint64_t limit_ = 0;  // no entry behind the candidates has a lower rank

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <system_error>
-#include <tuple>
 #include <utility>
 
 #include "server/tracking/written_keys.h"
@@ -26,17 +25,15 @@ constexpr uint64_t kMostOwed = 64u << 20;
 constexpr uint64_t kPartOfDisk = 8;
 constexpr uint64_t kPaidAtOnce = 256u << 10;
 constexpr size_t kWalkedAtOnce = 4096;
-constexpr size_t kTouchesAtOnce = 2048;
+// Reads that wait for the index take this part of the memory, and as much while they are entered.
+constexpr uint64_t kPartWaiting = 4, kMostWaiting = 256u << 10;
+constexpr size_t kEnteredAtOnce = 2048;
 
 uint32_t Packed(EvictionRule rule) {
   return static_cast<uint32_t>(rule.order) | (rule.volatile_only ? 0x100u : 0u);
 }
 EvictionRule Unpacked(uint32_t packed) {
   return {static_cast<EvictionOrder>(packed & 0xff), (packed & 0x100) != 0};
-}
-
-bool IsBefore(const Touch& a, const Touch& b) {
-  return std::tie(a.space, a.hash) < std::tie(b.space, b.hash);
 }
 
 bool AnyEvicts(const NamespaceList& list) {
@@ -49,11 +46,40 @@ bool HasOwnRule(const NamespaceOptions& options) {
   return options.eviction.on() && options.has_quota();
 }
 
+// Finds the soonest expiry of a batch.
+class ExpiryFinder final : public WriteBatch::OperationVisitor {
+ public:
+  absl::Status Put(NamespaceId, std::string_view, std::string_view,
+                   const PutExtras& extras) override {
+    if (extras.expiry_ms != kNoExpiry) soonest_ = std::min(soonest_, extras.expiry_ms);
+    return absl::OkStatus();
+  }
+  absl::Status Delete(NamespaceId, std::string_view, WriteCause) override { return {}; }
+  absl::Status DeleteRange(NamespaceId, std::string_view, std::string_view) override { return {}; }
+  absl::Status ClearNamespace(NamespaceId) override { return {}; }
+  absl::Status CreateNamespace(const NamespaceDescription&) override { return {}; }
+  absl::Status CloneNamespace(NamespaceId, const NamespaceDescription&) override { return {}; }
+  absl::Status AlterNamespace(const NamespaceDescription&) override { return {}; }
+  absl::Status DropNamespace(NamespaceId) override { return {}; }
+  absl::Status SwapNamespaces(NamespaceId, NamespaceId) override { return {}; }
+
+  uint64_t soonest() const { return soonest_; }
+
+ private:
+  uint64_t soonest_ = kNeverSoon;
+};
+
 void Report(const absl::Status& status) {
   if (!status.ok()) spdlog::warn("The order of evictions: {}", status.ToString());
 }
 
 }  // namespace
+
+uint64_t SoonestExpiry(const WriteBatch& batch) {
+  ExpiryFinder finder;
+  // A kind of operation that the finder does not know may hold anything.
+  return batch.ForEachOperation(&finder).ok() ? finder.soonest() : 0;
+}
 
 void Evictor::Start(std::string directory, uint64_t memory, BoundedFileSystem* disk) {
   directory_ = std::move(directory);
@@ -75,6 +101,7 @@ void Evictor::Stop() {
   absl::MutexLock lock(&mutex_);
   flags_.notes_reads.store(false, std::memory_order_release);
   spaces_.clear();
+  entering_.journal.reset();
   if (index_ != nullptr) Report(index_->Close());
   index_.reset();
 }
@@ -135,7 +162,7 @@ void Evictor::Loop() {
     }
     if (SteadyNow() >= next || !flags_.notes_reads.load()) {
       next = SteadyNow() + absl::FromChrono(kRound);
-      RunRound();
+      RunRound(Reads::kIfDue);
     }
     const absl::StatusOr<bool> more = WorkOn();
     Report(more.status());
@@ -143,13 +170,13 @@ void Evictor::Loop() {
   }
 }
 
-void Evictor::RunRound() {
+void Evictor::RunRound(Reads which) {
   absl::Status status;
   {
     absl::MutexLock lock(&mutex_);
     status = Refresh();
   }
-  if (status.ok()) status = WriteTouches();
+  if (status.ok()) status = EnterReads(which);
   if (status.ok()) status = LookForExcess();
   if (status.ok()) status = LookForExcessOnDisk();
   Report(status);
@@ -160,19 +187,14 @@ EvictionParts Evictor::PartsOfStep() {
       .store = &store_,
       .index = index_.get(),
       .random = &random_,
-      .was_read =
-          [this](NamespaceId space, uint64_t hash) {
+      .access_of =
+          [this](NamespaceId space, uint64_t hash, const KeyAccess& stored) {
             mutex_.AssertHeld();
-            return WasRead(space, hash);
+            return entering_.journal->With(stored, space, hash);
           },
       .evicted =
           [this](NamespaceId space, std::string_view key, uint64_t bytes,
                  SequenceNumber durable_after) { TellEvicted(space, key, bytes, durable_after); }};
-}
-
-bool Evictor::WasRead(NamespaceId space, uint64_t hash) const {
-  return touched_.Contains(space, hash) ||
-         std::binary_search(taken_.begin(), taken_.end(), Touch{hash, space, 0}, IsBefore);
 }
 
 void Evictor::TellEvicted(NamespaceId space, std::string_view key, uint64_t bytes,
@@ -193,6 +215,24 @@ EvictionRule Evictor::RuleOf(const NamespaceDescription& space) const {
   return space.id < kFirstNamedNamespace ? Unpacked(databases_.load()) : EvictionRule();
 }
 
+absl::Status Evictor::OpenIndex() {
+  FileSystem* const files = disk_ != nullptr ? disk_ : PosixFileSystem();
+  const uint64_t left = memory_ - std::min<uint64_t>(memory_, NotedReads::kBytes);
+  const uint64_t most_waiting =
+      std::min<uint64_t>(left / kPartWaiting / sizeof(WaitingRead), kMostWaiting);
+  VARVE_ASSIGN_OR_RETURN(
+      std::unique_ptr<AccessIndex> index,
+      AccessIndex::Open(directory_, left - 2 * most_waiting * sizeof(WaitingRead), files));
+  VARVE_ASSIGN_OR_RETURN(
+      entering_.journal,
+      ReadJournal::Open(
+          directory_, files, &touched_, [this] { return store_.NowMillis(); }, most_waiting));
+  touched_.Start();
+  entering_.journal->StartThread();
+  index_ = std::move(index);
+  return absl::OkStatus();
+}
+
 absl::Status Evictor::Refresh() {
   flags_.is_stale.store(false);
   VARVE_ASSIGN_OR_RETURN(const NamespaceList list, store_.Namespaces());
@@ -201,10 +241,7 @@ absl::Status Evictor::Refresh() {
     if (std::none_of(list.namespaces.begin(), list.namespaces.end(),
                      [this](const NamespaceDescription& space) { return RuleOf(space).on(); }))
       return absl::OkStatus();
-    FileSystem* const files = disk_ != nullptr ? disk_ : PosixFileSystem();
-    VARVE_ASSIGN_OR_RETURN(index_,
-                           AccessIndex::Open(directory_, memory_ - NotedReads::kBytes, files));
-    touched_.Start();
+    VARVE_RETURN_IF_ERROR(OpenIndex());
   }
   VARVE_RETURN_IF_ERROR(DropOrders(list));
   VARVE_RETURN_IF_ERROR(LoadOrders(list));
@@ -213,8 +250,19 @@ absl::Status Evictor::Refresh() {
   } else if (std::exchange(has_followed_, false)) {
     for (auto& [id, space] : spaces_) VARVE_RETURN_IF_ERROR(space.order->Reset());
   }
+  const bool goes_by_expiry = std::any_of(spaces_.begin(), spaces_.end(), [](const auto& space) {
+    return space.second.order->rule().order == EvictionOrder::kTtl;
+  });
+  // What was written before has not been noted, and the first walk has not begun.
+  flags_.goes_by_expiry.store(goes_by_expiry, std::memory_order_release);
   flags_.notes_reads.store(!spaces_.empty(), std::memory_order_release);
   return absl::OkStatus();
+}
+
+void Evictor::NoteExpiries() {
+  const uint64_t soonest = soonest_expiry_ms_.exchange(kNeverSoon);
+  if (soonest == kNeverSoon) return;
+  for (auto& [id, space] : spaces_) space.order->NoteExpiry(soonest);
 }
 
 absl::Status Evictor::DropOrders(const NamespaceList& list) {
@@ -285,28 +333,78 @@ bool Evictor::MayMakeRoom(const absl::Status& refused) const {
                               : IsNamespaceFull(refused) && flags_.has_named_rules.load();
 }
 
-bool Evictor::MakeRoom(const absl::Status& refused, uint64_t bytes, const WriteOptions& options) {
+bool Evictor::MakeRoom(const absl::Status& refused, const EvictionNeed& need,
+                       const WriteOptions& options) {
   if (!MayMakeRoom(refused)) return false;
   const uint64_t rounds = counts_.rounds.load();
   absl::MutexLock lock(&mutex_);
   if (counts_.rounds.load() != rounds) return true;
   if (flags_.is_stale.load()) Report(Refresh());
-  if (MakeRoomNow(refused, bytes, options)) return true;
+  if (MakeRoomNow(refused, need, options)) return true;
   // A database that was used for the first time may have an order now.
   Report(Refresh());
-  return MakeRoomNow(refused, bytes, options);
+  return MakeRoomNow(refused, need, options);
 }
 
-bool Evictor::MakeRoomNow(const absl::Status& refused, uint64_t bytes,
+absl::StatusOr<CommitResult> Evictor::WriteWithRoom(
+    const EvictionNeed& need, const WriteOptions& options,
+    absl::FunctionRef<absl::StatusOr<CommitResult>()> write) {
+  absl::StatusOr<CommitResult> written = write();
+  while (!written.ok() && MayMakeRoom(written.status())) {
+    if (!options.waits_for_exclusive_write)
+      return absl::CancelledError("room has to be made on another thread");
+    if (!MakeRoom(written.status(), need, options)) break;
+    written = write();
+  }
+  if (written.ok() && flags_.goes_by_expiry.load(std::memory_order_acquire)) [[unlikely]] {
+    // Once it is visible, so that a walk which finds the note finds the key.
+    uint64_t soonest = soonest_expiry_ms_.load();
+    while (need.soonest_expiry_ms < soonest &&
+           !soonest_expiry_ms_.compare_exchange_weak(soonest, need.soonest_expiry_ms)) {
+    }
+  }
+  return written;
+}
+
+absl::StatusOr<std::optional<EvictionNeed>> Evictor::Missing(const Bound& bound,
+                                                             const EvictionNeed& need) {
+  if ((bound.bytes != 0 && need.bytes > bound.bytes) || (bound.keys != 0 && need.keys > bound.keys))
+    return std::nullopt;
+  EvictionNeed missing{
+      .bytes = std::max(need.bytes, std::min(bound.bytes / kPartAhead, kMostAhead)),
+      .keys = std::max<uint64_t>(bound.keys / kPartAhead, 1)};
+  const bool is_large = need.bytes > kMostAhead || (bound.keys != 0 && need.keys > missing.keys);
+  if (!is_large) return missing;
+  // A write of much needs no more than what is missing, which it is worth to count.
+  CountResult used;
+  if (bound.orders.size() == 1 && bound.owed != &owed_by_databases_) {
+    ReadOptions options;
+    options.space = bound.orders.front()->space();
+    options.wait_until_durable = false;
+    VARVE_ASSIGN_OR_RETURN(used, store_.Count(options, "", ""));
+  } else {
+    VARVE_ASSIGN_OR_RETURN(used.bytes, store_.CountData());
+  }
+  const auto beyond = [](uint64_t is, uint64_t more, uint64_t most) -> uint64_t {
+    return most == 0 || is + more <= most ? 0 : is + more - most;
+  };
+  missing.bytes = std::max(beyond(used.bytes, need.bytes, bound.bytes),
+                           std::min(bound.bytes / kPartAhead, kMostAhead));
+  missing.keys = std::max(beyond(used.keys, need.keys, bound.keys), missing.keys);
+  return missing;
+}
+
+bool Evictor::MakeRoomNow(const absl::Status& refused, const EvictionNeed& need,
                           const WriteOptions& options) {
   const std::optional<Bound> bound = BoundOf(refused);
   if (!bound) return false;
-  if (bound->bytes != 0 && bytes > bound->bytes) return false;  // nothing makes room for that
-  const EvictionNeed need{.bytes = std::max(bytes, std::min(bound->bytes / kPartAhead, kMostAhead)),
-                          .keys = std::max<uint64_t>(bound->keys / kPartAhead, 1)};
+  const absl::StatusOr<std::optional<EvictionNeed>> missing = Missing(*bound, need);
+  Report(missing.status());
+  if (!missing.ok() || !*missing) return false;
+  NoteExpiries();
   const EvictionParts parts = PartsOfStep();
   const absl::StatusOr<EvictionStep::Result> evicted =
-      EvictionStep(parts, bound->orders, options).Run(need);
+      EvictionStep(parts, bound->orders, options).Run(**missing);
   Report(evicted.status());
   if (!evicted.ok()) return false;
   if (evicted->keys > 0) {
@@ -317,50 +415,50 @@ bool Evictor::MakeRoomNow(const absl::Status& refused, uint64_t bytes,
   return evicted->keys > 0 || evicted->is_busy;
 }
 
-absl::Status Evictor::WriteTouches() {
+absl::Status Evictor::EnterReads(Reads which) {
   absl::MutexLock lock(&mutex_);
   // Another thread may be at it: what was noted before this call is in the index once it returns.
-  mutex_.Await(absl::Condition(&taken_, &std::vector<Touch>::empty));
+  mutex_.Await(absl::Condition(
+      +[](bool* under_way) { return !*under_way; }, &entering_.is_under_way));
   if (index_ == nullptr) return absl::OkStatus();
-  taken_ = touched_.Take();
-  std::sort(taken_.begin(), taken_.end(), IsBefore);
-  const uint64_t now_ms = store_.NowMillis();
-  absl::Status status;
-  // They stay in taken_ until all are in the index. Writers get their turn in between.
-  for (size_t next = 0; next < taken_.size() && status.ok(); next += kTouchesAtOnce) {
-    status = WriteTouchesOf(absl::MakeConstSpan(taken_).subspan(next, kTouchesAtOnce), now_ms);
+  ReadJournal& journal = *entering_.journal;
+  absl::Status status = journal.TakeReads();
+  counts_.reads.store(journal.taken(), std::memory_order_relaxed);
+  if (which == Reads::kIfDue && !journal.IsDue()) return status;
+  entering_.is_under_way = true;
+  absl::Span<const WaitingRead> reads = journal.BeginEntering();
+  // Writers get their turn in between.
+  for (absl::Status entered; !reads.empty() && entered.ok();) {
+    entered = EnterSome(&reads);
+    status.Update(entered);
     mutex_.Unlock();
     mutex_.Lock();
   }
-  std::vector<Touch>().swap(taken_);
+  // What can't be entered is lost, as the next reads want the room.
+  status.Update(journal.EndEntering());
+  entering_.is_under_way = false;
   return status;
 }
 
-absl::Status Evictor::WriteTouchesOf(absl::Span<const Touch> touches, uint64_t now_ms) {
-  WriteBatch batch;
-  while (!touches.empty()) {
-    const NamespaceId space = touches.front().space;
-    std::vector<uint64_t> hashes;
-    for (const Touch& touch : touches) {
-      if (touch.space == space) hashes.push_back(touch.hash);
-    }
-    const auto found = spaces_.find(space);
-    if (found != spaces_.end()) {
-      std::vector<KeyAccess> accesses(hashes.size());
-      // Only the count of uses depends on what was before.
-      if (found->second.order->rule().order == EvictionOrder::kLfu)
-        VARVE_RETURN_IF_ERROR(index_->FindAccesses(space, hashes, &accesses));
-      for (size_t i = 0; i < hashes.size(); ++i) {
-        AccessIndex::PutAccess(space, hashes[i],
-                               AfterReads(accesses[i], touches[i].count, now_ms, &random_), &batch);
-      }
-    }
-    touches.remove_prefix(hashes.size());
+absl::Status Evictor::EnterSome(absl::Span<const WaitingRead>* reads) {
+  const NamespaceId space = reads->front().space;
+  std::vector<uint64_t> hashes;
+  for (const WaitingRead& read : reads->subspan(0, kEnteredAtOnce)) {
+    if (read.space == space) hashes.push_back(read.hash);
   }
-  const size_t noted = batch.size();
-  VARVE_RETURN_IF_ERROR(index_->Commit(&batch));
-  counts_.reads.fetch_add(noted, std::memory_order_relaxed);
-  return absl::OkStatus();
+  const absl::Span<const WaitingRead> entered = reads->subspan(0, hashes.size());
+  reads->remove_prefix(hashes.size());
+  const auto found = spaces_.find(space);
+  if (found == spaces_.end()) return absl::OkStatus();
+  std::vector<KeyAccess> accesses(hashes.size());
+  // Only the count of uses depends on what was before.
+  if (found->second.order->rule().order == EvictionOrder::kLfu)
+    VARVE_RETURN_IF_ERROR(index_->FindAccesses(space, hashes, &accesses));
+  WriteBatch batch;
+  for (size_t i = 0; i < hashes.size(); ++i) {
+    AccessIndex::PutAccess(space, hashes[i], entered[i].After(accesses[i]), &batch);
+  }
+  return index_->Commit(&batch);
 }
 
 absl::Status Evictor::LookForExcess() {
@@ -411,6 +509,7 @@ absl::Status Evictor::LookForExcessOnDisk() {
 absl::StatusOr<bool> Evictor::WorkOn() {
   absl::MutexLock lock(&mutex_);
   if (index_ == nullptr || replication_.follows()) return false;
+  NoteExpiries();
   bool more = false;
   for (auto& [id, space] : spaces_) {
     if (space.order->IsMostlyStale())
@@ -458,7 +557,7 @@ Evictor::Use Evictor::LookUp(NamespaceId space, std::string_view key, const Read
       use.order = found->second.order->rule().order;
       std::vector<KeyAccess> accesses;
       if (index_->FindAccesses(space, {&hash, 1}, &accesses).ok()) ranked.access = accesses[0];
-      if (WasRead(space, hash)) ranked.access = AfterReads(ranked.access, 1, now_ms, &random_);
+      ranked.access = entering_.journal->With(ranked.access, space, hash);
     }
   }
   const uint64_t last = LastUseOf(ranked);

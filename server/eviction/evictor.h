@@ -1,11 +1,12 @@
 // The evictor makes room where a bound is reached: in a namespace with a quota and an eviction rule
 // (NAMESPACE ... EVICT), and in the databases together (maxmemory, maxmemory-policy).
 //
-//   - A writer whose write was refused for want of room calls MakeRoom() and writes again. It pays
-//     for the bytes that it needs; the evictor's thread frees about a hundredth of the bound more
-//     in time left over.
-//   - A read notes its key (NotedReads). The thread writes what was noted into the access index
-//     every kRound, so that a read which is a second old survives the end of the process.
+//   - A writer writes through WriteWithRoom(): where its write is refused for want of room, it
+//     makes room and writes again. It pays for the bytes that it needs; the evictor's thread frees
+//     about a hundredth of the bound more in time left over.
+//   - A read notes its key (NotedReads). The read journal hands what was noted to the kernel four
+//     times a second, so that a read which is a second old survives the end of the process; the
+//     thread enters it into the access index within some seconds.
 //   - The keys with the lowest ranks go (server/eviction/key_rank.h). The access index holds the
 //     order (access_index.h), and walks find keys without an entry (space_order.h).
 //   - An eviction is a delete of this store with the cause WriteCause::kEvicted, on the condition
@@ -36,6 +37,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -45,17 +47,22 @@
 #include "server/eviction/eviction_step.h"
 #include "server/eviction/key_rank.h"
 #include "server/eviction/noted_reads.h"
+#include "server/eviction/read_journal.h"
 #include "server/eviction/space_order.h"
 #include "server/replication/replication_state.h"
 #include "util/os/bounded_file_system.h"
 #include "util/os/steady_condition.h"
 #include "varve/namespace.h"
 #include "varve/store.h"
+#include "varve/write_batch.h"
 
 namespace varve {
 
 // The directory, within the store's, of the access index.
 inline constexpr std::string_view kAccessDirectory = "access";
+
+// Returns when the first of the batch's puts that expire does; kNeverSoon: none of them expires.
+uint64_t SoonestExpiry(const WriteBatch& batch);
 
 class Evictor {
  public:
@@ -90,10 +97,24 @@ class Evictor {
 
   // Returns whether MakeRoom() may help after such a refusal.
   bool MayMakeRoom(const absl::Status& refused) const;
-  // Evicts what a write of `bytes` bytes needs that ended as `refused`. Returns whether the write
-  // may succeed if it is tried again: something was evicted, by this thread or another one.
-  [[nodiscard]] bool MakeRoom(const absl::Status& refused, uint64_t bytes,
+  // Evicts what a write needs that ended as `refused`. Returns whether the write may succeed if it
+  // is tried again: something was evicted, by this thread or another one.
+  [[nodiscard]] bool MakeRoom(const absl::Status& refused, const EvictionNeed& need,
                               const WriteOptions& options) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns what the operations of the batch need, were they all puts of new keys.
+  EvictionNeed NeedOf(const WriteBatch& batch) const {
+    EvictionNeed need{.bytes = batch.bytes(), .keys = batch.size()};
+    if (flags_.goes_by_expiry.load(std::memory_order_acquire)) [[unlikely]]
+      need.soonest_expiry_ms = SoonestExpiry(batch);
+    return need;
+  }
+  // Does `write`, which has these options, and makes room and does it again as long as it is
+  // refused for want of room. All writes that add data for clients go through this function. `need`
+  // is what the write adds; `write` may change it. A thread that does not wait for an exclusive
+  // write does not wait for room either: then the result is Cancelled.
+  [[nodiscard]] absl::StatusOr<CommitResult> WriteWithRoom(
+      const EvictionNeed& need, const WriteOptions& options,
+      absl::FunctionRef<absl::StatusOr<CommitResult>()> write) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns what OBJECT tells of a key that was read as `read`. Where no rule is in force for the
   // namespace, reads are not known, and the write counts alone.
@@ -105,15 +126,16 @@ class Evictor {
   [[nodiscard]] Use LookUp(NamespaceId space, std::string_view key, const ReadResult& read)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Does what the thread does every kRound.
-  void RunRound() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Does what the thread does every kRound. The thread enters reads into the index if they are due.
+  enum class Reads : uint8_t { kAll, kIfDue };
+  void RunRound(Reads which = Reads::kAll) ABSL_LOCKS_EXCLUDED(mutex_);
   // Goes on with walks that are due and with what is owed, for a moment. Returns whether more is to
   // do.
   absl::StatusOr<bool> WorkOn() ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t evicted_keys() const { return counts_.keys.load(std::memory_order_relaxed); }
   uint64_t evicted_bytes() const { return counts_.bytes.load(std::memory_order_relaxed); }
-  // Returns how many reads the index has taken. Those of one key within a round count once.
+  // Returns how many reads the order has taken. Those of one key within a round count once.
   uint64_t noted_reads() const { return counts_.reads.load(std::memory_order_relaxed); }
   uint64_t dropped_reads() const { return touched_.dropped(); }
   void ResetStatistics() { counts_.keys = counts_.bytes = 0; }
@@ -134,8 +156,15 @@ class Evictor {
     uint64_t* owed = nullptr;
   };
 
+  // Noted reads wait here for the index.
+  struct NotedReadsToEnter {
+    std::unique_ptr<ReadJournal> journal;  // there while index_ is
+    bool is_under_way = false;             // a thread enters them
+  };
+
   struct Flags {
     std::atomic<bool> notes_reads{false};
+    std::atomic<bool> goes_by_expiry{false};   // an order does
     std::atomic<bool> has_named_rules{false};  // a namespace has a rule of its own
     std::atomic<bool> is_stale{true};          // rules have changed since the last Refresh()
   };
@@ -147,8 +176,8 @@ class Evictor {
 
   void Wake() ABSL_LOCKS_EXCLUDED(wake_mutex_);
   void Loop() ABSL_LOCKS_EXCLUDED(wake_mutex_, mutex_);
+  absl::Status OpenIndex() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   EvictionParts PartsOfStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool WasRead(NamespaceId space, uint64_t hash) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellEvicted(NamespaceId space, std::string_view key, uint64_t bytes,
                    SequenceNumber durable_after);
   EvictionRule RuleOf(const NamespaceDescription& space) const;
@@ -156,13 +185,19 @@ class Evictor {
   absl::Status Refresh() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status LoadOrders(const NamespaceList& list) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status DropOrders(const NamespaceList& list) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tells the orders how soon what was written meanwhile expires.
+  void NoteExpiries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Bound> BoundOf(const absl::Status& refused) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Bound BoundOfDatabases() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool MakeRoomNow(const absl::Status& refused, uint64_t bytes, const WriteOptions& options)
+  bool MakeRoomNow(const absl::Status& refused, const EvictionNeed& need,
+                   const WriteOptions& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns what is to be evicted so that `need` fits into the bound. Nothing: it never fits.
+  absl::StatusOr<std::optional<EvictionNeed>> Missing(const Bound& bound, const EvictionNeed& need)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Writes what clients have read into the index.
-  absl::Status WriteTouches() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status WriteTouchesOf(absl::Span<const Touch> touches, uint64_t now_ms)
+  // Enters what clients have read into the index.
+  absl::Status EnterReads(Reads which) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Enters the first of the reads, and removes them from the span.
+  absl::Status EnterSome(absl::Span<const WaitingRead>* reads)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Notes what has to go because a bound was lowered.
   absl::Status LookForExcess() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -186,7 +221,9 @@ class Evictor {
   std::unique_ptr<AccessIndex> index_ ABSL_GUARDED_BY(mutex_);
   std::map<NamespaceId, Space> spaces_ ABSL_GUARDED_BY(mutex_);
   uint64_t owed_by_databases_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<Touch> taken_ ABSL_GUARDED_BY(mutex_);  // sorted; not in the index yet
+  NotedReadsToEnter entering_ ABSL_GUARDED_BY(mutex_);
+  // Clients have written nothing that expires before it since NoteExpiries() took it.
+  std::atomic<uint64_t> soonest_expiry_ms_{kNeverSoon};
   uint64_t random_ ABSL_GUARDED_BY(mutex_) = 0x9e3779b97f4a7c15;
   bool has_followed_ ABSL_GUARDED_BY(mutex_) = false;
   // Up to where the use of the disk has been answered by evictions, which show there only once

@@ -67,6 +67,8 @@ bool SpaceOrder::NeedsWalk() const {
 bool SpaceOrder::MayMissKeysBefore(uint64_t rank) const {
   if (record_.walked == kNoSequence) return true;
   if (record_.rule.order == EvictionOrder::kLru) return rank > walked_ms_;
+  if (record_.rule.order == EvictionOrder::kTtl && rank != kNeverSoon)
+    return rank > soonest_expiry_ms_;
   const uint64_t changes = store_.ChangeCount();
   const uint64_t since = changes - std::min(changes, changes_at_walk_);
   if (rank == std::numeric_limits<uint64_t>::max()) return since > 0;
@@ -78,6 +80,7 @@ void SpaceOrder::BeginWalk() {
   // Before the snapshot, which then shows all that was written before this instant.
   began_ms_ = store_.NowMillis();
   changes_at_begin_ = store_.ChangeCount();
+  soonest_expiry_ms_ = kNeverSoon;
   snapshot_ = store_.GetSnapshot();
   ReadOptions options;
   options.snapshot = snapshot_.get();

@@ -31,6 +31,9 @@
 
 namespace varve {
 
+// The instant of what never comes.
+inline constexpr uint64_t kNeverSoon = ~uint64_t{0};
+
 class SpaceOrder {
  public:
   // Goes on with the order that the index has, or begins a new one if that obeys another rule.
@@ -63,6 +66,11 @@ class SpaceOrder {
   // Returns whether a key without an entry may come before one with the rank; the highest rank:
   // whether there may be any key without an entry.
   bool MayMissKeysBefore(uint64_t rank) const;
+
+  // Notes that a key may have been written that expires at this instant.
+  void NoteExpiry(uint64_t expiry_ms) {
+    if (expiry_ms < soonest_expiry_ms_) soonest_expiry_ms_ = expiry_ms;
+  }
 
   // Returns the first entries of the order; for kRandom, those from a random place on.
   [[nodiscard]] absl::StatusOr<std::vector<OrderEntry>> Front(size_t most, uint64_t* random) const;
@@ -98,7 +106,8 @@ class SpaceOrder {
   bool has_met_dead_ = false;
   uint64_t entries_ = 0;  // since it was loaded or reset, about
   uint64_t walked_ms_ = 0;
-  uint64_t changes_at_walk_ = 0;  // Store::ChangeCount() when the last walk began
+  uint64_t soonest_expiry_ms_ = 0;  // of what was written since the last walk began; 0: not known
+  uint64_t changes_at_walk_ = 0;    // Store::ChangeCount() when the last walk began
 
   // The walk that is under way.
   std::shared_ptr<const Snapshot> snapshot_;

@@ -47,24 +47,12 @@ absl::StatusOr<CommitResult> CommandContext::Commit(WriteBatch* batch) {
   TrackedWrite own(&server.clients.tracking);
   TrackedWrite& write = tracked_write_ != nullptr ? *tracked_write_ : own;
   write.Note(*batch);
-  const uint64_t bytes = batch->bytes();
-  absl::StatusOr<CommitResult> committed = store.Submit(write_options(), batch);
-  for (absl::Status refused = committed.status(); !refused.ok(); refused = committed.status()) {
-    const bool again = MakeRoom(&refused, bytes);
-    committed = again ? store.Submit(write_options(), batch) : refused;
-    if (!again) break;
-  }
+  const WriteOptions options = write_options();
+  absl::StatusOr<CommitResult> committed = WriteWithRoom(
+      server.evictor.NeedOf(*batch), options, [&] { return store.Submit(options, batch); });
   if (changes && committed.ok()) NoteChange(*committed);
   if (tracked_write_ == nullptr && MayBeVisible(committed.status())) write.Tell(client.id);
   return committed;
-}
-
-bool CommandContext::MakeRoom(absl::Status* refused, uint64_t bytes) {
-  if (in_transaction_ || !server.evictor.MayMakeRoom(*refused)) return false;
-  const bool serves_others = max_value_bytes_ != SIZE_MAX;
-  if (!serves_others) return server.evictor.MakeRoom(*refused, bytes, write_options());
-  *refused = absl::CancelledError("room has to be made on another thread");
-  return false;
 }
 
 bool CommandContext::Submit(WriteBatch* batch) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "server/clients/client_state.h"
 #include "server/execution/reply_outcome.h"
@@ -125,10 +126,13 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   // Commits `batch`, as StoreWrites::Submit does, and tells those who track its keys. All writes of
   // commands go through this function or Update() (server/execution/key_update.h).
   [[nodiscard]] absl::StatusOr<CommitResult> Commit(WriteBatch* batch);
-  // Returns whether a write of `bytes` bytes that was refused may succeed if it is tried again, as
-  // room was made for it. A thread that serves others does not wait for that: it sets `*refused` to
-  // Cancelled, by which Fail() moves the request to the pool.
-  [[nodiscard]] bool MakeRoom(absl::Status* refused, uint64_t bytes);
+  // Does `write`, and again once room was made for it (Evictor::WriteWithRoom). Inside EXEC it is
+  // EXEC's commit that makes room.
+  [[nodiscard]] absl::StatusOr<CommitResult> WriteWithRoom(
+      const EvictionNeed& need, const WriteOptions& options,
+      absl::FunctionRef<absl::StatusOr<CommitResult>()> write) {
+    return in_transaction_ ? write() : server.evictor.WriteWithRoom(need, options, write);
+  }
   // Commits `batch`; the reply depends on it. False: it failed, and the error was answered.
   [[nodiscard]] bool Submit(WriteBatch* batch);
 

@@ -14,24 +14,20 @@ bool Update(CommandContext& context, Arguments keys,
   TrackedWrite own(&context.server.clients.tracking);
   TrackedWrite& write = context.in_transaction() ? *context.tracked_write() : own;
   bool changes = false;
-  uint64_t bytes = 0;
+  EvictionNeed need;
+  const WriteOptions options = context.write_options();
   const auto update = [&] {
-    return context.store.Update(context.write_options(), keys, [&](WriteBatch* batch) {
+    return context.store.Update(options, keys, [&](WriteBatch* batch) {
       context.UseNamespace(batch);
       const absl::Status decided = decide(batch);
       own.Forget();  // what an earlier try would have written
       if (decided.ok()) write.Note(*batch);
       changes = !batch->empty();
-      bytes = batch->bytes();
+      need = context.server.evictor.NeedOf(*batch);
       return decided;
     });
   };
-  absl::StatusOr<CommitResult> committed = update();
-  for (absl::Status refused = committed.status(); !refused.ok(); refused = committed.status()) {
-    const bool again = context.MakeRoom(&refused, bytes);
-    committed = again ? update() : refused;
-    if (!again) break;
-  }
+  const absl::StatusOr<CommitResult> committed = context.WriteWithRoom(need, options, update);
   if (!context.in_transaction() && MayBeVisible(committed.status())) write.Tell(context.client.id);
   context.Submitted();
   if (!committed.ok()) {

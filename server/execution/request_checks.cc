@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fmt/format.h"
@@ -124,14 +125,18 @@ bool RefusedByBounds(CommandContext& context, const Command& command, Arguments 
   }
   // Where others write meanwhile, the store decides at the commit.
   if (check != DataCheck::kOver) return false;
-  absl::Status full = StoreIsFull(std::string(kOutOfMemory));
-  if (context.MakeRoom(&full, bytes)) return false;
-  if (absl::IsCancelled(full)) {
-    context.Fail(full);
-    return true;
-  }
-  context.reply.Error(kOutOfMemory);
-  return true;
+  bool made_room = false;  // then the commit decides
+  const auto refuse_once = [&]() -> absl::StatusOr<CommitResult> {
+    if (std::exchange(made_room, true)) return CommitResult();
+    return StoreIsFull(std::string(kOutOfMemory));
+  };
+  const absl::Status room =
+      context
+          .WriteWithRoom({.bytes = bytes, .keys = 1, .soonest_expiry_ms = kNeverSoon},
+                         context.write_options(), refuse_once)
+          .status();
+  if (!room.ok()) context.Fail(room);
+  return !room.ok();
 }
 
 std::string_view WriteRefusal(const ServerState& server) {

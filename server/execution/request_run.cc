@@ -145,16 +145,11 @@ void RequestRun::AnswerGets(const Part& part, const absl::Status& status,
 RequestRun::Outcome RequestRun::ExecuteSets() {
   WriteOptions options;
   options.waits_for_exclusive_write = max_value_bytes_ == SIZE_MAX;
-  const uint64_t bytes = writes_.bytes();
-  absl::StatusOr<CommitResult> committed = server_->store->Submit(options, &writes_);
-  while (!committed.ok() && server_->evictor.MayMakeRoom(committed.status())) {
-    // A thread that serves others does not wait until there is room.
-    if (max_value_bytes_ != SIZE_MAX) return RefuseSets(Outcome::kNeedsPool);
-    if (!server_->evictor.MakeRoom(committed.status(), bytes, options)) break;
-    committed = server_->store->Submit(options, &writes_);
-  }
-  // Another thread has the exclusive right to write, and this one serves others meanwhile; or a
-  // quota may have room for some of the writes.
+  const absl::StatusOr<CommitResult> committed =
+      server_->evictor.WriteWithRoom(server_->evictor.NeedOf(writes_), options,
+                                     [&] { return server_->store->Submit(options, &writes_); });
+  // Another thread has the exclusive right to write, or room has to be made, and this one serves
+  // others meanwhile; or a quota may have room for some of the writes.
   const bool needs_pool = absl::IsCancelled(committed.status());
   if (needs_pool || (size_ > 1 && ConcernsSomeWrites(committed.status())))
     return RefuseSets(needs_pool ? Outcome::kNeedsPool : Outcome::kApart);

@@ -230,17 +230,21 @@ bool TransactionRun::ExecuteOne() {
   return true;
 }
 
+// What was evicted may be what the transaction has read; then it has lost a race and is executed
+// anew, if it may be.
+absl::StatusOr<CommitResult> TransactionRun::SubmitWithRoom(CommandContext& context) {
+  Attempt& attempt = *attempt_;
+  const EvictionNeed need{.bytes = attempt.transaction.bytes(), .keys = 1};
+  return context.server.evictor.WriteWithRoom(need, attempt.write,
+                                              [&] { return attempt.transaction.Submit(); });
+}
+
 TransactionRun::Step TransactionRun::Commit(CommandContext& context) {
   Attempt& attempt = *attempt_;
-  const absl::StatusOr<CommitResult> committed = attempt.transaction.Submit();
+  const absl::StatusOr<CommitResult> committed = SubmitWithRoom(context);
   if (MayBeVisible(committed.status())) TellTrackers(context);
   if (!committed.ok()) attempt.Undo();
   if (absl::IsAborted(committed.status())) return Step::kConflict;
-  // With more room it is executed anew, like one that lost a race.
-  if (!committed.ok() && repeatable_ &&
-      context.server.evictor.MakeRoom(committed.status(), attempt.transaction.bytes(),
-                                      attempt.write))
-    return Step::kConflict;
   if (attempt.inner.submitted()) context.Submitted();
   if (!committed.ok()) {
     const std::string error = CommandContext::ErrorText(committed.status());

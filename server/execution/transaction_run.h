@@ -44,6 +44,7 @@ class TransactionRun final : public ReplyStream {
   // The next request, or what was left of it. False: of its reply there is more to come.
   bool ExecuteOne();
   Step Commit(CommandContext& context);
+  absl::StatusOr<CommitResult> SubmitWithRoom(CommandContext& context);
   // Returns whether the keys and ranges watched are what they were; they become conditions of the
   // transaction.
   absl::StatusOr<bool> WatchedAreSame(CommandContext& context, Transaction* transaction,

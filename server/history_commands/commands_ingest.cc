@@ -218,9 +218,15 @@ void CommitIngest(CommandContext& context, Arguments arguments) {
       }
       opened->last_use = std::chrono::steady_clock::now();
       NoteChanges(*opened, &write);
-      committed = opened->ingest->Commit();
-      // What is full may have room later.
-      if (committed.ok() || !absl::IsResourceExhausted(committed.status())) opened->ingest.reset();
+      const IngestProgress progress = opened->ingest->progress();
+      committed = context.WriteWithRoom(
+          {.bytes = progress.bytes, .keys = progress.keys, .soonest_expiry_ms = kNeverSoon},
+          context.write_options(),
+          [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return opened->ingest->Commit(); });
+      // What is full may have room later, or on another thread.
+      const bool may_be_tried_again =
+          absl::IsResourceExhausted(committed.status()) || absl::IsCancelled(committed.status());
+      if (!may_be_tried_again) opened->ingest.reset();
       if (opened->ingest == nullptr) context.server.ingests.Remove(*opened);
     }
   }

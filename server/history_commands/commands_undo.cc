@@ -184,7 +184,9 @@ absl::StatusOr<CommitResult> CommitAgain(CommandContext& context, const Exclusiv
   options.exclusive_write = exclusive;
   TrackedWrite write(&context.server.clients.tracking);
   write.Note(*batch);
-  absl::StatusOr<CommitResult> committed = context.store.Submit(options, batch);
+  absl::StatusOr<CommitResult> committed =
+      context.WriteWithRoom(context.server.evictor.NeedOf(*batch), options,
+                            [&] { return context.store.Submit(options, batch); });
   if (committed.ok()) context.NoteChange(*committed);
   if (MayBeVisible(committed.status())) write.Tell(context.client.id);
   return committed;

@@ -80,6 +80,8 @@ constexpr FigureMetric kFigures[] = {
     {"flushed_bytes", "varve_flush_written_bytes", Type::kCounter, "bytes",
      "What flushes wrote to segments."},
     {"failed_compactions", "varve_merge_failures", Type::kCounter, "", "Merges that failed."},
+    {"compaction_parts", "varve_merge_parts", Type::kCounter, "",
+     "Ranges of keys in which merges were made."},
     {"compaction_input_bytes", "varve_merge_read_bytes", Type::kCounter, "bytes",
      "What merges read."},
     {"compacted_bytes", "varve_merge_written_bytes", Type::kCounter, "bytes", "What merges wrote."},

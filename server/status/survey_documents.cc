@@ -80,6 +80,7 @@ StatusValue TreeDocument(const TreeSurvey& survey, bool names_keys) {
                      .Set("bytes", StatusValue::Integer(survey.merge->bytes))
                      .Set("output_level",
                           StatusValue::Integer(static_cast<uint64_t>(survey.merge->output_level)))
+                     .Set("parts", StatusValue::Integer(survey.merge->parts))
                      .Set("seconds", StatusValue::Number(survey.merge->seconds)));
   }
   return document;

@@ -34,6 +34,7 @@ EngineOptions SmallOptions(uint64_t seed, FileSystem* file_system, const Clock* 
   options.runs_per_level = 2 + static_cast<int>(random() % 2);
   if (seed % 2 == 0) options.compaction_picker = std::make_shared<testing::EagerPicker>();
   options.max_full_write_buffers = 1 + static_cast<int>(random() % 3);
+  options.max_background_jobs = 2 + static_cast<int>(seed % 3);
   options.offset_table_cache_size = 64u << 10;
   options.block_cache_size = 64u << 10;
   options.sync_backend = random() % 2 == 0 ? SyncBackend::kPwrite : SyncBackend::kDirect;

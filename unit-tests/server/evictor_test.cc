@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "server/eviction/read_journal.h"
 #include "server/user_commands/command_rights.h"
 #include "unit-tests/server/access_trace.h"
 #include "unit-tests/testing/manual_clock.h"
@@ -58,13 +59,12 @@ class EvictorTest : public ::testing::Test {
   }
   // Writes as a client does, and makes room where that is needed.
   absl::Status Put(size_t key, NamespaceId space = kDefaultNamespace, uint64_t expiry_ms = 0) {
-    for (;;) {
-      WriteBatch batch;
-      batch.Put(Key(key), std::string(kEntrySize - kKeySize, 'v'), space, expiry_ms);
-      const uint64_t bytes = batch.bytes();
-      const absl::Status status = store_->Submit(WriteOptions(), &batch).status();
-      if (status.ok() || !evictor_->MakeRoom(status, bytes, WriteOptions())) return status;
-    }
+    WriteBatch batch;
+    batch.Put(Key(key), std::string(kEntrySize - kKeySize, 'v'), space, expiry_ms);
+    return evictor_
+        ->WriteWithRoom(evictor_->NeedOf(batch), WriteOptions(),
+                        [&] { return store_->Submit(WriteOptions(), &batch); })
+        .status();
   }
   bool Get(size_t key, NamespaceId space = kDefaultNamespace) {
     std::string value;
@@ -160,6 +160,30 @@ TEST_F(EvictorTest, AFollowerEvictsNothing) {
   evictor_->RunRound();
   EXPECT_TRUE(Put(100).ok());
   EXPECT_GT(evictor_->evicted_keys(), 0u);
+}
+
+// A server that is killed leaves reads that the journal has and the index has not.
+TEST_F(EvictorTest, ReadsThatOnlyTheJournalHasCountAfterAKill) {
+  Use(kLru, 0);
+  for (size_t key = 0; key < 1000; ++key) ASSERT_TRUE(Put(key).ok());
+  evictor_->RunRound();
+  clock_.Advance(100'000);
+  Close();
+  NotedReads noted;
+  noted.Start();
+  for (size_t key = 0; key < 1000; key += 2) noted.Add(kDefaultNamespace, Key(key));
+  auto journal = ReadJournal::Open(
+      dir_.File("data") + "/access", PosixFileSystem(), &noted,
+      [this] { return clock_.WallMillis(); }, 10'000);
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  ASSERT_TRUE((*journal)->TakeReads().ok());
+  *journal = nullptr;
+  clock_.Advance(100'000);
+  Open("data");
+  Use(kLru, 1000 * kEntrySize);
+  EXPECT_EQ(evictor_->noted_reads(), 500u);
+  for (size_t key = 1000; key < 1400; ++key) ASSERT_TRUE(Put(key).ok());
+  for (size_t key = 0; key < 1000; key += 2) EXPECT_EQ(CountThere(key, key + 1), 1u) << key;
 }
 
 TEST_F(EvictorTest, ADamagedIndexBeginsAnew) {

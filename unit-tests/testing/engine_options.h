@@ -1,6 +1,6 @@
 // The options with which engine tests open a store: the defaults, changed by the environment, so
 // that every engine test runs a second time with write buffers so small that flush and compaction
-// happen in it (ctest db_tests_small_buffers).
+// happen in it, and with job threads that help them (ctest db_tests_small_buffers).
 #pragma once
 
 #include <stdio.h>
@@ -25,6 +25,7 @@ inline EngineOptions TestEngineOptions() {
     }
     options.write_buffer_size = *size;
     options.compaction_picker = std::make_shared<EagerPicker>();
+    options.max_background_jobs = 4;
   }
   return options;
 }

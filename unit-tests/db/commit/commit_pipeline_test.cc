@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "type/tree_key.h"
 #include "unit-tests/db/commit/pipeline_parts.h"
 #include "unit-tests/testing/eventually.h"
 
@@ -61,7 +62,7 @@ TEST(CommitPipelineTest, AModeWithoutSyncLeavesNothingToWaitFor) {
 
 TEST(CommitPipelineTest, OthersWaitForAnExclusiveWriteOrAreRefused) {
   PipelineParts parts;
-  std::unique_ptr<ExclusiveWrite> exclusive = parts.pipeline().BeginExclusiveWrite();
+  std::unique_ptr<ExclusiveWrite> exclusive = parts.pipeline().exclusive_writes().Begin();
   WriteBatch batch;
   batch.Put("mine", "1");
   EXPECT_TRUE(parts.Submit(&batch, {.exclusive_write = exclusive.get()}).ok());
@@ -83,16 +84,16 @@ TEST(CommitPipelineTest, MarksWaitForAnExclusiveWriteOnlyIfItHoldsThem) {
     return parts.Submit(&batch, options).status();
   };
   const WriteOptions at_once{.waits_for_exclusive_write = false};
-  std::unique_ptr<ExclusiveWrite> exclusive = parts.pipeline().BeginExclusiveWrite();
+  std::unique_ptr<ExclusiveWrite> exclusive = parts.pipeline().exclusive_writes().Begin();
   EXPECT_TRUE(mark(1000, at_once).ok());
-  parts.pipeline().HoldMarks();
+  parts.pipeline().exclusive_writes().HoldMarks();
   EXPECT_TRUE(absl::IsCancelled(mark(2000, at_once)));
   EXPECT_TRUE(mark(3000, {.exclusive_write = exclusive.get()}).ok());
   std::thread other([&] { EXPECT_TRUE(mark(4000, {}).ok()); });
   exclusive.reset();
   other.join();
   // The next exclusive write does not hold them.
-  exclusive = parts.pipeline().BeginExclusiveWrite();
+  exclusive = parts.pipeline().exclusive_writes().Begin();
   EXPECT_TRUE(mark(5000, at_once).ok());
 }
 
@@ -157,6 +158,63 @@ TEST(CommitPipelineTest, WritersAtTheSameTimeEachGetTheirOwnNumbers) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(parts.versions().visible(), SequenceNumber{kThreads * kWrites});
+}
+
+// Each thread finds what it has written as soon as its call returns, also where others rotate the
+// buffer, check conditions or delete ranges meanwhile, which wait for all before them.
+TEST(CommitPipelineTest, AWriterFindsItsOwnWritesBesideOthersOfAllKinds) {
+  constexpr int kThreads = 4, kWrites = 400;
+  PipelineParts parts(/*most_full_buffers=*/1000);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&parts, t] {
+      const std::string own = "own" + std::to_string(t);
+      const std::string filler(200, 'f');
+      for (int i = 0; i < kWrites; ++i) {
+        WriteBatch batch;
+        batch.Put(own, std::to_string(i));
+        if (i % 5 == 1) batch.Put(own + "filler" + std::to_string(i), filler);
+        if (i % 5 == 2) batch.DeleteRange(own + "filler", own + "fillers");
+        if (i % 5 == 3) batch.RequireUnchanged(own, parts.versions().visible());
+        const auto result = parts.Submit(&batch);
+        ASSERT_TRUE(result.ok()) << result.status();
+        ASSERT_GE(parts.versions().visible(), result->sequence);
+        ASSERT_EQ(parts.Get(own), std::to_string(i));
+        if (i % 5 == 1) ASSERT_EQ(parts.Get(own + "filler" + std::to_string(i)), filler);
+        if (i % 5 == 2) {
+          const TreeKey deleted(1, own + "filler" + std::to_string(i - 1));
+          ASSERT_GE(parts.versions().Acquire()->CoveringSequence(deleted.view(), kMaxSequence),
+                    result->sequence);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(parts.pipeline().groups().timed_batches(), 0u);
+}
+
+// Counters that several threads raise, each by a condition on what it read: none is lost, though a
+// batch that the condition has to see may not be applied yet when the next one is checked.
+TEST(CommitPipelineTest, ConditionsSeeBatchesThatAreStillBeingApplied) {
+  constexpr int kThreads = 4, kRaises = 150;
+  PipelineParts parts(/*most_full_buffers=*/1000);
+  ASSERT_TRUE(parts.Put("counter", "0").ok());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&parts, t] {
+      for (int i = 0; i < kRaises;) {
+        const SequenceNumber read_at = parts.versions().visible();
+        const std::string value = parts.Get("counter");
+        WriteBatch batch;
+        batch.RequireUnchanged("counter", read_at);
+        batch.Put("counter", std::to_string(std::stoi(value) + 1));
+        i += parts.Submit(&batch).ok() ? 1 : 0;
+        ASSERT_TRUE(parts.Put("other" + std::to_string(t), value).ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(parts.Get("counter"), std::to_string(kThreads * kRaises));
 }
 
 }  // namespace

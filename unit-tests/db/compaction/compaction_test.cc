@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <random>
@@ -15,6 +16,7 @@
 #include "db/iterators/run_iterator.h"
 #include "db/segment/segment_caches.h"
 #include "db/version/version_edit.h"
+#include "structure/job_threads.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "unit-tests/testing/vector_iterator.h"
 #include "unit-tests/testing/version_history.h"
@@ -39,6 +41,7 @@ class CompactionTest : public ::testing::Test {
     context_.caches = &caches_;
     context_.next_file_number = [this] { return next_number_++; };
     context_.is_urgent = [] { return true; };
+    context_.jobs = &jobs_;
     options_.segment_size = 2000;
   }
 
@@ -89,8 +92,12 @@ class CompactionTest : public ::testing::Test {
     EXPECT_TRUE(plan.ok()) << plan.status();
     return plan.ok() ? std::optional(*std::move(plan)) : std::nullopt;
   }
+  // Merges in up to four parts, cut at any keys.
   void Compact(const CompactionPlan& plan) {
-    const absl::StatusOr<CompactionResult> result = RunCompaction(*version_, plan, context_);
+    std::set<std::string> cuts;
+    for (size_t i = plan.in_place ? 0 : random_() % 4; i > 0; --i) cuts.insert(RandomKey());
+    const absl::StatusOr<CompactionResult> result =
+        RunCompaction(*version_, plan, context_, std::vector(cuts.begin(), cuts.end()));
     ASSERT_TRUE(result.ok()) << result.status();
     Install(ApplyCompaction(*version_, plan, result->segments));
   }
@@ -170,7 +177,8 @@ class CompactionTest : public ::testing::Test {
   VersionHistory history_;
   std::set<std::string> keys_;
   SequenceNumber last_sequence_ = 0;
-  uint64_t next_number_ = 1;
+  std::atomic<uint64_t> next_number_ = 1;
+  JobThreads jobs_{2};
   std::mt19937 random_{77};
 };
 

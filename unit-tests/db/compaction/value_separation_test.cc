@@ -5,12 +5,16 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "db/compression/value_codec.h"
 #include "db/format/file_names.h"
 #include "db/format/large_operation.h"
 #include "db/format/value_handle.h"
 #include "db/values/value_file_format.h"
+#include "db/version/manifest.h"
+#include "fmt/format.h"
 #include "type/tree_key.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/temp_dir.h"
@@ -148,6 +152,38 @@ TEST_F(SeparationTest, ACollectionMovesTheValuesOfTheFilesThatItEmpties) {
     if (moved.file_number != 9) continue;
     ASSERT_TRUE(collection->Finish().ok());
     EXPECT_EQ(Read(moved), std::string(5000, 'v'));
+  }
+}
+
+TEST_F(SeparationTest, AFlushTakesACheaperLevelForAllButVeryLargeValues) {
+  Manifest manifest;
+  manifest.has_history = true;
+  const NamespaceTable namespaces(manifest);
+  ValueCompressor compressor(nullptr);
+  constexpr size_t kSmall = 20'000, kVeryLarge = 40'000;
+  for (const auto& [level, size, expected] :
+       {std::tuple<uint8_t, size_t, uint8_t>{3, kSmall, 1}, {3, kVeryLarge, 3}, {9, kSmall, 9}}) {
+    std::string text;
+    for (uint64_t i = 0; text.size() < size; ++i)
+      text += fmt::format("entry {} of the list has the size {}\n", i * 7919 % 1000, i * i % 8191);
+    const auto compressed = [&](uint8_t with) {
+      return std::string(compressor.Compress({CompressionMethod::kZstd, with}, text));
+    };
+    ASSERT_NE(compressed(expected), compressed(expected == 3 ? 1 : 3));
+    const auto flush = NewFlushSeparation(
+        {.separation_size = [](NamespaceGeneration) { return kSeparationSize; },
+         .compression = CompressionPolicy(namespaces, {CompressionMethod::kZstd, level})},
+        Files());
+    RecordView record = Record(kApart, 0);
+    record.value = text;
+    const ValueHandle handle = Separated(flush.get(), record);
+    ASSERT_TRUE(flush->Finish().ok());
+    std::string bytes;
+    RecordView operation;
+    ASSERT_TRUE(registry_.Acquire(&file_system_, directory_.path(), handle.file_number)
+                    ->ReadStoredOperation(handle, "key", 5, &bytes, &operation)
+                    .ok());
+    EXPECT_EQ(operation.value, compressed(expected)) << size;
   }
 }
 

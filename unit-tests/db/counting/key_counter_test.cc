@@ -35,7 +35,7 @@ class KeyCounterTest : public ::testing::Test {
     present->active->Reserve(WriteBuffer::SizeOf(record), 0);
     versions_.AdvanceLocked(sequence);
     present->active->Add(record, HashKey(record.key), /*readers_wait=*/false);
-    versions_.ShowLocked();
+    versions_.show_queue().ShowLocked(versions_.LastSequenceLocked());
   }
   void Put(NamespaceGeneration generation, std::string_view key, std::string_view value) {
     Write(RecordKind::kValue, generation, key, value);

@@ -25,6 +25,7 @@ EngineOptions SmallOptions() {
   options.write_buffer_size = 64 << 10;
   options.segment_size = 48 << 10;
   options.runs_per_level = 2;
+  options.max_background_jobs = 4;
   options.sync = Durability::kNone;
   return options;
 }

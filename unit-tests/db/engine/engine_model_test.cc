@@ -196,6 +196,7 @@ TEST_P(EngineModelTest, AgreesWithAMap) {
   EngineOptions options = testing::TestEngineOptions();
   options.segment_size = 48 << 10;
   options.runs_per_level = 3;
+  options.max_background_jobs = GetParam() % 2 == 0 ? 4 : 2;
   if (GetParam() % 2 == 0) options.write_buffer_size = 64 << 10;
   if (GetParam() % 4 < 2) options.compaction_picker = std::make_shared<testing::EagerPicker>();
   if (GetParam() % 3 == 0) options.block_cache_size = 0;

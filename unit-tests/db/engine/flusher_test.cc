@@ -2,11 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <set>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "db/version/manifest.h"
+#include "structure/job_threads.h"
 #include "unit-tests/db/engine/engine_parts.h"
 #include "unit-tests/testing/eventually.h"
+#include "varve/compaction_filter.h"
 
 namespace varve {
 namespace {
@@ -94,6 +103,114 @@ TEST_F(FlusherTest, AStopEndsTheThreadAndMayComeTwice) {
   flusher_.Stop();
   flusher_.Stop();
   EXPECT_TRUE(parts_.versions().stopped());
+}
+
+// Keeps each thread that flushes at its first record until as many others have come there.
+class Gate final : public CompactionFilter {
+ public:
+  explicit Gate(int threads) : not_come_(threads) {}
+  bool Drop(const FilteredRecord&) const override {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!come_.insert(std::this_thread::get_id()).second) return false;
+    }
+    not_come_.DecrementCount();
+    open_.WaitForNotification();
+    return false;
+  }
+  // Opens once all threads have come.
+  void Open() {
+    not_come_.Wait();
+    open_.Notify();
+  }
+
+ private:
+  mutable absl::BlockingCounter not_come_;
+  absl::Notification open_;
+  mutable absl::Mutex mutex_;
+  mutable std::set<std::thread::id> come_ ABSL_GUARDED_BY(mutex_);
+};
+
+class FlushesOfSeveralBuffersTest : public ::testing::Test {
+ protected:
+  ~FlushesOfSeveralBuffersTest() override { flusher_->Stop(); }
+  void Begin(EngineOptions options, size_t helpers) {
+    parts_ = std::make_unique<EngineParts>(std::move(options));
+    jobs_ = std::make_unique<JobThreads>(helpers);
+    VersionSetParts parts = parts_->Parts();
+    parts.jobs = jobs_.get();
+    flusher_ = std::make_unique<Flusher>(parts, &parts_->version_set(), &parts_->pipeline(),
+                                         &parts_->sweeper());
+  }
+  // Fills buffers that overwrite, delete and clear what the one before holds.
+  void FillThreeBuffers() {
+    for (const char* key : {"key", "gone", "cleared"}) Put(key, std::string(2000, '1'));
+    parts_->Rotate();
+    Put("key", std::string(2000, '2'));
+    ASSERT_TRUE(parts_->Delete("gone").ok());
+    parts_->Rotate();
+    Put("key", "3");
+    WriteBatch clear;
+    clear.DeleteRange("c", "d");
+    ASSERT_TRUE(parts_->Submit(&clear).ok());
+    parts_->Rotate();
+    ASSERT_EQ(parts_->versions().full_buffers(), 3);
+  }
+  void Put(std::string_view key, std::string_view value) {
+    ASSERT_TRUE(parts_->Put(key, value).ok());
+  }
+  void ExpectAllFlushed() {
+    EXPECT_TRUE(Eventually([&] { return parts_->versions().full_buffers() == 0; }));
+    EXPECT_TRUE(Eventually([&] { return flusher_->flushes() == 3; }));
+    const std::vector<Level>& levels = parts_->versions().PresentVersion()->levels();
+    ASSERT_EQ(levels.size(), 1u);
+    ASSERT_EQ(levels[0].runs.size(), 3u);
+    for (size_t i = 1; i < 3; ++i) {
+      EXPECT_GT(levels[0].runs[i - 1].segments[0]->info().smallest_sequence,
+                levels[0].runs[i].segments[0]->info().largest_sequence)
+          << "newest first";
+    }
+    EXPECT_EQ(parts_->Get("key"), "3");
+    EXPECT_EQ(parts_->Get("gone"), "-");
+    EXPECT_EQ(parts_->Get("cleared"), "-");
+    EXPECT_EQ(parts_->version_set().CurrentManifest().flushed_sequence, 7u);
+  }
+
+  std::unique_ptr<EngineParts> parts_;
+  std::unique_ptr<JobThreads> jobs_;
+  std::unique_ptr<Flusher> flusher_;
+};
+
+TEST_F(FlushesOfSeveralBuffersTest, AreUnderWayAtOnceAndAreInstalledOldestFirst) {
+  const auto gate = std::make_shared<Gate>(3);
+  Begin({.compaction_filter = gate}, /*helpers=*/2);
+  FillThreeBuffers();
+  flusher_->Start();
+  gate->Open();
+  ExpectAllFlushed();
+}
+
+TEST_F(FlushesOfSeveralBuffersTest, AreNoMoreThanThereAreThreads) {
+  const auto gate = std::make_shared<Gate>(2);
+  Begin({.compaction_filter = gate}, /*helpers=*/1);
+  FillThreeBuffers();
+  flusher_->Start();
+  gate->Open();
+  ExpectAllFlushed();
+}
+
+TEST_F(FlushesOfSeveralBuffersTest, LeaveNothingBehindOneThatFails) {
+  Begin({}, /*helpers=*/2);
+  FillThreeBuffers();
+  // Whichever buffers it hits, no newer one is installed before an older one.
+  for (const uint64_t nth : {1, 2, 3}) {
+    parts_->files().Fail(FileOperation::kCreate, nth, absl::ResourceExhaustedError("no disk"), 1,
+                         ".seg");
+  }
+  flusher_->Start();
+  ExpectAllFlushed();
+  EXPECT_TRUE(Eventually([&] { return parts_->Files(".seg").size() == 3; }));
+  EXPECT_EQ(parts_->Files(".val").size(), 0u) << "large values stay in the log";
 }
 
 }  // namespace

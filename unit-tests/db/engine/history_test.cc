@@ -33,6 +33,7 @@ EngineOptions Keeping(const HistoryLimits& limits) {
   options.write_buffer_size = 16u << 10;
   options.segment_size = 8u << 10;
   options.runs_per_level = 2;
+  options.max_background_jobs = 4;
   options.history = limits;
   return options;
 }

@@ -299,5 +299,56 @@ TEST(KeptCompressedTest, ValuesAreReadAndMerged) {
   ASSERT_TRUE((*store)->Close().ok());
 }
 
+// A store with namespaces whose keys make room, and keys that did; the log has the last writes
+// alone. Once no namespace has such a rule, earlier programs can read it.
+TEST(KeptEvictionTest, RulesAndWhatTheyLeftAreThere) {
+  const TempDir dir;
+  Unpack("6", dir.path());
+  const absl::StatusOr<VerifyReport> report = VerifyStore(PosixFileSystem(), dir.path(), {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->damaged_places, 0u);
+  const auto version = [&] {
+    return DecodeFixed32(
+        EncodeManifest(ReadManifest(PosixFileSystem(), dir.path()).value()).data() + 8);
+  };
+  EngineOptions options;
+  options.create_if_missing = false;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(version(), 6u);
+    auto store = StorageEngine::Open(dir.path(), options);
+    ASSERT_TRUE(store.ok()) << store.status();
+    const NamespaceList spaces = (*store)->Namespaces().value();
+    const NamespaceDescription* const cache = spaces.Find("cache");
+    const NamespaceDescription* const sessions = spaces.Find("sessions");
+    ASSERT_TRUE(cache != nullptr && sessions != nullptr);
+    EXPECT_EQ(cache->options.eviction, (EvictionRule{EvictionOrder::kLru}));
+    EXPECT_EQ(cache->options.max_bytes, 3000u);
+    EXPECT_EQ(sessions->options.eviction,
+              (EvictionRule{EvictionOrder::kTtl, /*volatile_only=*/true}));
+    EXPECT_EQ(sessions->options.max_keys, 20u);
+    EXPECT_EQ((*store)->Count({.space = cache->id}, "", "")->keys, 31u);
+    EXPECT_EQ((*store)->Count({.space = sessions->id}, "", "")->keys, 18u);
+    EXPECT_EQ((*store)->Count({}, "", "")->keys, 59u);
+    std::string value;
+    EXPECT_FALSE((*store)->Get({.space = cache->id}, "c:30", &value)->found) << "evicted";
+    EXPECT_TRUE((*store)->Get({.space = cache->id}, "c:31", &value)->found);
+    EXPECT_TRUE((*store)->Get({.space = sessions->id}, "stays", &value)->found);
+    EXPECT_EQ((*store)->Get({.space = sessions->id}, "s:25", &value)->expiry_ms, 3'999'999'975'000);
+    EXPECT_TRUE((*store)->Get({}, "key:9", &value)->found);
+    EXPECT_EQ(value, "in the log");
+    ASSERT_TRUE((*store)->Flush().ok());
+    ASSERT_TRUE((*store)->Compact("", "").ok());
+    if (i == 1) {
+      WriteBatch batch;
+      batch.DropNamespace(cache->id);
+      batch.DropNamespace(sessions->id);
+      ASSERT_TRUE((*store)->Write({}, &batch).ok());
+      ASSERT_TRUE((*store)->Flush().ok());
+    }
+    ASSERT_TRUE((*store)->Close().ok());
+  }
+  EXPECT_EQ(version(), 5u);
+}
+
 }  // namespace
 }  // namespace varve

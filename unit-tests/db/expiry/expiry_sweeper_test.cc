@@ -62,7 +62,7 @@ class ExpirySweeperTest : public ::testing::Test {
     versions_.AdvanceLocked(record.sequence);
     sweeper_.AddLocked(entry, active);
     active->Add(record, HashKey(record.key), /*readers_wait=*/false);
-    versions_.ShowLocked();
+    versions_.show_queue().ShowLocked(versions_.LastSequenceLocked());
   }
   void HideAll() {
     absl::MutexLock lock(&versions_.mutex());
@@ -110,6 +110,17 @@ TEST_F(ExpirySweeperTest, AKeyAndItsEntryGoTogetherAndTheListenerHearsOfTheKey) 
   EXPECT_EQ(heard, std::vector<std::string>{"key"});
   EXPECT_EQ(sweeper_.expired_keys(), 1u);
   EXPECT_EQ(sweeper_.operations(), 2u);
+}
+
+// A key that was written again with another expiry has two entries, and both of them removed it.
+TEST_F(ExpirySweeperTest, AKeyWithTwoEntriesIsRemovedOnce) {
+  Put("key", time_.WallMillis() + 10);
+  Put("key", time_.WallMillis() + 20);
+  time_.Advance(60'000);
+  Start();
+  EXPECT_TRUE(sweeper_.SweepAll().ok());
+  EXPECT_EQ(submitted(), std::vector<size_t>{3}) << "the key and its two entries";
+  EXPECT_EQ(sweeper_.expired_keys(), 1u);
 }
 
 TEST_F(ExpirySweeperTest, TheThreadRemovesWhatIsDueByItself) {

@@ -154,6 +154,9 @@ TEST_F(LogFilesTest, TheNextFileGrowsForALargeRecord) {
 TEST_F(LogFilesTest, SizesDoubleUntilTheyAreWhatWasAskedFor) {
   options_.file_size = 16u << 20;
   Start();
+  EXPECT_EQ(in_use_.size, 2u << 20);
+  files_->NoteUsed(2u << 20);
+  Advance(5);
   EXPECT_EQ(in_use_.size, 4u << 20);
   files_->NoteUsed(4u << 20);
   Advance(10);

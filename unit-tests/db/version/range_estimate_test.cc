@@ -77,5 +77,29 @@ TEST(RangeEstimateTest, WithoutFencesItGoesByTheKeysOfTheSegments) {
   EXPECT_NEAR(static_cast<double>(seen.namespaces[0].keys), kUsers + kSessions, 100);
 }
 
+TEST(RangeEstimateTest, SaysWhatTheValuesOfEachNamespaceTake) {
+  EngineOptions options = Options();
+  options.compression = {CompressionMethod::kLz4, 0};
+  TestStore store(options);
+  WriteBatch create;
+  create.CreateNamespace({.id = kFirstNamedNamespace, .name = "second"});
+  ASSERT_TRUE(store->Write({}, &create).ok());
+  constexpr int kKeys = 1000;  // of each, in one segment
+  for (int i = 0; i < kKeys; ++i) {
+    WriteBatch batch;
+    batch.Put(fmt::format("key:{:06}", i), std::string(100, 'a'), kDefaultNamespace);
+    batch.Put(fmt::format("key:{:06}", i), std::string(300, 'b'), kFirstNamedNamespace);
+    ASSERT_TRUE(store->Write({}, &batch).ok());
+  }
+  ASSERT_TRUE(store->Compact("", "").ok());
+  const auto plain = [&](NamespaceId space, const std::string& lower = {}) {
+    return store->EstimateSize(space, lower, "").plain_value_bytes;
+  };
+  EXPECT_EQ(plain(kDefaultNamespace), kKeys * 100u);
+  EXPECT_EQ(plain(kFirstNamedNamespace), kKeys * 300u);
+  EXPECT_LT(store->EstimateSize(kFirstNamedNamespace, "", "").stored_value_bytes, kKeys * 150u);
+  EXPECT_NEAR(static_cast<double>(plain(kDefaultNamespace, "key:000500")), kKeys * 50, kKeys * 10);
+}
+
 }  // namespace
 }  // namespace varve

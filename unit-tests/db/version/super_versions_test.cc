@@ -17,7 +17,7 @@ class SuperVersionsTest : public ::testing::Test {
     absl::MutexLock lock(&versions_.mutex());
     versions_.StartLocked(std::make_shared<const Version>(), NamespaceTable(manifest),
                           /*flushed=*/10, {});
-    versions_.ShowLocked();
+    versions_.show_queue().ShowLocked(versions_.LastSequenceLocked());
   }
   void Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions_.mutex()) {
     const TreeKey key(1, "key");
@@ -29,7 +29,7 @@ class SuperVersionsTest : public ::testing::Test {
     active->Reserve(WriteBuffer::SizeOf(record), 0);
     versions_.AdvanceLocked(record.sequence);
     active->Add(record, HashKey(record.key), /*readers_wait=*/false);
-    versions_.ShowLocked();
+    versions_.show_queue().ShowLocked(versions_.LastSequenceLocked());
   }
 
   SuperVersions versions_{64u << 10};

@@ -49,6 +49,101 @@ TEST(WriteBufferTest, EachSequenceSeesItsOwnVersion) {
   EXPECT_EQ(buffer.NewestSequence(Key("c"), HashKey(Key("c"))), kNoSequence);
 }
 
+// Inserts one record without appending it.
+WriteBuffer::Batch Insert(WriteBuffer* buffer, const std::string& key, std::string_view value,
+                          SequenceNumber sequence) {
+  const RecordView record{.key = key, .value = value, .sequence = sequence};
+  buffer->Reserve(WriteBuffer::SizeOf(record), 0);
+  char* memory = buffer->Take(WriteBuffer::SizeOf(record));
+  WriteBuffer::Batch batch;
+  buffer->Insert(record, HashKey(key), /*readers_wait=*/false, &memory, &batch);
+  return batch;
+}
+
+TEST(WriteBufferTest, VersionsOfAKeyAscendInWhateverOrderTheyAreInserted) {
+  const std::string key = Key("k"), other = Key("other");
+  std::vector<SequenceNumber> order = {1, 2, 3, 4};
+  do {
+    WriteBuffer buffer(64 << 10, 1);
+    Add(&buffer, other, "x", 1);  // some orders share a bucket with it, and some do not
+    std::map<SequenceNumber, WriteBuffer::Batch> batches;
+    for (const SequenceNumber i : order)
+      batches[i] = Insert(&buffer, key, std::to_string(i), i + 1);
+    for (const auto& [i, batch] : batches) buffer.Append(batch);
+    EXPECT_EQ(Lookup(buffer, key, 1), "(none)");
+    for (const SequenceNumber i : order) EXPECT_EQ(Lookup(buffer, key, i + 1), std::to_string(i));
+    EXPECT_EQ(buffer.NewestSequence(key, HashKey(key)), 5u);
+    WriteBuffer::Position position;
+    buffer.Walk(&position, kMaxSequence, [&](const RecordView& record, const RecordView* before) {
+      if (record.key != key) return;
+      if (record.sequence == 2) {
+        EXPECT_EQ(before, nullptr);
+      } else {
+        ASSERT_NE(before, nullptr);
+        EXPECT_EQ(before->sequence, record.sequence - 1);
+      }
+    });
+    buffer.Seal(5);
+    const auto newest = buffer.NewSortedIterator(/*newest_only=*/true);
+    newest->SeekToFirst();
+    ASSERT_TRUE(newest->Valid());
+    EXPECT_EQ(newest->record().sequence, 5u);
+    newest->Next();
+    ASSERT_TRUE(newest->Valid());
+    EXPECT_EQ(newest->record().key, other);
+    newest->Next();
+    EXPECT_FALSE(newest->Valid()) << "older versions are said to be overwritten";
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+// Threads take turns at sequences and memory, insert side by side into few buckets, and append in
+// order, as the commit pipeline does; readers meanwhile find what is appended.
+TEST(WriteBufferTest, ThreadsInsertSideBySide) {
+  constexpr SequenceNumber kRecords = 12'000;
+  constexpr int kThreads = 3, kKeys = 40;
+  WriteBuffer buffer(4096, 1);  // 64 buckets
+  std::vector<std::vector<SequenceNumber>> versions(kKeys);
+  std::vector<std::string> keys;
+  for (int i = 0; i < kKeys; ++i) keys.push_back(Key("key" + std::to_string(i)));
+  const auto key_of = [](SequenceNumber sequence) { return sequence * 2654435761u % kKeys; };
+  for (SequenceNumber i = 1; i <= kRecords; ++i) versions[key_of(i)].push_back(i);
+  std::vector<char*> memory(kRecords + 1);
+  for (SequenceNumber i = 1; i <= kRecords; ++i) {
+    const size_t size = WriteBuffer::SizeOf({.key = keys[key_of(i)], .value = "12345678"});
+    buffer.Reserve(size, 0);
+    memory[i] = buffer.Take(size);
+  }
+  std::atomic<SequenceNumber> next{1}, appended{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (SequenceNumber i = next++; i <= kRecords; i = next++) {
+        WriteBuffer::Batch batch;
+        const std::string& key = keys[key_of(i)];
+        char* place = memory[i];
+        buffer.Insert({.key = key, .value = std::to_string(10'000'000 + i), .sequence = i},
+                      HashKey(key), /*readers_wait=*/false, &place, &batch);
+        while (appended.load() != i - 1) std::this_thread::yield();
+        buffer.Append(batch);
+        appended.store(i);
+        WriteBuffer::Found found;
+        ASSERT_TRUE(buffer.Get(key, HashKey(key), i, &found));
+        ASSERT_EQ(found.record.sequence, i);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(buffer.entries(), kRecords);
+  for (int k = 0; k < kKeys; ++k) {
+    for (size_t i = 0; i < versions[k].size(); ++i) {
+      const SequenceNumber until = i + 1 < versions[k].size() ? versions[k][i + 1] - 1 : kRecords;
+      WriteBuffer::Found found;
+      ASSERT_TRUE(buffer.Get(keys[k], HashKey(keys[k]), until, &found));
+      ASSERT_EQ(found.record.sequence, versions[k][i]);
+    }
+  }
+}
+
 TEST(WriteBufferTest, PositionsAreSpreadOverAllRecords) {
   for (const uint64_t records : {1u, 64u, 65u, 129u, 3000u, 50'000u}) {
     WriteBuffer buffer(16 << 20, 1, records);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,18 @@ TEST(MemoryPlanTest, PartsKeepToTheLimitTogether) {
     EXPECT_GE(fitted->engine.write_buffer_size, 4 * kMi);
     EXPECT_LE(fitted->engine.write_buffer_size, ServerConfig().engine.write_buffer_size);
   }
+}
+
+TEST(MemoryPlanTest, JobsBeyondTheSecondNeedMemory) {
+  const auto jobs_of = [](const std::vector<std::pair<const char*, const char*>>& settings) {
+    const absl::StatusOr<ServerConfig> fitted = FitIntoMemory(Given(settings), kGi);
+    EXPECT_TRUE(fitted.ok()) << fitted.status();
+    return fitted.ok() ? fitted->engine.max_background_jobs : 0;
+  };
+  EXPECT_EQ(jobs_of({{"memory-limit", "512MiB"}}), 2);
+  EXPECT_EQ(jobs_of({{"memory-limit", "3GiB"}}), std::min(5, DefaultBackgroundJobs()));
+  EXPECT_EQ(jobs_of({{"memory-limit", "16TiB"}}), DefaultBackgroundJobs());
+  EXPECT_EQ(jobs_of({{"memory-limit", "512MiB"}, {"max-background-jobs", "7"}}), 7);
 }
 
 TEST(MemoryPlanTest, MappingsHaveAQuarterOfTheBlockCacheOrWhatIsLeft) {

@@ -1,0 +1,284 @@
+#include "server/eviction/read_journal.h"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include "server/eviction/key_rank.h"
+#include "spdlog/spdlog.h"
+#include "util/base/assert.h"
+#include "util/base/checksum.h"
+#include "util/base/coding.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
+#include "util/os/thread_setup.h"
+
+namespace varve {
+namespace {
+
+constexpr uint32_t kMagic = 0x64616572;  // "read"
+constexpr size_t kChecked = 4 + 4;       // where the bytes under the checksum begin
+constexpr size_t kHeaderSize = kChecked + 8 + 8 + 4, kReadSize = 8 + 4 + 4;
+constexpr uint64_t kSeed = 0x7661727665726a31;
+constexpr size_t kKeptBuffer = 256u << 10;  // bytes
+constexpr uint64_t kMostFile = uint64_t{64} << 20;
+// What waits is entered once it takes this part of its bound, the files this many bytes, or it has
+// waited for so long.
+constexpr size_t kDueNumerator = 3, kDueDenominator = 4;
+constexpr uint64_t kDueFile = uint64_t{8} << 20;
+constexpr absl::Duration kDueAfter = absl::Seconds(4);
+
+// Reads that were taken together.
+struct ReadChunk {
+  uint64_t order = 0;
+  uint64_t instant_ms = 0;     // none of the reads is newer
+  std::vector<Touch> touches;  // ascending by namespace and hash
+};
+
+template <typename A, typename B>
+bool IsBefore(const A& a, const B& b) {
+  return std::tie(a.space, a.hash) < std::tie(b.space, b.hash);
+}
+
+// Returns the reads of a key; null: there are none.
+const WaitingRead* Find(const std::vector<WaitingRead>& reads, NamespaceId space, uint64_t hash) {
+  const Touch key{hash, space, 0};
+  const auto found =
+      std::lower_bound(reads.begin(), reads.end(), key, IsBefore<WaitingRead, Touch>);
+  return found != reads.end() && found->space == space && found->hash == hash ? &*found : nullptr;
+}
+
+void Encode(const ReadChunk& chunk, std::string* bytes) {
+  bytes->resize(kHeaderSize + chunk.touches.size() * kReadSize);
+  char* at = bytes->data();
+  EncodeFixed32(at, kMagic);
+  EncodeFixed64(at + 8, chunk.order);
+  EncodeFixed64(at + 16, chunk.instant_ms);
+  EncodeFixed32(at + 24, static_cast<uint32_t>(chunk.touches.size()));
+  at += kHeaderSize;
+  for (const Touch& touch : chunk.touches) {
+    EncodeFixed64(at, touch.hash);
+    EncodeFixed32(at + 8, touch.space);
+    EncodeFixed32(at + 12, touch.count);
+    at += kReadSize;
+  }
+  EncodeFixed32(bytes->data() + 4, Checksum(std::string_view(*bytes).substr(kChecked), kSeed));
+}
+
+// Decodes the chunk at the beginning of `bytes`, and returns how many of them it takes; 0: there is
+// no whole chunk.
+size_t Decode(std::string_view bytes, ReadChunk* chunk) {
+  if (bytes.size() < kHeaderSize || DecodeFixed32(bytes.data()) != kMagic) return 0;
+  const uint64_t reads = DecodeFixed32(bytes.data() + 24);
+  const uint64_t size = kHeaderSize + reads * kReadSize;
+  if (size > bytes.size() ||
+      DecodeFixed32(bytes.data() + 4) != Checksum(bytes.substr(kChecked, size - kChecked), kSeed))
+    return 0;
+  chunk->order = DecodeFixed64(bytes.data() + 8);
+  chunk->instant_ms = DecodeFixed64(bytes.data() + 16);
+  chunk->touches.resize(reads);
+  const char* at = bytes.data() + kHeaderSize;
+  for (Touch& touch : chunk->touches) {
+    touch = {DecodeFixed64(at), DecodeFixed32(at + 8), DecodeFixed32(at + 12)};
+    at += kReadSize;
+  }
+  return size;
+}
+
+absl::StatusOr<std::string> ReadAll(const File& file) {
+  VARVE_ASSIGN_OR_RETURN(const uint64_t size, file.Size());
+  std::string bytes(std::min(size, kMostFile), '\0');
+  VARVE_ASSIGN_OR_RETURN(const size_t read, file.Read(0, bytes.size(), bytes.data()));
+  bytes.resize(read);
+  return bytes;
+}
+
+}  // namespace
+
+KeyAccess WaitingRead::After(const KeyAccess& before) const {
+  uint64_t random = ((hash ^ instant_ms) * 0x9e3779b97f4a7c15) | 1;
+  return AfterReads(before, count, instant_ms, &random);
+}
+
+absl::StatusOr<std::unique_ptr<ReadJournal>> ReadJournal::Open(const std::string& directory,
+                                                               FileSystem* files, NotedReads* noted,
+                                                               std::function<uint64_t()> now_ms,
+                                                               size_t most_waiting) {
+  std::unique_ptr<ReadJournal> journal(new ReadJournal(noted, std::move(now_ms), most_waiting));
+  VARVE_RETURN_IF_ERROR(journal->Recover(directory, files));
+  return journal;
+}
+
+absl::Status ReadJournal::Recover(const std::string& directory, FileSystem* files) {
+  absl::MutexLock file_lock(&file_mutex_);
+  std::vector<ReadChunk> chunks;
+  for (size_t i = 0; i < kFiles; ++i) {
+    const std::string path = directory + "/reads-" + std::to_string(i);
+    absl::StatusOr<std::unique_ptr<File>> opened = files->OpenForWrite(path, /*create=*/false);
+    if (absl::IsNotFound(opened.status())) opened = files->OpenForWrite(path, /*create=*/true);
+    VARVE_RETURN_IF_ERROR(opened.status());
+    JournalFile& journal = files_[i];
+    journal.file = *std::move(opened);
+    VARVE_ASSIGN_OR_RETURN(const std::string bytes, ReadAll(*journal.file));
+    for (;;) {
+      ReadChunk chunk;
+      const size_t size = Decode(std::string_view(bytes).substr(journal.size), &chunk);
+      if (size == 0) break;
+      journal.size += size;
+      journal.last_order = chunk.order;
+      last_order_ = std::max(last_order_, chunk.order);
+      chunks.push_back(std::move(chunk));
+    }
+  }
+  active_ = files_[1].last_order > files_[0].last_order ? 1 : 0;
+  std::sort(chunks.begin(), chunks.end(),
+            [](const ReadChunk& a, const ReadChunk& b) { return a.order < b.order; });
+  absl::MutexLock lock(&mutex_);
+  for (const ReadChunk& chunk : chunks) AddLocked(chunk.touches, chunk.instant_ms);
+  return absl::OkStatus();
+}
+
+void ReadJournal::StartThread() {
+  absl::MutexLock lock(&wake_mutex_);
+  VARVE_ASSERT(!thread_.joinable());
+  try {
+    thread_ = std::thread([this] {
+      NameThread("varve-reads");
+      Loop();
+    });
+  } catch (const std::system_error& failed) {
+    // The evictor takes the reads all the same.
+    spdlog::warn("The system gives no thread for noted reads: {}", failed.what());
+  }
+}
+
+void ReadJournal::Stop() {
+  std::thread thread;
+  {
+    absl::MutexLock lock(&wake_mutex_);
+    if (std::exchange(is_stopped_, true)) return;
+    wake_.SignalAll();
+    thread = std::move(thread_);
+  }
+  if (thread.joinable()) thread.join();
+  GuardMemory("noting reads", [this] { return TakeReads(); }).IgnoreError();  // nobody is told
+}
+
+void ReadJournal::Loop() {
+  bool has_failed = false;
+  for (SteadyTime next = SteadyNow();;) {
+    next = std::max(next + absl::FromChrono(kRound), SteadyNow());
+    {
+      absl::MutexLock lock(&wake_mutex_);
+      while (!is_stopped_) {
+        if (wake_.WaitWithDeadline(&wake_mutex_, next)) break;
+      }
+      if (is_stopped_) return;
+    }
+    const absl::Status taken = GuardMemory("noting reads", [this] { return TakeReads(); });
+    if (!taken.ok() && !has_failed)
+      spdlog::warn("Reads are lost if the server is killed: {}", taken.ToString());
+    has_failed = !taken.ok();
+  }
+}
+
+// Behind the end of what waits first, and then merged; of a key that waits already the newer
+// instant counts.
+void ReadJournal::AddLocked(absl::Span<const Touch> touches, uint64_t instant_ms) {
+  mutex_.AssertHeld();
+  if (touches.empty()) return;
+  if (waiting_.empty()) waits_since_ = SteadyNow();
+  const auto before = static_cast<ptrdiff_t>(waiting_.size());
+  auto known = waiting_.begin();
+  std::vector<WaitingRead> fresh;
+  for (const Touch& touch : touches) {
+    while (known != waiting_.end() && IsBefore(*known, touch)) ++known;
+    if (known == waiting_.end() || IsBefore(touch, *known)) {
+      fresh.push_back({touch.hash, instant_ms, touch.space, touch.count});
+      continue;
+    }
+    known->instant_ms = instant_ms;
+    known->count += std::min(touch.count, std::numeric_limits<uint32_t>::max() - known->count);
+  }
+  waiting_.insert(waiting_.end(), fresh.begin(), fresh.end());
+  std::inplace_merge(waiting_.begin(), waiting_.begin() + before, waiting_.end(),
+                     IsBefore<WaitingRead, WaitingRead>);
+  taken_.fetch_add(touches.size(), std::memory_order_relaxed);
+}
+
+bool ReadJournal::Take(uint64_t* instant_ms, std::vector<Touch>* touches) {
+  absl::MutexLock lock(&mutex_);
+  if (waiting_.size() > most_waiting_) return false;
+  // With() must find the reads here or there at any time, so the lock stays.
+  *touches = noted_.Take();
+  if (touches->empty()) return false;
+  std::sort(touches->begin(), touches->end(), IsBefore<Touch, Touch>);
+  *instant_ms = now_ms_();
+  AddLocked(*touches, *instant_ms);
+  return true;
+}
+
+absl::Status ReadJournal::TakeReads() {
+  absl::MutexLock file_lock(&file_mutex_);
+  ReadChunk chunk;
+  if (!Take(&chunk.instant_ms, &chunk.touches)) return absl::OkStatus();
+  chunk.order = ++last_order_;
+  JournalFile& active = files_[active_];
+  Encode(chunk, &encoded_);
+  VARVE_RETURN_IF_ERROR(active.file->Write(active.size, encoded_));
+  active.size += encoded_.size();
+  active.last_order = chunk.order;
+  if (encoded_.capacity() > kKeptBuffer) std::string().swap(encoded_);
+  return absl::OkStatus();
+}
+
+KeyAccess ReadJournal::With(const KeyAccess& stored, NamespaceId space, uint64_t hash) const {
+  KeyAccess access = stored;
+  absl::MutexLock lock(&mutex_);
+  const bool is_noted = noted_.Contains(space, hash);
+  for (const std::vector<WaitingRead>* const reads : {&entering_, &waiting_}) {
+    if (const WaitingRead* const read = Find(*reads, space, hash)) access = read->After(access);
+  }
+  if (!is_noted) return access;
+  return WaitingRead{hash, now_ms_(), space, 1}.After(access);
+}
+
+bool ReadJournal::IsDue() const {
+  {
+    absl::MutexLock file_lock(&file_mutex_);
+    if (files_[0].size + files_[1].size >= kDueFile) return true;
+  }
+  absl::MutexLock lock(&mutex_);
+  return waiting_.size() >= most_waiting_ / kDueDenominator * kDueNumerator ||
+         (!waiting_.empty() && SteadyNow() >= waits_since_ + kDueAfter);
+}
+
+const std::vector<WaitingRead>& ReadJournal::BeginEntering() {
+  absl::MutexLock file_lock(&file_mutex_);
+  entering_order_ = last_order_;
+  // If the other file is empty this one is not written any more, and empty once all is entered.
+  if (files_[1 - active_].size == 0) active_ = 1 - active_;
+  absl::MutexLock lock(&mutex_);
+  VARVE_ASSERT(entering_.empty());
+  entering_.swap(waiting_);
+  return entering_;
+}
+
+absl::Status ReadJournal::EndEntering() {
+  absl::MutexLock file_lock(&file_mutex_);
+  {
+    absl::MutexLock lock(&mutex_);
+    std::vector<WaitingRead>().swap(entering_);
+  }
+  for (JournalFile& file : files_) {
+    if (file.size == 0 || file.last_order > entering_order_) continue;
+    VARVE_RETURN_IF_ERROR(file.file->Truncate(0));
+    file.size = 0;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace varve

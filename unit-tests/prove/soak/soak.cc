@@ -1,0 +1,382 @@
+#include "unit-tests/prove/soak/soak.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "fmt/format.h"
+#include "unit-tests/prove/soak/load.h"
+#include "unit-tests/prove/soak/state_sum.h"
+#include "unit-tests/testing/eventually.h"
+#include "util/base/status.h"
+
+namespace varve::prove {
+namespace {
+
+using std::chrono::duration;
+using std::chrono::steady_clock;
+using testing::Eventually;
+using testing::Process;
+using testing::ServerProcess;
+using Words = std::vector<std::string>;
+
+// Error replies, by their first words, that the load, the archiver and the follower may be given:
+// a full directory, a past that is trimmed, and a backup that is put off (ERR).
+const std::set<std::string, std::less<>>& ExpectedErrors() {
+  static const auto* const words =
+      new std::set<std::string, std::less<>>{"MISCONF", "TRIMMED", "ERR", "LOADING"};
+  return *words;
+}
+
+// Files that a process has open besides those of its directory, and threads that it may begin under
+// load.
+constexpr uint64_t kOtherDescriptors = 200, kOtherThreads = 16;
+
+double SecondsSince(steady_clock::time_point begin) {
+  return duration<double>(steady_clock::now() - begin).count();
+}
+
+class Soak {
+ public:
+  explicit Soak(const SoakOptions& options)
+      : options_(options),
+        mirror_({.feed = "mirror",
+                 .history = kExact,
+                 .left_out = {kFleeting},
+                 .may_evict = {kCache, kDatabase}},
+                &findings_) {
+    scene_.mirror = &mirror_;
+    scene_.findings = &findings_;
+  }
+
+  SoakFigures Run() {
+    findings_.AddStatus("the start", Begin());
+    if (!findings_.any()) {
+      BearLoad();
+      const auto begin = steady_clock::now();
+      CheckAtRest();
+      figures_.check_seconds = SecondsSince(begin);
+    }
+    figures_.findings = findings_.Texts();
+    figures_.refusals = findings_.Refusals();
+    return std::move(figures_);
+  }
+
+ private:
+  // --- The start -----------------------------------------------------------------------------------
+
+  Words Flags() const {
+    return {fmt::format("--memory-limit={}", options_.memory_limit),
+            fmt::format("--max-disk-bytes={}", options_.disk_limit),
+            fmt::format("--maxmemory={}", options_.data_bytes),
+            fmt::format("--replica-retention-bytes={}", options_.disk_limit / 16),
+            fmt::format("--change-retention-bytes={}", options_.disk_limit / 16),
+            "--maxmemory-policy=allkeys-lfu"};
+  }
+
+  absl::StatusOr<std::unique_ptr<ServerProcess>> Start(const std::string& name) {
+    auto server =
+        std::make_unique<ServerProcess>(options_.server, options_.directory + "/" + name, Flags());
+    if (server->port() != 0) return server;
+    return absl::InternalError(fmt::format("the {} does not start: {}", name, server->log()));
+  }
+
+  absl::Status Begin() {
+    VARVE_ASSIGN_OR_RETURN(primary_, Start("primary"));
+    VARVE_ASSIGN_OR_RETURN(follower_, Start("follower"));
+    scene_.primary = primary_->port();
+    scene_.follower = follower_->port();
+    VARVE_RETURN_IF_ERROR(mirror_.Open(scene_.primary));
+    const Shares shares = Shares::Of(options_.data_bytes);
+    const uint64_t kept = options_.disk_limit / 32;
+    const Words made[] = {
+        {kExact, "KEEPBYTES", fmt::to_string(kept)},
+        {kZipped, "COMPRESS", "zstd", "SYNC", "everysec"},
+        {kQuick, "COMPRESS", "lz4", "SYNC", "no"},
+        {kCache, "MAXBYTES", fmt::to_string(shares.cache), "EVICT", "lru", "SYNC", "no"},
+        {kFleeting},
+        {kProbe}};
+    for (const Words& words : made) {
+      Words request = {"NAMESPACE", "CREATE"};
+      request.insert(request.end(), words.begin(), words.end());
+      VARVE_RETURN_IF_ERROR(Ask(scene_.primary, request).status());
+    }
+    VARVE_RETURN_IF_ERROR(
+        Ask(scene_.follower, {"REPLICAOF", "127.0.0.1", fmt::to_string(scene_.primary)}).status());
+    if (!Eventually([&] { return Info(scene_.follower, "master_link_status") == "up"; }))
+      return absl::InternalError("the follower does not follow: " + follower_->log());
+    return absl::OkStatus();
+  }
+
+  static absl::StatusOr<Reply> Ask(uint16_t port, const Words& words) {
+    VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
+                           Client::Connect(ClientOf(port, "")));
+    return client->Call(std::vector<std::string_view>(words.begin(), words.end()));
+  }
+
+  // Returns the field of INFO; "" where it, or the server, is missing.
+  static std::string Info(uint16_t port, const std::string& field) {
+    const absl::StatusOr<Reply> reply = Ask(port, {"INFO", "everything"});
+    if (!reply.ok()) return "";
+    const size_t at = reply->text.find("\n" + field + ":");
+    if (at == std::string::npos) return "";
+    const size_t from = at + field.size() + 2;
+    return reply->text.substr(from, reply->text.find('\r', from) - from);
+  }
+
+  static uint64_t InfoNumber(uint16_t port, const std::string& field) {
+    uint64_t number = 0;
+    return absl::SimpleAtoi(Info(port, field), &number) ? number : 0;
+  }
+
+  std::vector<WatchedServer> Watched() {
+    const uint64_t memory = options_.memory_is_told ? options_.memory_limit : 0;
+    return {{.name = "the primary",
+             .process = primary_->process().id(),
+             .directory = options_.directory + "/primary",
+             .memory_limit = memory,
+             .disk_limit = options_.disk_limit},
+            {.name = "the follower",
+             .process = follower_->process().id(),
+             .directory = options_.directory + "/follower",
+             .memory_limit = memory,
+             .disk_limit = options_.disk_limit}};
+  }
+
+  // --- The load ------------------------------------------------------------------------------------
+
+  // Waits until the time is over, or something is wrong.
+  void AwaitEnd() {
+    const absl::Time end = absl::Now() + absl::Seconds(options_.load.count());
+    while (absl::Now() < end && !findings_.any()) absl::SleepFor(absl::Milliseconds(100));
+  }
+
+  void BearLoad() {
+    load_.emplace(Shares::Of(options_.data_bytes), options_.seed, &scene_);
+    copies_.emplace(options_.server, options_.client, options_.directory, &scene_);
+    ResourceWatch watch(Watched(), &findings_);
+    absl::Notification quiet;  // everything has been told
+    findings_.AddStatus("the archive", copies_->Begin());
+    std::thread mirror([&] { mirror_.Run(scene_.primary, quiet); });
+    std::thread watcher([&] { watch.Run(quiet); });
+    std::thread backups([&] {
+      copies_->Run(absl::Seconds(std::clamp<int64_t>(options_.load.count() / 8, 1, 60)));
+    });
+    const auto begin = steady_clock::now();
+    load_->Start();
+    AwaitEnd();
+    scene_.ended.Notify();
+    load_->Join();
+    backups.join();
+    figures_.load_seconds = SecondsSince(begin);
+    if (!findings_.any()) EndFeed();
+    if (!findings_.any()) findings_.AddStatus("the archive and the last backup", copies_->End());
+    quiet.Notify();
+    mirror.join();
+    watcher.join();
+    figures_.looks = watch.looks();
+    figures_.peaks = watch.peaks();
+    CheckGrowth(watch);
+  }
+
+  // Waits until readers of changes have everything, and nothing is left that expires.
+  void EndFeed() {
+    const bool is_empty = Eventually([&] {
+      const absl::StatusOr<uint64_t> left = ReadRecordSum(scene_.primary, kFleeting);
+      return left.ok() && *left == 0;
+    });
+    if (!is_empty) findings_.Add("keys that should have expired are still there");
+    const absl::StatusOr<Reply> now = Ask(scene_.primary, {"CHANGES", "NOW"});
+    if (!now.ok()) return findings_.AddStatus("the end of the feed", now.status());
+    if (!mirror_.AwaitVersion(now->elements[1].integer))
+      findings_.Add("the mirror does not come to the end of the feed");
+  }
+
+  void CheckGrowth(const ResourceWatch& watch) {
+    const std::vector<WatchedServer> servers = Watched();
+    for (size_t i = 0; i < servers.size(); ++i) {
+      const Usage& peak = watch.peaks()[i];
+      const Usage& first = watch.firsts()[i];
+      if (peak.threads > first.threads + kOtherThreads)
+        findings_.Add(fmt::format("{} went from {} threads to {}", servers[i].name, first.threads,
+                                  peak.threads));
+    }
+  }
+
+  // --- The end -------------------------------------------------------------------------------------
+
+  void CheckAtRest() {
+    load_->Check(scene_.primary);
+    load_->CheckFeed();
+    findings_.AddStatus("the cache of a client", load_->tracking().Check(scene_.primary));
+    findings_.AddStatus("the primary beside the feed", CompareWithFeed(scene_.primary));
+    findings_.AddStatus("the follower", CheckFollower());
+    findings_.AddStatus("what INFO says", CheckInfo());
+    CheckDescriptors();
+    Count();
+    if (findings_.any()) return;  // what was saved has the same
+    findings_.AddStatus("what was saved", copies_->Check());
+    figures_.copies = copies_->figures();
+    Stop("follower", &follower_);
+    Stop("primary", &primary_);
+    findings_.AddStatus("the primary after a stop", CheckRestart());
+  }
+
+  absl::Status CompareWithFeed(uint16_t port) {
+    VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> places, ReadPlaces(port));
+    for (const std::string& place : places) {
+      VARVE_ASSIGN_OR_RETURN(const uint64_t sum, ReadRecordSum(port, place));
+      if (place != kFleeting && sum != mirror_.RecordsOf(place))
+        return absl::DataLossError(place + " holds something else than the feed told");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckFollower() {
+    std::string mine, wanted;
+    const bool has_all = Eventually([&] {
+      wanted = Info(scene_.primary, "master_repl_offset");
+      mine = Info(scene_.follower, "slave_repl_offset");
+      return mine == wanted && !mine.empty();
+    });
+    if (!has_all) return absl::InternalError(fmt::format("has version {} of {}", mine, wanted));
+    VARVE_RETURN_IF_ERROR(CompareWithFeed(scene_.follower));
+    load_->Check(scene_.follower);
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckInfo() {
+    const FeedFigures feed = mirror_.figures();
+    const uint64_t evicted = InfoNumber(scene_.primary, "evicted_keys");
+    if (evicted != feed.evicted)
+      return absl::InternalError(
+          fmt::format("evicted_keys is {}, and the feed told {}", evicted, feed.evicted));
+    const uint64_t expired = InfoNumber(scene_.primary, "expired_keys");
+    if (expired != feed.expired)
+      return absl::InternalError(
+          fmt::format("expired_keys is {}, and the feed told {}", expired, feed.expired));
+    for (const uint16_t port : {scene_.primary, scene_.follower}) {
+      VARVE_ASSIGN_OR_RETURN(const Reply reply, Ask(port, {"INFO", "errorstats"}));
+      constexpr std::string_view kField = "errorstat_";
+      for (size_t at = 0; (at = reply.text.find(kField, at)) != std::string::npos;) {
+        at += kField.size();
+        const std::string word = reply.text.substr(at, reply.text.find(':', at) - at);
+        if (!ExpectedErrors().contains(word))
+          return absl::InternalError("somebody was answered " + word);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // A server has its files open, and a few other things.
+  void CheckDescriptors() {
+    for (const WatchedServer& server : Watched()) {
+      const Usage now = LookAt(server);
+      const auto files = static_cast<uint64_t>(
+          std::distance(std::filesystem::recursive_directory_iterator(server.directory),
+                        std::filesystem::recursive_directory_iterator()));
+      if (now.descriptors > files + kOtherDescriptors)
+        findings_.Add(
+            fmt::format("{} has {} descriptors and {} files", server.name, now.descriptors, files));
+      figures_.lasts.push_back(now);
+    }
+  }
+
+  void Stop(const std::string& name, std::unique_ptr<ServerProcess>* server) {
+    (*server)->process().Kill(SIGTERM);
+    if (const int code = (*server)->process().Wait(); code != 0)
+      findings_.Add(fmt::format("the {} ended with {}: {}", name, code, (*server)->log()));
+    const std::string output = options_.directory + "/verify.log";
+    const int code =
+        Process(options_.client, {"verify", options_.directory + "/" + name}, output).Wait();
+    if (code != 0)
+      findings_.Add(fmt::format("the store of the {}: {}", name, testing::ReadFile(output)));
+  }
+
+  absl::Status CheckRestart() {
+    VARVE_ASSIGN_OR_RETURN(primary_, Start("primary"));
+    VARVE_RETURN_IF_ERROR(CompareWithFeed(primary_->port()));
+    load_->Check(primary_->port());
+    return absl::OkStatus();
+  }
+
+  void Count() {
+    figures_.requests = load_->requests();
+    figures_.oracle_checks = load_->oracle_checks();
+    figures_.vanished = load_->vanished();
+    figures_.past_reads = load_->past().reads();
+    figures_.past_trimmed = load_->past().trimmed();
+    figures_.follower_reads = load_->follower().reads();
+    figures_.told_changes = load_->tracking().told();
+    figures_.merges = load_->housekeeper().merges();
+    figures_.branches = load_->housekeeper().branches();
+    figures_.feed = mirror_.figures();
+    figures_.copies = copies_->figures();
+  }
+
+  const SoakOptions options_;
+  Findings findings_;
+  Scene scene_;
+  FeedMirror mirror_;
+  std::unique_ptr<ServerProcess> primary_;
+  std::unique_ptr<ServerProcess> follower_;
+  std::optional<SavedCopies> copies_;
+  std::optional<Load> load_;
+  SoakFigures figures_;
+};
+
+std::string UsageText(const std::string& name, const Usage& usage) {
+  return fmt::format("{}: {:.0f} MiB resident, {:.0f} MiB on disk, {} descriptors, {} threads\n",
+                     name, static_cast<double>(usage.resident) / (1 << 20),
+                     static_cast<double>(usage.disk) / (1 << 20), usage.descriptors, usage.threads);
+}
+
+}  // namespace
+
+SoakFigures RunSoak(const SoakOptions& options) { return Soak(options).Run(); }
+
+std::string ReportOf(const SoakOptions& options, const SoakFigures& figures) {
+  std::string text = fmt::format(
+      "{:.0f} s of load (seed {}): {} requests of owners, {:.0f} a second; then {:.0f} s of "
+      "checks\n",
+      figures.load_seconds, options.seed, figures.requests,
+      static_cast<double>(figures.requests) / std::max(figures.load_seconds, 0.001),
+      figures.check_seconds);
+  text +=
+      fmt::format("data {} MiB, memory-limit {} MiB, max-disk-bytes {} MiB, looked at {} times\n",
+                  options.data_bytes >> 20, options.memory_limit >> 20, options.disk_limit >> 20,
+                  figures.looks);
+  const char* const names[] = {"primary", "follower"};
+  for (size_t i = 0; i < figures.peaks.size(); ++i)
+    text += UsageText(fmt::format("at most, {}", names[i]), figures.peaks[i]);
+  for (size_t i = 0; i < figures.lasts.size(); ++i)
+    text += UsageText(fmt::format("at rest, {}", names[i]), figures.lasts[i]);
+  text += fmt::format(
+      "feed: {} commits of {} operations, {} at most in one; {} evicted, {} expired; {} "
+      "connections\n",
+      figures.feed.commits, figures.feed.operations, figures.feed.longest_commit,
+      figures.feed.evicted, figures.feed.expired, figures.feed.connections);
+  text += fmt::format(
+      "{} checks of writers, {} evicted keys asked for, {} reads of the past ({} trimmed), {} of "
+      "the follower\n",
+      figures.oracle_checks, figures.vanished, figures.past_reads, figures.past_trimmed,
+      figures.follower_reads);
+  text += fmt::format(
+      "{} changes told to a cache, {} COMPACT, {} branches; {} full and {} incremental backups "
+      "({} put off), {} restores\n",
+      figures.told_changes, figures.merges, figures.branches, figures.copies.full,
+      figures.copies.incremental, figures.copies.put_off, figures.copies.restored);
+  for (const auto& [word, count] : figures.refusals)
+    text += fmt::format("refused with {}: {}\n", word, count);
+  for (const std::string& finding : figures.findings) text += "WRONG: " + finding + "\n";
+  return text + (figures.good() ? "All is well.\n" : "Something is wrong.\n");
+}
+
+}  // namespace varve::prove

@@ -1,0 +1,116 @@
+// max-disk-bytes of server_main, as it shows from outside: on the directory, and on its replies.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "client/client.h"
+#include "unit-tests/server/reply_text.h"
+#include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/server_process.h"
+#include "unit-tests/testing/temp_dir.h"
+
+namespace varve {
+namespace {
+
+using testing::Ask;
+using testing::Eventually;
+using testing::ServerProcess;
+using testing::TempDir;
+
+constexpr uint64_t kLimit = uint64_t{64} << 20;
+constexpr int kTogether = 50;
+
+class DiskLimitProcessTest : public ::testing::Test {
+ protected:
+  void Start() {
+    server_ = std::make_unique<ServerProcess>(
+        VARVE_SERVER_MAIN, dir_.File("data"),
+        std::vector<std::string>{"--sync=no", "--memory-limit=96MiB",
+                                 "--max-disk-bytes=" + std::to_string(kLimit)});
+    absl::StatusOr<std::unique_ptr<Client>> client =
+        Client::Connect("127.0.0.1", server_->port(), std::chrono::seconds(60));
+    ASSERT_TRUE(client.ok()) << client.status() << server_->log();
+    client_ = *std::move(client);
+  }
+  void End(int signal) {
+    client_.reset();
+    server_->process().Kill(signal);
+    server_->process().Wait();
+    server_.reset();
+  }
+  std::string Do(const std::vector<std::string>& arguments) { return Ask(*client_, arguments); }
+  static std::string Name(int key) { return "key:" + std::to_string(1'000'000 + key); }
+  // Writes values that nothing compresses until a write is refused. Returns how many were not.
+  int WriteUntilRefused(int from, std::string* refusal) {
+    for (int key = from;; key += kTogether) {
+      std::vector<std::string> request = {"MSET"};
+      for (int i = 0; i < kTogether; ++i) {
+        std::string value(1000, '\0');
+        for (char& c : value) c = static_cast<char>(random_());
+        request.insert(request.end(), {Name(key + i), std::move(value)});
+      }
+      *refusal = Do(request);
+      if (*refusal != "OK" || key > 1'000'000) return key - from;
+      if (key % 1000 == 0) EXPECT_LE(BytesOnDisk(), kLimit);
+    }
+  }
+  uint64_t BytesOnDisk() const {
+    uint64_t bytes = 0;
+    std::error_code gone;
+    for (auto entry = std::filesystem::recursive_directory_iterator(dir_.File("data"), gone);
+         entry != std::filesystem::recursive_directory_iterator(); entry.increment(gone)) {
+      struct stat found = {};
+      if (::lstat(entry->path().c_str(), &found) == 0 && S_ISREG(found.st_mode))
+        bytes += static_cast<uint64_t>(found.st_size);
+      if (gone) break;
+    }
+    return bytes;
+  }
+
+  TempDir dir_;
+  std::mt19937_64 random_{1};
+  std::unique_ptr<ServerProcess> server_;
+  std::unique_ptr<Client> client_;
+};
+
+TEST_F(DiskLimitProcessTest, WritesEndAtTheLimitAndGoOnOnceThereIsRoom) {
+  Start();
+  std::string refusal;
+  const int written = WriteUntilRefused(0, &refusal);
+  EXPECT_EQ(refusal.substr(0, 9), "!MISCONF ") << refusal;
+  EXPECT_NE(refusal.find("max-disk-bytes"), std::string::npos) << refusal;
+  EXPECT_GT(written, 10'000);
+  EXPECT_EQ(Do({"STRLEN", Name(0)}), "1000") << "reads go on";
+  EXPECT_EQ(Do({"DBSIZE"}), std::to_string(written));
+
+  // Full as it is, it comes back from a kill and from a stop, and is still full.
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    End(signal);
+    Start();
+    EXPECT_LE(BytesOnDisk(), kLimit);
+    EXPECT_EQ(Do({"DBSIZE"}), std::to_string(written));
+    EXPECT_EQ(Do({"STRLEN", Name(written - 1)}), "1000");
+  }
+
+  // Deletes are taken, and what they free is there once it is merged away.
+  ASSERT_EQ(Do({"DELRANGE", "[" + Name(0), "(" + Name(written / 2)}), "OK");
+  ASSERT_EQ(Do({"COMPACT"}), "OK");
+  std::string again;
+  ASSERT_TRUE(Eventually([&] { return (again = Do({"SET", "again", "x"})) == "OK"; })) << again;
+  const int more = WriteUntilRefused(written, &refusal);
+  EXPECT_GT(more, written / 4);
+  EXPECT_LE(BytesOnDisk(), kLimit);
+  End(SIGKILL);
+  Start();
+  EXPECT_EQ(Do({"DBSIZE"}), std::to_string(written - written / 2 + more + 1));
+  EXPECT_EQ(Do({"STRLEN", Name(written + more - 1)}), "1000");
+  EXPECT_EQ(Do({"GET", "again"}), "x");
+}
+
+}  // namespace
+}  // namespace varve
