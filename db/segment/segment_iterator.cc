@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kMaxReadAhead = uint64_t{256} << 10;
 // What a scan looks at in its buffers is to stay in the processor's cache, for all runs together.
-constexpr uint64_t kMaxReadAheadOfScan = uint64_t{64} << 10;
+constexpr uint64_t kMaxReadAheadOfScan = uint64_t{128} << 10;
 // So many blocks behind a seek are loaded one by one.
 constexpr size_t kSingleBlocks = 2;
 // Blocks lie scattered in memory: the processor's own prefetching has to start anew in each.

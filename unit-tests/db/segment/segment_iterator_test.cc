@@ -162,7 +162,7 @@ TEST(SegmentIteratorReadsTest, TheThirdScanFillsFreeRoomOfTheCache) {
     EXPECT_EQ(fixture.caches->blocks.usage(), 0u);
     for (int scan = 0; scan < 2; ++scan) {
       EXPECT_LE(ReadsOfScan(&fixture, segment.get(), /*fill_cache=*/true, backward), 16u)
-          << "two blocks by themselves, and reads that grow to 64 KiB";
+          << "two blocks by themselves, and reads that grow to 128 KiB";
       EXPECT_LT(fixture.caches->blocks.usage(), 3 * 4400u);
     }
     EXPECT_LE(ReadsOfScan(&fixture, segment.get(), /*fill_cache=*/true, backward), 16u);
