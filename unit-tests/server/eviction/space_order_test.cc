@@ -7,6 +7,7 @@
 #include <string>
 
 #include "unit-tests/testing/temp_dir.h"
+#include "util/os/file_system.h"
 #include "varve/storage_engine.h"
 
 namespace varve {
