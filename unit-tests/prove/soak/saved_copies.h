@@ -20,7 +20,7 @@ namespace varve::prove {
 struct CopyFigures {
   uint64_t full = 0;
   uint64_t incremental = 0;
-  uint64_t put_off = 0;   // as the archive took a base at that moment
+  uint64_t put_off = 0;   // as the archive took a base at that moment, or the directory was full
   uint64_t restored = 0;  // stores that were compared
 };
 
