@@ -20,7 +20,7 @@ namespace varve::prove {
 struct CopyFigures {
   uint64_t full = 0;
   uint64_t incremental = 0;
-  uint64_t put_off = 0;   // as the archive took a base at that moment
+  uint64_t put_off = 0;   // as the archive took a base at that moment, or the directory was full
   uint64_t restored = 0;  // stores that were compared
 };
 
@@ -46,9 +46,10 @@ class SavedCopies {
   absl::Status TakeBackup(bool incremental);
   // Runs client_main and returns what it printed. Internal: it did not end with 0.
   absl::StatusOr<std::string> Ask(std::vector<std::string> words, const std::string& output);
-  // Restores with the options, serves what came back, and compares it.
+  // Restores with the options, serves what came back, and compares it with what the feed told up
+  // to the version that came back, which is `least` or a later one.
   absl::Status Restore(const std::string& from, const std::vector<std::string>& options,
-                       const StateAt& wanted);
+                       int64_t least);
 
   const std::string server_;
   const std::string client_;
@@ -56,8 +57,9 @@ class SavedCopies {
   Scene& scene_;
   CopyFigures figures_;
   std::optional<testing::Process> archiver_;
-  std::optional<StateAt> backed_up_;  // by the newest backup
-  std::vector<StateAt> noted_;        // versions that the archive may be asked for
+  int64_t backed_up_ = 0;       // the version of the newest backup
+  int64_t ended_ = 0;           // the newest version when the load was over
+  std::vector<int64_t> noted_;  // versions that the archive may be asked for
 };
 
 }  // namespace varve::prove
