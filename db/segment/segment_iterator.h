@@ -2,9 +2,9 @@
 //
 // It looks through a window: a stretch of the data in memory, either a block from the block cache
 // or a buffer of its own. Buffers start with two blocks and double up to 256 KiB (128 KiB where it
-// fills the cache) as long as the cursor moves on in one direction. Moving forward needs no fences, so a compaction that reads from
-// the start loads no index. Records of verified blocks are decoded without checking them again; all
-// others are checked on each step.
+// fills the cache) as long as the cursor moves on in one direction. Moving forward needs no fences,
+// so a compaction that reads from the start loads no index. Records of verified blocks are decoded
+// without checking them again; all others are checked on each step.
 //
 // An iterator that fills the cache takes the first blocks behind a seek one by one, as a short scan
 // needs no more. Where it moves on, it reads ahead what the cache lacks, and looks at it in its own
