@@ -206,7 +206,6 @@ void ReadJournal::AddLocked(absl::Span<const Touch> touches, uint64_t instant_ms
   waiting_.insert(waiting_.end(), fresh.begin(), fresh.end());
   std::inplace_merge(waiting_.begin(), waiting_.begin() + before, waiting_.end(),
                      IsBefore<WaitingRead, WaitingRead>);
-  taken_.fetch_add(touches.size(), std::memory_order_relaxed);
 }
 
 bool ReadJournal::Take(uint64_t* instant_ms, std::vector<Touch>* touches) {
@@ -229,6 +228,7 @@ absl::Status ReadJournal::TakeReads() {
   JournalFile& active = files_[active_];
   Encode(chunk, &encoded_);
   VARVE_RETURN_IF_ERROR(active.file->Write(active.size, encoded_));
+  taken_.fetch_add(chunk.touches.size(), std::memory_order_release);
   active.size += encoded_.size();
   active.last_order = chunk.order;
   if (encoded_.capacity() > kKeptBuffer) std::string().swap(encoded_);

@@ -82,8 +82,8 @@ class ReadJournal {
   // Returns the access to a key of which the index has `stored`, with what the index has not yet.
   KeyAccess With(const KeyAccess& stored, NamespaceId space, uint64_t hash) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns how many reads were taken. Those of one key within a round count once.
-  uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
+  // Returns how many reads the files were given. Those of one key within a round count once.
+  uint64_t taken() const { return taken_.load(std::memory_order_acquire); }
 
   // Returns whether enough waits, or for long enough, that it should be entered into the index.
   bool IsDue() const ABSL_LOCKS_EXCLUDED(file_mutex_, mutex_);
