@@ -183,8 +183,11 @@ TEST(SegmentBlockCacheTest, LookupsOfLargeRecordsUseTheBlocksThatAScanLeft) {
   SegmentFixture fixture(64 << 20, 16 << 20);
   const auto records = NumberedRecords(64, 4000);
   const auto segment = fixture.Open(fixture.Build(1, records, 32768, {}, true));
-  const auto iterator = segment->NewIterator(/*fill_cache=*/true);
-  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+  // The first scans of a segment leave nothing (db/segment/scan_history.h).
+  for (int scan = 0; scan < 4; ++scan) {
+    const auto iterator = segment->NewIterator(/*fill_cache=*/true);
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+    }
   }
   const uint64_t before = RecordReads(fixture);
   for (const OwnedRecord& record : records) ASSERT_EQ(Get(*segment, record.key).record, record);
