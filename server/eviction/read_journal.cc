@@ -137,7 +137,10 @@ absl::Status ReadJournal::Recover(const std::string& directory, FileSystem* file
   std::sort(chunks.begin(), chunks.end(),
             [](const ReadChunk& a, const ReadChunk& b) { return a.order < b.order; });
   absl::MutexLock lock(&mutex_);
-  for (const ReadChunk& chunk : chunks) AddLocked(chunk.touches, chunk.instant_ms);
+  for (const ReadChunk& chunk : chunks) {
+    AddLocked(chunk.touches, chunk.instant_ms);
+    taken_.fetch_add(chunk.touches.size(), std::memory_order_relaxed);
+  }
   return absl::OkStatus();
 }
 
