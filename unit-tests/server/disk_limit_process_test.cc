@@ -107,7 +107,8 @@ TEST_F(DiskLimitProcessTest, WritesEndAtTheLimitAndGoOnOnceThereIsRoom) {
   EXPECT_TRUE(Eventually([&] {
     more += WriteUntilRefused(written + more, &refusal);
     return more > written / 4;
-  })) << more << " of " << written << ": " << refusal;
+  })) << more
+      << " of " << written << ": " << refusal;
   EXPECT_LE(BytesOnDisk(), kLimit);
   End(SIGKILL);
   Start();
