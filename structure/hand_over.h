@@ -19,14 +19,15 @@ class HandOver {
   HandOver(const HandOver&) = delete;
   HandOver& operator=(const HandOver&) = delete;
 
-  // Requires: `word` is neither of the two below.
+  // Ends the wait with `word`.
+  // Requires: `word` is above 1; the hand-over itself uses 0 and 1.
   void Tell(uint32_t word) {
     VARVE_ASSERT(word > kSleeps);
     // A wake-up needs only the address, at which there may be something else by now.
     if (word_.exchange(word, std::memory_order_acq_rel) == kSleeps) word_.notify_one();
   }
 
-  // Returns the word.
+  // Waits until the other thread calls Tell(), and returns its word.
   uint32_t Await() {
     const int spins = SpinsBeforeSleep();
     for (int i = 0; i < spins; ++i) {

@@ -7,9 +7,9 @@
 // shown. So a writer whose call returns finds what it wrote. After kMostShown batches the turn goes
 // to the thread of the next one.
 //
-// A thread that needs everything applied that the log has, holds the commit lock and calls
-// DrainLocked(). The leader of a commit group (db/commit/commit_groups.h) enters its own batch as
-// the leader, so that it can drain the queue before it has come to applying it.
+// A thread that needs the active buffer to hold all that the log has taken holds the commit lock
+// and calls DrainLocked(). The leader of a commit group (db/commit/commit_groups.h) enters its own
+// batch as the leader, so that it can drain the queue before it has come to applying it.
 //
 // Thread-safety: functions whose name ends in Locked need the commit lock; the others may be called
 // on any thread.

@@ -14,7 +14,8 @@
 // refer to it as `versions->mutex()` and check it with AssertHeld().
 // Batches get their sequences one after the other, but are applied side by side; the show queue
 // (db/version/show_queue.h) makes them visible in order. So the last sequence may be ahead of the
-// visible one, even for who holds the commit lock, until ShowQueue::DrainLocked() was called.
+// visible one, even for the thread that holds the commit lock, until ShowQueue::DrainLocked() was
+// called.
 //
 // Invariants:
 //   (1) everything up to the visible sequence is in the present super version;
