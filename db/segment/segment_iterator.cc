@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/segment/block_guide.h"
 #include "db/segment/segment.h"
 #include "db/segment/segment_blocks.h"
 #include "util/base/prefetch.h"
@@ -19,6 +20,7 @@ constexpr size_t kSingleBlocks = 2;
 // Blocks lie scattered in memory: the processor's own prefetching has to start anew in each.
 constexpr size_t kPrefetchAtBlock = 512;
 constexpr size_t kPrefetchAhead = 512;
+constexpr size_t kPrefetchAtRecord = 512;
 
 }  // namespace
 
@@ -99,6 +101,12 @@ bool SegmentIterator::LoadBlock(BlockSpan span) {
   return true;
 }
 
+size_t SegmentIterator::StartInBlock(std::string_view tree_key) const {
+  return handle_ && mode_ == ChecksumMode::kTrusted
+             ? StartByGuide(handle_.notes(), window_, tree_key)
+             : 0;
+}
+
 void SegmentIterator::PrefetchSlot(size_t block) const {
   if (!cached_ || block >= fences_->count()) return;
   segment_->caches().blocks.PrefetchSlot(segment_->number(),
@@ -113,6 +121,15 @@ void SegmentIterator::PrefetchBlock(size_t block) const {
   if (bytes != nullptr) PrefetchLines(bytes, 128, kPrefetchAtBlock);
 }
 
+void SegmentIterator::PrefetchGuide(size_t block) const {
+  if (!cached_) return;
+  const BlockSpan span = fences_->Span(block);
+  const char* const bytes = segment_->caches().blocks.PrefetchEntry(
+      segment_->number(), BlockKey(span.begin, block_size_), span.begin);
+  if (bytes != nullptr)
+    PrefetchLines(bytes + (span.end - span.begin), 0, BlockGuideSize(span.end - span.begin));
+}
+
 bool SegmentIterator::LoadFromCache(BlockSpan span) {
   SegmentCaches& caches = segment_->caches();
   ClockCache::Handle block =
@@ -120,6 +137,7 @@ bool SegmentIterator::LoadFromCache(BlockSpan span) {
   if (!block) return false;
   caches.statistics.block_cache_hits.Add(1);
   UseBlock(std::move(block), span.begin);
+  PrefetchLines(window_.data(), 128, kPrefetchAtBlock);
   return true;
 }
 
@@ -127,7 +145,6 @@ void SegmentIterator::UseBlock(ClockCache::Handle block, uint64_t begin) {
   handle_ = std::move(block);
   window_ = handle_.data();
   window_begin_ = begin;
-  PrefetchLines(window_.data(), 128, kPrefetchAtBlock);
   mode_ = handle_.flagged() ? ChecksumMode::kVerify : ChecksumMode::kTrusted;
 }
 
@@ -241,14 +258,23 @@ void SegmentIterator::Next() {
 }
 
 void SegmentIterator::PrepareSeek(std::string_view tree_key, SeekStep step) {
-  if (step == SeekStep::kFetchPlace) {
-    if (prepared_ != kNotPrepared) PrefetchBlock(prepared_);
-    return;
+  switch (step) {
+    case SeekStep::kFindPlace:
+      if (!Start() || !NeedFences()) return;
+      prepared_ = fences_->Find(tree_key);
+      PrefetchSlot(prepared_);
+      PrefetchSlot(prepared_ + 1);
+      return;
+    case SeekStep::kFetchPlace:
+      if (prepared_ != kNotPrepared) PrefetchGuide(prepared_);
+      return;
+    case SeekStep::kFetchRecord:
+      if (prepared_ == kNotPrepared || !cached_) return;
+      const BlockSpan span = fences_->Span(prepared_);
+      if (!fences_->IsCacheable(span) || !LoadFromCache(span)) return;
+      PrefetchLines(window_.data() + StartInBlock(tree_key), 0, kPrefetchAtRecord);
+      return;
   }
-  if (!Start() || !NeedFences()) return;
-  prepared_ = fences_->Find(tree_key);
-  PrefetchSlot(prepared_);
-  PrefetchSlot(prepared_ + 1);
 }
 
 void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
@@ -257,8 +283,10 @@ void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
   const size_t block = prepared != kNotPrepared ? prepared : fences_->Find(tree_key);
   const BlockSpan span = fences_->Span(block);
   if (fences_->IsCacheable(span) && !LoadBlock(span)) return;
-  PrefetchBlock(block + 1);
-  MoveTo(span.begin);
+  const uint64_t start = window_begin_ == span.begin ? StartInBlock(tree_key) : 0;
+  // Where several cursors are sought, each has few records of what a short scan takes.
+  if (prepared == kNotPrepared || start > (span.end - span.begin) / 2) PrefetchBlock(block + 1);
+  MoveTo(span.begin + start);
   while (valid_ && CompareInternal(record_.key, record_.sequence, tree_key, sequence) < 0) Next();
 }
 
