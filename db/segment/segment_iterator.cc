@@ -137,7 +137,6 @@ bool SegmentIterator::LoadFromCache(BlockSpan span) {
   if (!block) return false;
   caches.statistics.block_cache_hits.Add(1);
   UseBlock(std::move(block), span.begin);
-  PrefetchLines(window_.data(), 128, kPrefetchAtBlock);
   return true;
 }
 
@@ -189,8 +188,13 @@ bool SegmentIterator::LoadForward(uint64_t offset, uint64_t at_least) {
     const size_t block = fences_->BlockOf(offset);
     const BlockSpan span = fences_->Span(block);
     if (fences_->IsCacheable(span)) {
-      if (++moves_ <= kSingleBlocks) return LoadBlock(span);
+      if (++moves_ <= kSingleBlocks) {
+        if (!LoadBlock(span)) return false;
+        PrefetchLines(window_.data(), 128, kPrefetchAtBlock);
+        return true;
+      }
       if (LoadFromCache(span)) {
+        PrefetchLines(window_.data(), 128, kPrefetchAtBlock);
         PrefetchBlock(block + 1);
         PrefetchSlot(block + 2);
         return true;
@@ -279,13 +283,22 @@ void SegmentIterator::PrepareSeek(std::string_view tree_key, SeekStep step) {
 
 void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
   const size_t prepared = std::exchange(prepared_, kNotPrepared);
+  const bool alone = prepared == kNotPrepared;
   if (!Start() || !NeedFences()) return;
-  const size_t block = prepared != kNotPrepared ? prepared : fences_->Find(tree_key);
+  const size_t block = alone ? fences_->Find(tree_key) : prepared;
   const BlockSpan span = fences_->Span(block);
   if (fences_->IsCacheable(span) && !LoadBlock(span)) return;
-  const uint64_t start = window_begin_ == span.begin ? StartInBlock(tree_key) : 0;
-  // Where several cursors are sought, each has few records of what a short scan takes.
-  if (prepared == kNotPrepared || start > (span.end - span.begin) / 2) PrefetchBlock(block + 1);
+  size_t start = 0;
+  if (alone) {
+    // Waiting for the guide costs as much as it saves: the records in front of the place come in
+    // one stream, and those behind it follow in the same.
+    if (handle_) PrefetchLines(window_.data(), 128, kPrefetchAtBlock);
+    PrefetchBlock(block + 1);
+  } else if (window_begin_ == span.begin) {
+    start = StartInBlock(tree_key);
+    // A short scan takes few records of each of several cursors.
+    if (start > (span.end - span.begin) / 2) PrefetchBlock(block + 1);
+  }
   MoveTo(span.begin + start);
   while (valid_ && CompareInternal(record_.key, record_.sequence, tree_key, sequence) < 0) Next();
 }
