@@ -5,11 +5,21 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace varve {
 namespace {
 
 constexpr size_t kLongestName = 15;
-constexpr int kBackgroundNice = 5;
+constexpr int kNiceBelowForeground = 5, kHighestNice = 19;
+
+// Returns the nice value of background threads. It counts from that of the process, which is the
+// value of its first thread: a server that runs at a nice value of 10 must not have background
+// threads at 5, which would take the processors from those that answer requests.
+int BackgroundNice() {
+  const int process = getpriority(PRIO_PROCESS, static_cast<id_t>(getpid()));
+  return std::min(process + kNiceBelowForeground, kHighestNice);
+}
 
 bool SetNice(int nice) { return setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice) == 0; }
 
@@ -27,12 +37,14 @@ void NameThread(const std::string& name) {
 // Where the kernel refuses, the thread goes on as it was.
 void YieldToForeground() {
   (void)SetPolicy(SCHED_BATCH);
-  (void)SetNice(kBackgroundNice);
+  (void)SetNice(BackgroundNice());
 }
 
 bool YieldToEveryone() {
-  // Who may lower a nice value to this one may also leave SCHED_IDLE with it.
-  return SetNice(kBackgroundNice + 1) && SetNice(kBackgroundNice) && SetPolicy(SCHED_IDLE);
+  const int nice = BackgroundNice();
+  // Who may lower a nice value to this one, or below it, may also leave SCHED_IDLE with it.
+  const int other = nice == kHighestNice ? nice - 1 : nice + 1;
+  return SetNice(other) && SetNice(nice) && SetPolicy(SCHED_IDLE);
 }
 
 }  // namespace varve
