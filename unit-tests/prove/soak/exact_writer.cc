@@ -28,6 +28,7 @@ void ExactWriter::Run(Scene* scene) {
       scene->ended.WaitForNotificationWithTimeout(kPauseAfterRefusal);
   }
   if (status.ok()) status = CheckWith(client->get());
+  knows_all_ = status.ok();
   scene->findings->AddStatus("writer " + writer_.prefix(), status);
 }
 

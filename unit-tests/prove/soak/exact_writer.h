@@ -26,6 +26,8 @@ class ExactWriter {
 
   uint64_t requests() const { return requests_; }
   uint64_t checks() const { return checks_; }
+  // Returns whether every request was answered as it must be.
+  bool knows_all() const { return knows_all_; }
 
  private:
   absl::Status Write(Client* client, Findings* findings);
@@ -34,6 +36,7 @@ class ExactWriter {
   Writer writer_;
   std::atomic<uint64_t> requests_{0};
   uint64_t checks_ = 0;
+  bool knows_all_ = false;
 };
 
 }  // namespace varve::prove

@@ -211,11 +211,13 @@ int64_t FeedMirror::position() const {
 
 bool FeedMirror::AwaitVersion(int64_t version) const {
   bool has_come = false;
-  testing::Eventually([&] {
-    const absl::MutexLock lock(&mutex_);
-    has_come = position_ >= version;
-    return has_come || has_ended_;
-  });
+  testing::Eventually(
+      [&] {
+        const absl::MutexLock lock(&mutex_);
+        has_come = position_ >= version;
+        return has_come || has_ended_;
+      },
+      kPatience);
   return has_come;
 }
 
@@ -249,6 +251,11 @@ uint64_t FeedMirror::DeletesIn(const std::string& name) const {
   const absl::MutexLock lock(&mutex_);
   const auto place = places_.find(name);
   return place == places_.end() ? 0 : place->second.deletes;
+}
+
+bool FeedMirror::has_ended() const {
+  const absl::MutexLock lock(&mutex_);
+  return has_ended_;
 }
 
 FeedFigures FeedMirror::figures() const {

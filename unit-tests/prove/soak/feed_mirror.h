@@ -75,6 +75,8 @@ class FeedMirror {
   uint64_t SetsOf(int owner) const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t DeletesIn(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   FeedFigures figures() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns whether Run() reads nothing more.
+  bool has_ended() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Place {

@@ -38,6 +38,10 @@ struct OwnerOptions {
   uint64_t seed = 1;
 };
 
+// For how long a soak waits for a reply, and for what servers do in the background. A machine with
+// much else to do may hold a server up for minutes; what is lost never comes.
+inline constexpr std::chrono::minutes kPatience{10};
+
 // Returns the options of a client that works in a namespace or database and whose connection is
 // never made again.
 ClientOptions ClientOf(uint16_t port, const std::string& place);
@@ -58,6 +62,8 @@ class KeyOwner {
   uint64_t sets() const { return sets_; }
   uint64_t deletes() const { return deletes_; }    // of keys that were there
   uint64_t vanished() const { return vanished_; }  // keys found to be evicted
+  // Returns whether the owner knows what its keys are: every request was answered as it must be.
+  bool knows_all() const { return knows_all_; }
 
  private:
   using Clock = std::chrono::system_clock;  // expiries are moments of the machine's clock
@@ -95,6 +101,7 @@ class KeyOwner {
   std::mt19937_64 random_;
   std::vector<State> states_;  // by key
   std::deque<Call> under_way_;
+  bool knows_all_ = false;
   uint64_t last_number_ = 0;
   std::atomic<uint64_t> requests_{0};
   uint64_t sets_ = 0;

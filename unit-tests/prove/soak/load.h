@@ -39,7 +39,7 @@ class Load {
   void Start();
   void Join();
   // Holds what the primary has, or another server with the same data, against what each client
-  // knows.
+  // knows; not against a client whose last requests were not answered, which is a finding already.
   void Check(uint16_t port);
   // Holds what the feed told against what the clients were told. Requires: it has told everything.
   void CheckFeed();

@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "unit-tests/prove/soak/key_owner.h"
 #include "unit-tests/prove/soak/state_sum.h"
 #include "unit-tests/testing/eventually.h"
 #include "util/base/status.h"
@@ -55,10 +56,12 @@ absl::Status SavedCopies::Begin() {
                           directory_ + "/archive", "--interval=200ms", "--base-every=1min",
                           std::string("--keep=") + kKept, "--feed-size=256MiB"},
                     directory_ + "/archive.log");
-  const bool has_base = testing::Eventually([&] {
-    return absl::StrContains(testing::ReadFile(directory_ + "/archive/metrics.prom"),
-                             "varve_archive_bases_total 1");
-  });
+  const bool has_base = testing::Eventually(
+      [&] {
+        return absl::StrContains(testing::ReadFile(directory_ + "/archive/metrics.prom"),
+                                 "varve_archive_bases_total 1");
+      },
+      kPatience);
   if (has_base) return absl::OkStatus();
   return absl::InternalError("the archive has no base: " +
                              testing::ReadFile(directory_ + "/archive.log"));
@@ -112,10 +115,12 @@ absl::Status SavedCopies::End() {
   // The directory may be full, and has room again once merges are done.
   const uint64_t before = figures_.incremental;
   absl::Status status;
-  testing::Eventually([&] {
-    status = TakeBackup(true);
-    return !status.ok() || figures_.incremental > before;
-  });
+  testing::Eventually(
+      [&] {
+        status = TakeBackup(true);
+        return !status.ok() || figures_.incremental > before;
+      },
+      kPatience);
   if (status.ok() && figures_.incremental == before)
     return absl::InternalError("there is no room for a backup");
   return status;

@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "fmt/format.h"
 #include "unit-tests/prove/soak/load.h"
 #include "unit-tests/prove/soak/state_sum.h"
@@ -24,7 +26,6 @@ namespace {
 
 using std::chrono::duration;
 using std::chrono::steady_clock;
-using testing::Eventually;
 using testing::Process;
 using testing::ServerProcess;
 using Words = std::vector<std::string>;
@@ -40,6 +41,17 @@ const std::set<std::string, std::less<>>& ExpectedErrors() {
 // Files that a process has open besides those of its directory, and threads that it may begin under
 // load.
 constexpr uint64_t kOtherDescriptors = 200, kOtherThreads = 16;
+
+// Once in so many looks at the time, clients are looked for that have said nothing for so many
+// seconds; the latest lines about them are kept.
+constexpr int kLooksPerList = 100, kLongSilence = 60;
+constexpr size_t kMostSilent = 20;
+
+// Returns whether the condition comes to hold within the soak's patience.
+template <typename Condition>
+bool Comes(const Condition& condition) {
+  return testing::Eventually(condition, kPatience);
+}
 
 double SecondsSince(steady_clock::time_point begin) {
   return duration<double>(steady_clock::now() - begin).count();
@@ -113,7 +125,7 @@ class Soak {
     }
     VARVE_RETURN_IF_ERROR(
         Ask(scene_.follower, {"REPLICAOF", "127.0.0.1", fmt::to_string(scene_.primary)}).status());
-    if (!Eventually([&] { return Info(scene_.follower, "master_link_status") == "up"; }))
+    if (!Comes([&] { return Info(scene_.follower, "master_link_status") == "up"; }))
       return absl::InternalError("the follower does not follow: " + follower_->log());
     return absl::OkStatus();
   }
@@ -158,7 +170,31 @@ class Soak {
   // Waits until the time is over, or something is wrong.
   void AwaitEnd() {
     const absl::Time end = absl::Now() + absl::Seconds(options_.load.count());
-    while (absl::Now() < end && !findings_.any()) absl::SleepFor(absl::Milliseconds(100));
+    for (int looks = 0; absl::Now() < end && !findings_.any(); ++looks) {
+      if (looks % kLooksPerList == 0) NoteSilent();
+      absl::SleepFor(absl::Milliseconds(100));
+    }
+  }
+
+  // Notes how the servers describe clients that wait for long: it tells whether a request has
+  // reached the server, and whether its reply waits for something.
+  void NoteSilent() {
+    for (const uint16_t port : {scene_.primary, scene_.follower}) {
+      const absl::StatusOr<Reply> list = Ask(port, {"CLIENT", "LIST"});
+      if (!list.ok()) continue;
+      for (const absl::string_view line : absl::StrSplit(list->text, '\n')) {
+        constexpr std::string_view kIdle = " idle=";
+        const size_t at = line.find(kIdle.data());
+        int idle = 0;
+        if (at == absl::string_view::npos) continue;
+        const absl::string_view rest = line.substr(at + kIdle.size());
+        if (absl::SimpleAtoi(rest.substr(0, rest.find(' ')), &idle) && idle >= kLongSilence)
+          figures_.silent_clients.emplace_back(line);
+      }
+    }
+    auto& silent = figures_.silent_clients;
+    if (silent.size() > kMostSilent)
+      silent.erase(silent.begin(), silent.end() - static_cast<ptrdiff_t>(kMostSilent));
   }
 
   void BearLoad() {
@@ -179,8 +215,10 @@ class Soak {
     load_->Join();
     backups.join();
     figures_.load_seconds = SecondsSince(begin);
-    if (!findings_.any()) EndFeed();
-    if (!findings_.any()) findings_.AddStatus("the archive and the last backup", copies_->End());
+    const bool is_good = !findings_.any();
+    feed_has_ended_ = EndFeed();
+    if (is_good && feed_has_ended_)
+      findings_.AddStatus("the archive and the last backup", copies_->End());
     quiet.Notify();
     mirror.join();
     watcher.join();
@@ -190,30 +228,50 @@ class Soak {
   }
 
   // Waits until readers of changes have everything, nothing is left that expires, and nothing is
-  // evicted any more, which goes on while a directory is nearly full.
-  void EndFeed() {
+  // evicted any more, which goes on while a directory is nearly full. Returns false, with a finding,
+  // if it does not come to that. A load that ended because something is wrong ends here as well, so
+  // that the checks behind it tell of nothing that follows from its end.
+  bool EndFeed() {
+    if (mirror_.has_ended()) return false;  // why is a finding already
     // A directory that is full has room again once merges are done.
     for (const Words& words : {Words{"CONFIG", "SET", "maxmemory-policy", "noeviction"},
                                Words{"NAMESPACE", "ALTER", kCache, "EVICT", "none"}}) {
       absl::Status status;
-      Eventually([&] { return (status = Ask(scene_.primary, words).status()).ok(); });
+      if (Comes([&] { return (status = Ask(scene_.primary, words).status()).ok(); })) continue;
       findings_.AddStatus("the end of evictions", status);
+      return false;
     }
-    const bool is_empty = Eventually([&] {
-      const absl::StatusOr<uint64_t> left = ReadRecordSum(scene_.primary, kFleeting);
-      return left.ok() && *left == 0;
-    });
-    if (!is_empty) findings_.Add("keys that should have expired are still there");
+    const char* const wrong = WhatDoesNotEnd();
+    if (wrong != nullptr) findings_.Add(wrong);
+    return wrong == nullptr;
+  }
+
+  // Returns null once what EndFeed() waits for is there.
+  const char* WhatDoesNotEnd() {
+    if (!Comes([&] { return HasRemovedExpired(); }))
+      return "keys that should have expired are still there";
     const absl::StatusOr<Reply> now = Ask(scene_.primary, {"CHANGES", "NOW"});
-    if (!now.ok()) return findings_.AddStatus("the end of the feed", now.status());
+    if (!now.ok()) return "the primary does not tell its version";
     if (!mirror_.AwaitVersion(now->elements[1].integer))
-      findings_.Add("the mirror does not come to the end of the feed");
+      return "the mirror does not come to the end of the feed";
     // A round of evictions that was under way may still come to its end.
-    const bool is_told = Eventually([&] {
-      return InfoNumber(scene_.primary, "evicted_keys") == mirror_.figures().evicted &&
+    const bool is_told = Comes([&] {
+      const FeedFigures told = mirror_.figures();
+      return InfoNumber(scene_.primary, "evicted_keys") == told.evicted &&
+             InfoNumber(scene_.primary, "expired_keys") == told.expired &&
              CompareWithFeed(scene_.primary).ok();
     });
-    if (!is_told) findings_.Add("what the primary holds is not what the feed tells");
+    return is_told ? nullptr : "what the primary holds or counts is not what the feed tells";
+  }
+
+  // Returns whether no record that expires is left. Readers do not see what has expired, and it may
+  // be removed long after that; a count removes it first.
+  bool HasRemovedExpired() const {
+    const absl::StatusOr<std::unique_ptr<Client>> client =
+        Client::Connect(ClientOf(scene_.primary, kFleeting));
+    if (!client.ok()) return false;
+    const absl::StatusOr<int64_t> left = (*client)->Count("-", "+");
+    return left.ok() && *left == 0;
   }
 
   void CheckGrowth(const ResourceWatch& watch) {
@@ -231,11 +289,14 @@ class Soak {
 
   void CheckAtRest() {
     load_->Check(scene_.primary);
-    load_->CheckFeed();
     findings_.AddStatus("the cache of a client", load_->tracking().Check(scene_.primary));
-    findings_.AddStatus("the primary beside the feed", CompareWithFeed(scene_.primary));
     findings_.AddStatus("the follower", CheckFollower());
-    findings_.AddStatus("what INFO says", CheckInfo());
+    findings_.AddStatus("what INFO says", CheckErrors());
+    if (feed_has_ended_) {
+      load_->CheckFeed();
+      findings_.AddStatus("the primary beside the feed", CompareWithFeed(scene_.primary));
+      findings_.AddStatus("what INFO counts", CheckCounts());
+    }
     CheckDescriptors();
     Count();
     if (findings_.any()) return;  // what was saved has the same
@@ -258,18 +319,18 @@ class Soak {
 
   absl::Status CheckFollower() {
     std::string mine, wanted;
-    const bool has_all = Eventually([&] {
+    const bool has_all = Comes([&] {
       wanted = Info(scene_.primary, "master_repl_offset");
       mine = Info(scene_.follower, "slave_repl_offset");
       return mine == wanted && !mine.empty();
     });
     if (!has_all) return absl::InternalError(fmt::format("has version {} of {}", mine, wanted));
-    VARVE_RETURN_IF_ERROR(CompareWithFeed(scene_.follower));
+    if (feed_has_ended_) VARVE_RETURN_IF_ERROR(CompareWithFeed(scene_.follower));
     load_->Check(scene_.follower);
     return absl::OkStatus();
   }
 
-  absl::Status CheckInfo() {
+  absl::Status CheckCounts() {
     const FeedFigures feed = mirror_.figures();
     const uint64_t evicted = InfoNumber(scene_.primary, "evicted_keys");
     if (evicted != feed.evicted)
@@ -279,6 +340,10 @@ class Soak {
     if (expired != feed.expired)
       return absl::InternalError(
           fmt::format("expired_keys is {}, and the feed told {}", expired, feed.expired));
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckErrors() {
     for (const uint16_t port : {scene_.primary, scene_.follower}) {
       VARVE_ASSIGN_OR_RETURN(const Reply reply, Ask(port, {"INFO", "errorstats"}));
       constexpr std::string_view kField = "errorstat_";
@@ -346,6 +411,7 @@ class Soak {
   std::unique_ptr<ServerProcess> follower_;
   std::optional<SavedCopies> copies_;
   std::optional<Load> load_;
+  bool feed_has_ended_ = false;  // the mirror has been told everything
   SoakFigures figures_;
 };
 
@@ -393,6 +459,10 @@ std::string ReportOf(const SoakOptions& options, const SoakFigures& figures) {
   for (const auto& [word, count] : figures.refusals)
     text += fmt::format("refused with {}: {}\n", word, count);
   for (const std::string& finding : figures.findings) text += "WRONG: " + finding + "\n";
+  if (!figures.good()) {
+    for (const std::string& client : figures.silent_clients)
+      text += fmt::format("silent for {} s or more: {}\n", kLongSilence, client);
+  }
   return text + (figures.good() ? "All is well.\n" : "Something is wrong.\n");
 }
 

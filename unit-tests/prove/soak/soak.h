@@ -49,6 +49,7 @@ struct SoakFigures {
   std::vector<Usage> peaks;                  // of the primary, and of the follower
   std::vector<Usage> lasts;                  // at rest
   std::map<std::string, uint64_t> refusals;  // that the load may expect, by their first word
+  std::vector<std::string> silent_clients;  // lines of CLIENT LIST, of clients that waited for long
   std::vector<std::string> findings;
 
   bool good() const { return findings.empty(); }

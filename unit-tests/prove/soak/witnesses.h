@@ -68,6 +68,7 @@ class TrackingReader {
 
   std::mt19937_64 random_;
   std::unique_ptr<Client> client_;
+  bool is_told_ = false;                      // the connection is there, and nothing was wrong
   std::map<std::string, std::string> cache_;  // "" where a key is missing
   uint64_t told_ = 0;
 };
