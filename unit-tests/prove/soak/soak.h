@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "unit-tests/prove/soak/feed_mirror.h"
@@ -19,11 +20,15 @@
 
 namespace varve::prove {
 
+// What is found when a load gives up as SoakOptions ask for.
+inline constexpr std::string_view kGivenUp = "the load has given up";
+
 struct SoakOptions {
   std::string server;  // the programs
   std::string client;
   std::string directory;              // exists, and is empty
   std::chrono::seconds load{60};      // for how long clients call
+  std::chrono::seconds gives_up{0};   // after which the load ends as for a finding; 0: never
   uint64_t data_bytes = 48ull << 20;  // of keys and values, at most; at least 24 MiB
   uint64_t memory_limit = 128ull << 20;
   uint64_t disk_limit = 1ull << 30;
