@@ -233,9 +233,9 @@ class Soak {
   }
 
   // Waits until readers of changes have everything, nothing is left that expires, and nothing is
-  // evicted any more, which goes on while a directory is nearly full. Returns false, with a finding,
-  // if it does not come to that. A load that ended because something is wrong ends here as well, so
-  // that the checks behind it tell of nothing that follows from its end.
+  // evicted any more, which goes on while a directory is nearly full. Returns false, with a
+  // finding, if it does not come to that. A load that ended because something is wrong ends here as
+  // well, so that the checks behind it tell of nothing that follows from its end.
   bool EndFeed() {
     if (mirror_.has_ended()) return false;  // why is a finding already
     // A directory that is full has room again once merges are done.
