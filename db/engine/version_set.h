@@ -126,6 +126,8 @@ class VersionSet {
     uint64_t history = 0;
   };
   Ids ids() const { return {store_id_, history_id_.load(std::memory_order_relaxed)}; }
+  // Returns whether new segments share keys (Manifest::shares_keys).
+  bool shares_keys() const { return shares_keys_; }
   // Returns a copy.
   Manifest CurrentManifest() const ABSL_LOCKS_EXCLUDED(install_mutex_);
 
@@ -220,6 +222,7 @@ class VersionSet {
   std::atomic<NamespaceGeneration> next_generation_{1};
   std::atomic<uint64_t> log_bytes_at_flush_{0};
   uint64_t store_id_ = 0;                // does not change once the store is open
+  bool shares_keys_ = false;             // the same
   std::atomic<uint64_t> history_id_{0};  // that the next manifest has
   TimeMap times_;
   Horizons horizons_;

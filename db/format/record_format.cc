@@ -15,10 +15,15 @@ constexpr auto kFirstKind = static_cast<uint8_t>(RecordKind::kValue);
 constexpr auto kLastKind = static_cast<uint8_t>(RecordKind::kSwitchGeneration);
 constexpr auto kFirstKindWithCause = static_cast<uint8_t>(RecordKind::kValueForExpiry);
 constexpr auto kLastKindWithCause = static_cast<uint8_t>(RecordKind::kTombstoneOfEvicted);
+// On disk the kind of a record that shares bytes of its key: of a value 13, of a tombstone 14.
+constexpr uint8_t kSharing = 12;
+constexpr auto kFirstSharing = static_cast<uint8_t>(RecordKind::kValue) + kSharing;
+constexpr auto kLastSharing = static_cast<uint8_t>(RecordKind::kTombstone) + kSharing;
 constexpr uint32_t kMaxPart = (uint32_t{1} << 30) - 1;  // so that no sum of parts overflows
 
 struct Header {
-  uint8_t kind_and_flags = 0;
+  uint8_t kind_and_flags = 0;  // the kind is that of a record with a whole key
+  uint8_t shared = 0;
   uint32_t key_size = 0;
   uint32_t value_size = 0;
   uint64_t sequence = 0;
@@ -51,14 +56,22 @@ inline const char* DecodeSequence(const char* at, const char* limit, uint64_t* v
 // Decodes a header as nearly all are: of a key below 128 bytes and a value below 16 KiB, with
 // neither expiry nor metadata nor a cause, and not at the end of `data`. Returns the bytes before
 // the key; 0 if this is another header, or none.
-inline size_t DecodeUsualHeader(std::string_view data, uint8_t* kind_and_flags, uint32_t* key_size,
-                                uint32_t* value_size, SequenceNumber* sequence) {
+inline size_t DecodeUsualHeader(std::string_view data, uint8_t* kind_and_flags, uint8_t* shared,
+                                uint32_t* key_size, uint32_t* value_size,
+                                SequenceNumber* sequence) {
   if (data.size() < kMaxRecordHeaderSize) return 0;
   const auto* at = reinterpret_cast<const uint8_t*>(data.data()) + kRecordChecksumSize;
+  uint8_t kind = at[0] & kKindMask;
   *kind_and_flags = at[0];
+  *shared = 0;
+  if (kind >= kFirstSharing) {
+    if (kind > kLastSharing) return 0;
+    *shared = *++at;
+    kind -= kSharing;
+    *kind_and_flags -= kSharing;
+  }
   *key_size = at[1];
-  const uint8_t kind = at[0] & kKindMask;
-  if ((at[0] & (kHasExpiry | kHasMetadata)) != 0 || at[1] >= 0x80 || kind < kFirstKind ||
+  if ((*kind_and_flags & (kHasExpiry | kHasMetadata)) != 0 || at[1] >= 0x80 || kind < kFirstKind ||
       kind > kLastKind)
     return 0;
   *value_size = at[2];
@@ -78,7 +91,13 @@ inline bool DecodeHeader(std::string_view data, Header* header) {
   const char* at = data.data() + kRecordChecksumSize;
   const char* const limit = data.data() + data.size();
   header->kind_and_flags = static_cast<uint8_t>(*at++);
-  const uint8_t kind = header->kind_and_flags & kKindMask;
+  uint8_t kind = header->kind_and_flags & kKindMask;
+  if (kind >= kFirstSharing && kind <= kLastSharing) {
+    if (at == limit) return false;
+    header->shared = static_cast<uint8_t>(*at++);
+    header->kind_and_flags -= kSharing;
+    kind -= kSharing;
+  }
   if ((kind < kFirstKind || kind > kLastKind) &&
       (kind < kFirstKindWithCause || kind > kLastKindWithCause))
     return false;
@@ -96,15 +115,19 @@ inline bool DecodeHeader(std::string_view data, Header* header) {
 
 }  // namespace
 
-size_t AppendRecord(const RecordView& record, uint64_t checksum_seed, std::string* destination) {
+size_t AppendRecord(const RecordView& record, uint64_t checksum_seed, std::string* destination,
+                    uint8_t shared) {
   VARVE_ASSERT(record.key.size() <= kMaxPart && record.value.size() <= kMaxPart);
+  VARVE_ASSERT(shared == 0 || (shared <= record.key.size() && record.cause == WriteCause::kWrite));
+  const std::string_view key = record.key.substr(shared);
   VARVE_ASSERT(record.metadata.empty() || (record.flags & kHasMetadata) != 0);
   const size_t start = destination->size();
   char header[kMaxRecordHeaderSize] = {};
   char* at = header + kRecordChecksumSize;
-  *at++ = static_cast<char>(static_cast<uint8_t>(KindOf(record.kind, record.cause)) |
-                            (record.flags & ~kKindMask));
-  at = EncodeVarint32(at, static_cast<uint32_t>(record.key.size()));
+  const auto kind = static_cast<uint8_t>(KindOf(record.kind, record.cause));
+  *at++ = static_cast<char>((kind + (shared == 0 ? 0 : kSharing)) | (record.flags & ~kKindMask));
+  if (shared != 0) *at++ = static_cast<char>(shared);
+  at = EncodeVarint32(at, static_cast<uint32_t>(key.size()));
   at = EncodeVarint32(at, static_cast<uint32_t>(record.value.size()));
   at = EncodeVarint64(at, record.sequence);
   if ((record.flags & kHasExpiry) != 0) {
@@ -115,7 +138,7 @@ size_t AppendRecord(const RecordView& record, uint64_t checksum_seed, std::strin
   if (has_metadata) at = EncodeVarint32(at, static_cast<uint32_t>(record.metadata.size()));
   destination->append(header, static_cast<size_t>(at - header));
   if (has_metadata) destination->append(record.metadata);
-  destination->append(record.key);
+  destination->append(key);
   destination->append(record.value);
   const std::string_view whole = std::string_view(*destination).substr(start);
   EncodeFixed32(destination->data() + start, RecordChecksum(whole, checksum_seed));
@@ -132,7 +155,7 @@ size_t RecordSize(std::string_view data) {
 }
 
 size_t DecodeRecord(std::string_view data, uint64_t checksum_seed, ChecksumMode mode,
-                    RecordView* record) {
+                    RecordView* record, uint8_t* shared) {
   const auto is_intact = [&](size_t size) {
     return size <= data.size() &&
            (mode == ChecksumMode::kTrusted ||
@@ -141,8 +164,8 @@ size_t DecodeRecord(std::string_view data, uint64_t checksum_seed, ChecksumMode 
   uint8_t kind_and_flags;
   uint32_t key_size, value_size;
   SequenceNumber sequence;
-  if (const size_t usual =
-          DecodeUsualHeader(data, &kind_and_flags, &key_size, &value_size, &sequence)) [[likely]] {
+  if (const size_t usual = DecodeUsualHeader(data, &kind_and_flags, shared, &key_size, &value_size,
+                                             &sequence)) [[likely]] {
     const size_t size = usual + key_size + value_size;
     if (!is_intact(size)) return 0;
     const char* const key = data.data() + usual;
@@ -164,6 +187,7 @@ size_t DecodeRecord(std::string_view data, uint64_t checksum_seed, ChecksumMode 
   record->key = {at, header.key_size};
   at += header.key_size;
   record->value = {at, header.value_size};
+  *shared = header.shared;
   record->sequence = header.sequence;
   record->expiry_ms = header.extras.expiry_ms;
   const auto kind = static_cast<RecordKind>(header.kind_and_flags & kKindMask);

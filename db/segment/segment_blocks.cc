@@ -15,8 +15,10 @@ namespace {
 // what the cache then has.
 ClockCache::Handle Keep(const Segment& segment, uint64_t key, ClockCache::Handle block) {
   RecordView record;
+  uint8_t shared = 0;
   for (std::string_view rest = block.data(); !rest.empty();) {
-    const size_t size = DecodeRecord(rest, segment.number(), ChecksumMode::kVerify, &record);
+    const size_t size =
+        DecodeRecord(rest, segment.number(), ChecksumMode::kVerify, &record, &shared);
     if (size == 0) {
       block.set_flagged();
       break;

@@ -52,6 +52,7 @@ bool SegmentIterator::Start() {
   if (!footer.ok()) return Fail(footer.status());
   data_size_ = (*footer)->data_size;
   block_size_ = (*footer)->block_size;
+  if (keys_.base() != (*footer)->key_base) keys_.SetBase((*footer)->key_base);
   read_ahead_ = uint64_t{block_size_} * 2;
   moves_ = 0;
   prepared_ = kNotPrepared;
@@ -190,9 +191,22 @@ bool SegmentIterator::LoadForward(uint64_t offset, uint64_t at_least) {
   return ReadWindow(offset, std::min(offset + size, data_size_));
 }
 
+inline bool SegmentIterator::Decode() {
+  uint8_t shared = 0;
+  size_ = DecodeRecord(Rest(), seed_, mode_, &record_, &shared);
+  if (size_ == 0) [[unlikely]]
+    return false;
+  // The value lies behind the key.
+  if (shared != 0 && !keys_.Join(shared, record_.key.size() + record_.value.size(), &record_.key))
+      [[unlikely]]
+    return false;
+  record_.sequence = std::max(record_.sequence, ingested_at_);
+  record_.decoder = decoder_;
+  return true;
+}
+
 bool SegmentIterator::DecodeCurrent() {
-  size_ = DecodeRecord(Rest(), seed_, mode_, &record_);
-  if (size_ == 0) [[unlikely]] {
+  if (!Decode()) [[unlikely]] {
     // The end of the window cuts the record short, or the record is damaged.
     const uint64_t available = data_size_ - offset_;
     const uint64_t needed = std::max<uint64_t>(RecordSize(Rest()), kMaxRecordHeaderSize);
@@ -202,8 +216,6 @@ bool SegmentIterator::DecodeCurrent() {
     }
     return LoadForward(offset_, needed) && DecodeCurrent();
   }
-  record_.sequence = std::max(record_.sequence, ingested_at_);
-  record_.decoder = decoder_;
   valid_ = true;
   return true;
 }
@@ -230,12 +242,8 @@ void SegmentIterator::Next() {
     PrefetchLine(ahead);
     PrefetchLine(ahead + 64);
     offset_ = next;
-    size_ = DecodeRecord(Rest(), seed_, mode_, &record_);
-    if (size_ != 0) [[likely]] {
-      record_.sequence = std::max(record_.sequence, ingested_at_);
-      record_.decoder = decoder_;
+    if (Decode()) [[likely]]
       return;
-    }
   }
   MoveTo(next);
 }
