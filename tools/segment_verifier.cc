@@ -71,7 +71,7 @@ class DataVerifier {
     std::string_view rest = piece_;
     while (!rest.empty()) {
       RecordView record;
-      uint8_t shared = 0;
+      uint32_t shared = 0;
       const size_t size =
           DecodeRecord(rest, footer_.info.number, ChecksumMode::kVerify, &record, &shared);
       if (size == 0) {
@@ -92,7 +92,7 @@ class DataVerifier {
 
   // The key base is the beginning of the first key, and each record leaves as much to it as it can,
   // or nothing.
-  absl::Status MakeKeyWhole(uint8_t shared, RecordView* record) {
+  absl::Status MakeKeyWhole(uint32_t shared, RecordView* record) {
     const std::string& base = footer_.key_base;
     const bool is_first = entries_ == 0;
     if (shared == 0 && (!is_first || base.empty() || KeyBaseOf(record->key) == base))

@@ -220,9 +220,9 @@ class VersionSet {
   std::function<void(bool flushed)> installed_;
   std::atomic<uint64_t> next_file_number_{1};
   std::atomic<NamespaceGeneration> next_generation_{1};
+  bool shares_keys_ = false;  // does not change once the store is open
   std::atomic<uint64_t> log_bytes_at_flush_{0};
   uint64_t store_id_ = 0;                // does not change once the store is open
-  bool shares_keys_ = false;             // the same
   std::atomic<uint64_t> history_id_{0};  // that the next manifest has
   TimeMap times_;
   Horizons horizons_;

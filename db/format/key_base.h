@@ -33,19 +33,59 @@ inline std::string_view KeyBaseOf(std::string_view first_key) {
 }
 
 // Returns how many bytes a record of `key` leaves to the base; 0: it holds its whole key.
-inline uint8_t SharedBytes(std::string_view base, std::string_view key) {
+inline uint32_t SharedBytes(std::string_view base, std::string_view key) {
   const size_t most = std::min(base.size(), key.size());
   const auto same = std::mismatch(base.begin(), base.begin() + most, key.begin()).first;
   const auto shared = static_cast<size_t>(same - base.begin());
-  return shared < kLeastSharedBytes ? uint8_t{0} : static_cast<uint8_t>(shared);
+  return shared < kLeastSharedBytes ? 0 : static_cast<uint32_t>(shared);
+}
+
+// Returns whether `size` bytes are the same, without a call where they are few.
+inline bool SameBytes(const char* a, const char* b, size_t size) {
+  const auto differ = [&]<typename Word>(Word, size_t at) {
+    Word x, y;
+    std::memcpy(&x, a + at, sizeof(Word));
+    std::memcpy(&y, b + at, sizeof(Word));
+    return x ^ y;
+  };
+  if (size > 16) return std::memcmp(a, b, size) == 0;
+  if (size >= 8) return (differ(uint64_t{}, 0) | differ(uint64_t{}, size - 8)) == 0;
+  if (size >= 4) return (differ(uint32_t{}, 0) | differ(uint32_t{}, size - 4)) == 0;
+  return size == 0 || (a[0] == b[0] && a[size / 2] == b[size / 2] && a[size - 1] == b[size - 1]);
 }
 
 // Returns whether `shared` bytes of the base and `rest` are `key`.
-inline bool IsJoined(std::string_view base, size_t shared, std::string_view rest,
+inline bool IsJoined(std::string_view base, uint32_t shared, std::string_view rest,
                      std::string_view key) {
   return key.size() == shared + rest.size() && shared <= base.size() &&
-         key.substr(shared) == rest && key.substr(0, shared) == base.substr(0, shared);
+         SameBytes(key.data() + shared, rest.data(), rest.size()) &&
+         SameBytes(key.data(), base.data(), shared);
 }
+
+// A place among keys is compared with many of them, of which none is put together.
+// Requires: base and key outlive it.
+class PlaceAmongKeys {
+ public:
+  PlaceAmongKeys(std::string_view base, std::string_view key) : key_(key) {
+    const size_t most = std::min(base.size(), key.size());
+    common_ = static_cast<size_t>(
+        std::mismatch(base.begin(), base.begin() + most, key.begin()).first - base.begin());
+    base_is_before_ = common_ < most && base.compare(key) < 0;
+  }
+
+  // Returns how the key of `shared` bytes of the base and of `rest` compares with the place:
+  // negative, zero or positive.
+  int Compare(uint32_t shared, std::string_view rest) const {
+    if (shared <= common_) [[likely]]
+      return rest.compare(key_.substr(shared));
+    return base_is_before_ ? -1 : 1;  // a key that ends in the base is before it
+  }
+
+ private:
+  const std::string_view key_;
+  size_t common_;        // bytes of the base and of the key
+  bool base_is_before_;  // by the first byte in which they differ
+};
 
 // A key joiner makes whole keys of what records hold.
 class KeyJoiner {
@@ -59,7 +99,7 @@ class KeyJoiner {
   // Makes `*key`, of which a record holds all but the first `shared` bytes, the whole key, in
   // memory that stays as it is until the next call. Returns false if the base has fewer bytes.
   // Requires: `readable` bytes may be read from the beginning of `*key` on.
-  bool Join(size_t shared, size_t readable, std::string_view* key) {
+  bool Join(uint32_t shared, size_t readable, std::string_view* key) {
     if (shared > base_.size()) [[unlikely]]
       return false;
     const size_t rest = key->size();

@@ -23,7 +23,7 @@ constexpr uint32_t kMaxPart = (uint32_t{1} << 30) - 1;  // so that no sum of par
 
 struct Header {
   uint8_t kind_and_flags = 0;  // the kind is that of a record with a whole key
-  uint8_t shared = 0;
+  uint32_t shared = 0;
   uint32_t key_size = 0;
   uint32_t value_size = 0;
   uint64_t sequence = 0;
@@ -56,7 +56,7 @@ inline const char* DecodeSequence(const char* at, const char* limit, uint64_t* v
 // Decodes a header as nearly all are: of a key below 128 bytes and a value below 16 KiB, with
 // neither expiry nor metadata nor a cause, and not at the end of `data`. Returns the bytes before
 // the key; 0 if this is another header, or none.
-inline size_t DecodeUsualHeader(std::string_view data, uint8_t* kind_and_flags, uint8_t* shared,
+inline size_t DecodeUsualHeader(std::string_view data, uint8_t* kind_and_flags, uint32_t* shared,
                                 uint32_t* key_size, uint32_t* value_size,
                                 SequenceNumber* sequence) {
   if (data.size() < kMaxRecordHeaderSize) return 0;
@@ -116,7 +116,7 @@ inline bool DecodeHeader(std::string_view data, Header* header) {
 }  // namespace
 
 size_t AppendRecord(const RecordView& record, uint64_t checksum_seed, std::string* destination,
-                    uint8_t shared) {
+                    uint32_t shared) {
   VARVE_ASSERT(record.key.size() <= kMaxPart && record.value.size() <= kMaxPart);
   VARVE_ASSERT(shared == 0 || (shared <= record.key.size() && record.cause == WriteCause::kWrite));
   const std::string_view key = record.key.substr(shared);
@@ -155,20 +155,21 @@ size_t RecordSize(std::string_view data) {
 }
 
 size_t DecodeRecord(std::string_view data, uint64_t checksum_seed, ChecksumMode mode,
-                    RecordView* record, uint8_t* shared) {
+                    RecordView* record, uint32_t* shared) {
   const auto is_intact = [&](size_t size) {
     return size <= data.size() &&
            (mode == ChecksumMode::kTrusted ||
             DecodeFixed32(data.data()) == RecordChecksum(data.substr(0, size), checksum_seed));
   };
   uint8_t kind_and_flags;
-  uint32_t key_size, value_size;
+  uint32_t base_size, key_size, value_size;
   SequenceNumber sequence;
-  if (const size_t usual = DecodeUsualHeader(data, &kind_and_flags, shared, &key_size, &value_size,
-                                             &sequence)) [[likely]] {
+  if (const size_t usual = DecodeUsualHeader(data, &kind_and_flags, &base_size, &key_size,
+                                             &value_size, &sequence)) [[likely]] {
     const size_t size = usual + key_size + value_size;
     if (!is_intact(size)) return 0;
     const char* const key = data.data() + usual;
+    *shared = base_size;
     *record = {.key = {key, key_size},
                .value = {key + key_size, value_size},
                .metadata = {key, 0},

@@ -39,7 +39,7 @@ inline constexpr size_t kMaxRecordHeaderSize = 4 + 1 + 1 + 5 + 5 + 10 + 8 + 5;
 // Requires: key, value and metadata are shorter than 1 GiB each. `shared` is at most the key's
 // size, and 0 if the record has a cause.
 size_t AppendRecord(const RecordView& record, uint64_t checksum_seed, std::string* destination,
-                    uint8_t shared = 0);
+                    uint32_t shared = 0);
 
 // Returns the size in bytes of the record that starts at data[0], from its header alone; 0 if
 // `data` doesn't hold the header or it makes no sense. kMaxRecordHeaderSize bytes always hold the
@@ -55,6 +55,6 @@ enum class ChecksumMode : uint8_t { kVerify, kTrusted };
 // first bytes that the key base has; record->key is the rest. Returns the record's size; 0 if it is
 // cut short or damaged.
 size_t DecodeRecord(std::string_view data, uint64_t checksum_seed, ChecksumMode mode,
-                    RecordView* record, uint8_t* shared);
+                    RecordView* record, uint32_t* shared);
 
 }  // namespace varve

@@ -15,7 +15,7 @@ namespace {
 // what the cache then has.
 ClockCache::Handle Keep(const Segment& segment, uint64_t key, ClockCache::Handle block) {
   RecordView record;
-  uint8_t shared = 0;
+  uint32_t shared = 0;
   for (std::string_view rest = block.data(); !rest.empty();) {
     const size_t size =
         DecodeRecord(rest, segment.number(), ChecksumMode::kVerify, &record, &shared);

@@ -74,7 +74,7 @@ absl::Status SegmentBuilder::Add(const RecordView& record) {
   }
   if (IsCompressed(record)) VARVE_RETURN_IF_ERROR(NoteCompressed(record));
   uint64_t target = offset;
-  const uint8_t shared = SharedBytesOf(record);
+  const uint32_t shared = SharedBytesOf(record);
   holds_shared_ |= shared != 0;
   size_t size = AppendRecord(record, options_.number, file_->buffer(), shared);
   if (IsSeparated(record)) VARVE_RETURN_IF_ERROR(Refer(record, &target, &size));
@@ -96,7 +96,7 @@ absl::Status SegmentBuilder::Add(const RecordView& record) {
   return file_->WriteFull();
 }
 
-uint8_t SegmentBuilder::SharedBytesOf(const RecordView& record) const {
+uint32_t SegmentBuilder::SharedBytesOf(const RecordView& record) const {
   // Few records have a cause, and their kinds have no counterpart that shares bytes.
   if (!options_.shares_keys || record.cause != WriteCause::kWrite) return 0;
   return SharedBytes(key_base_, record.key);

@@ -75,7 +75,7 @@ class SegmentBuilder {
   SegmentBuilder(FileSystem* file_system, const Options& options, std::unique_ptr<FileWriter> file);
   absl::Status CheckOrder(const RecordView& record) const;
   // Returns how many bytes of the record's key the key base has.
-  uint8_t SharedBytesOf(const RecordView& record) const;
+  uint32_t SharedBytesOf(const RecordView& record) const;
   // Notes that the record's value is compressed, and whether it takes the dictionary.
   absl::Status NoteCompressed(const RecordView& record);
   void CoverSequence(SequenceNumber sequence);

@@ -192,7 +192,7 @@ bool SegmentIterator::LoadForward(uint64_t offset, uint64_t at_least) {
 }
 
 inline bool SegmentIterator::Decode() {
-  uint8_t shared = 0;
+  uint32_t shared = 0;
   size_ = DecodeRecord(Rest(), seed_, mode_, &record_, &shared);
   if (size_ == 0) [[unlikely]]
     return false;
@@ -248,6 +248,22 @@ void SegmentIterator::Next() {
   MoveTo(next);
 }
 
+void SegmentIterator::PassBefore(std::string_view tree_key, SequenceNumber sequence) {
+  const PlaceAmongKeys place(keys_.base(), tree_key);
+  for (uint64_t next = offset_ + size_; next < window_end(); next = offset_ + size_) {
+    const std::string_view rest = window_.substr(next - window_begin_);
+    PrefetchLine(rest.data() + std::max(kPrefetchAhead, 2 * size_));
+    RecordView record;
+    uint32_t shared = 0;
+    const size_t size = DecodeRecord(rest, seed_, mode_, &record, &shared);
+    if (size == 0) return;
+    const int order = place.Compare(shared, record.key);
+    if (order > 0 || (order == 0 && std::max(record.sequence, ingested_at_) <= sequence)) return;
+    offset_ = next;
+    size_ = size;
+  }
+}
+
 void SegmentIterator::PrepareSeek(std::string_view tree_key, SeekStep step) {
   if (step == SeekStep::kFetchPlace) {
     if (prepared_ != kNotPrepared) PrefetchBlock(prepared_);
@@ -267,7 +283,14 @@ void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
   if (fences_->IsCacheable(span) && !LoadBlock(span)) return;
   PrefetchBlock(block + 1);
   MoveTo(span.begin);
-  while (valid_ && CompareInternal(record_.key, record_.sequence, tree_key, sequence) < 0) Next();
+  const auto is_before = [&] {
+    return valid_ && CompareInternal(record_.key, record_.sequence, tree_key, sequence) < 0;
+  };
+  if (!is_before()) return;
+  PassBefore(tree_key, sequence);
+  do {
+    Next();
+  } while (is_before());
 }
 
 bool SegmentIterator::LoadBackward(size_t block, BlockSpan span) {

@@ -116,7 +116,7 @@ void SegmentProbe::LookInCache(FoundRecord* found) const {
                                        LengthClassLimit(entry_.length_class));
 }
 
-inline bool SegmentProbe::IsOf(const Target& target, uint8_t shared, RecordView* record) const {
+inline bool SegmentProbe::IsOf(const Target& target, uint32_t shared, RecordView* record) const {
   if (shared == 0) return record->key == target.key;
   if (!IsJoined(segment_->loaded_footer()->key_base, shared, record->key, target.key)) return false;
   record->key = target.key;
@@ -128,7 +128,7 @@ bool SegmentProbe::FindInMemory(const Target& target, FoundRecord* found) const 
   if (!found->pin) return false;
   const std::string_view bytes = found->pin.data();
   RecordView record;
-  uint8_t shared = 0;
+  uint32_t shared = 0;
   if (is_value_) {
     if (ParseLargeOperation(bytes, &record) == 0) return false;
   } else {
@@ -222,7 +222,7 @@ absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::ReadOwnEntry(const Target& t
   caches.statistics.record_reads.Add(1);
   VARVE_RETURN_IF_ERROR(segment_->ReadExactly(offset, extent, buffer.mutable_data()));
   RecordView record;
-  uint8_t shared = 0;
+  uint32_t shared = 0;
   const size_t size =
       DecodeRecord(buffer.data(), file_number_, ChecksumMode::kVerify, &record, &shared);
   if (size == 0) return segment_->DamagedRecord(offset);
@@ -392,7 +392,7 @@ absl::StatusOr<uint64_t> SegmentProbe::ExtentOfRecord() const {
 absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::Match(std::string_view window, uint64_t offset,
                                                           ChecksumMode mode, const Target& target,
                                                           FoundRecord* found) const {
-  uint8_t shared = 0;
+  uint32_t shared = 0;
   size_t size = DecodeRecord(window, segment_->info().number, mode, &found->record, &shared);
   if (size == 0) return segment_->DamagedRecord(offset);
   if (!IsOf(target, shared, &found->record)) return Outcome::kOtherKey;
@@ -421,7 +421,7 @@ absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::ReadOlder(uint64_t offset, c
     std::string_view window(found->storage.data(), extent);
     wanted = kSegmentPageSize;
     while (!window.empty()) {
-      uint8_t shared = 0;
+      uint32_t shared = 0;
       const size_t size = DecodeRecord(window, segment_->info().number, ChecksumMode::kVerify,
                                        &found->record, &shared);
       if (size == 0) {

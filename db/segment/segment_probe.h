@@ -119,7 +119,7 @@ class SegmentProbe {
                                 const Target& target, FoundRecord* found) const;
   // Returns whether a record with these bytes of the key base and these of its own is the target's.
   // Makes its key whole then.
-  bool IsOf(const Target& target, uint8_t shared, RecordView* record) const;
+  bool IsOf(const Target& target, uint32_t shared, RecordView* record) const;
   absl::StatusOr<Outcome> ReadOlder(uint64_t offset, const Target& target,
                                     FoundRecord* found) const;
 
