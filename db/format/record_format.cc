@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "db/format/key_base.h"
 #include "db/format/record_extras.h"
 #include "util/base/assert.h"
 #include "util/base/checksum.h"
@@ -65,7 +66,7 @@ inline size_t DecodeUsualHeader(std::string_view data, uint8_t* kind_and_flags, 
   *kind_and_flags = at[0];
   *shared = 0;
   if (kind >= kFirstSharing) {
-    if (kind > kLastSharing) return 0;
+    if (kind > kLastSharing || at[1] < kLeastSharedBytes) return 0;
     *shared = *++at;
     kind -= kSharing;
     *kind_and_flags -= kSharing;
@@ -95,6 +96,7 @@ inline bool DecodeHeader(std::string_view data, Header* header) {
   if (kind >= kFirstSharing && kind <= kLastSharing) {
     if (at == limit) return false;
     header->shared = static_cast<uint8_t>(*at++);
+    if (header->shared < kLeastSharedBytes) return false;
     header->kind_and_flags -= kSharing;
     kind -= kSharing;
   }

@@ -110,7 +110,7 @@ TEST_P(KeptStoreTest, IsWholeAndStaysInItsFormatUntilItsUpgradeIsFinalized) {
   Open(/*finalize_upgrade=*/true);
   ExpectAll();
   ASSERT_TRUE(store_->Close().ok());
-  EXPECT_EQ(VersionOnDisk(), 5u);
+  EXPECT_EQ(VersionOnDisk(), 7u);
   Open(/*finalize_upgrade=*/false);
   ExpectAll();
 }
