@@ -59,6 +59,9 @@ class SegmentSharedKeysTest : public ::testing::Test {
 
   void Build(std::vector<OwnedRecord> records) {
     records_ = std::move(records);
+    segment_.reset();
+    // The blocks of a segment with the same number may still be there.
+    fixture_.caches = std::make_unique<SegmentCaches>(64 << 20, 16 << 20);
     info_ = fixture_.Build(kNumber, records_);
     const absl::Status whole = VerifySegment(PosixFileSystem(), fixture_.Path(kNumber), info_);
     ASSERT_TRUE(whole.ok()) << whole;
@@ -82,7 +85,7 @@ class SegmentSharedKeysTest : public ::testing::Test {
       const Lookup lookup = Get(*segment_, record.key, record.sequence, fill_cache);
       ASSERT_TRUE(lookup.found) << lookup.status;
       ASSERT_EQ(lookup.record, record);
-      EXPECT_FALSE(Get(*segment_, record.key + "x", kMaxSequence, fill_cache).found);
+      EXPECT_FALSE(Get(*segment_, record.key + "absent", kMaxSequence, fill_cache).found);
     }
   }
   void ExpectScans(bool fill_cache) {
