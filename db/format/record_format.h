@@ -53,7 +53,7 @@ uint32_t RecordChecksum(std::string_view record, uint64_t checksum_seed);
 enum class ChecksumMode : uint8_t { kVerify, kTrusted };
 // Decodes the record at data[0]; views point into `data`. Sets `*shared` to the number of the key's
 // first bytes that the key base has; record->key is the rest. Returns the record's size; 0 if it is
-// cut short or damaged.
+// cut short or damaged, and then `*record` and `*shared` may be anything.
 size_t DecodeRecord(std::string_view data, uint64_t checksum_seed, ChecksumMode mode,
                     RecordView* record, uint32_t* shared);
 

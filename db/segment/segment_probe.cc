@@ -117,7 +117,10 @@ void SegmentProbe::LookInCache(FoundRecord* found) const {
 }
 
 inline bool SegmentProbe::IsOf(const Target& target, uint32_t shared, RecordView* record) const {
-  if (shared == 0) return record->key == target.key;
+  if (shared == 0) {
+    return record->key.size() == target.key.size() &&
+           SameBytes(record->key.data(), target.key.data(), target.key.size());
+  }
   if (!IsJoined(segment_->loaded_footer()->key_base, shared, record->key, target.key)) return false;
   record->key = target.key;
   return true;
@@ -127,20 +130,19 @@ bool SegmentProbe::FindInMemory(const Target& target, FoundRecord* found) const 
   LookInCache(found);
   if (!found->pin) return false;
   const std::string_view bytes = found->pin.data();
-  RecordView record;
+  RecordView* const record = &found->record;
   uint32_t shared = 0;
   if (is_value_) {
-    if (ParseLargeOperation(bytes, &record) == 0) return false;
+    if (ParseLargeOperation(bytes, record) == 0) return false;
   } else {
     const uint64_t at = entry_.offset - found->pin.base();
     if (found->pin.flagged() || at >= bytes.size() ||
-        DecodeRecord(bytes.substr(at), file_number_, ChecksumMode::kTrusted, &record, &shared) == 0)
+        DecodeRecord(bytes.substr(at), file_number_, ChecksumMode::kTrusted, record, &shared) == 0)
       return false;
   }
-  if (!IsOf(target, shared, &record) || record.sequence > target.at || IsSeparated(record))
+  if (!IsOf(target, shared, record) || record->sequence > target.at || IsSeparated(*record))
     return false;
   segment_->caches().statistics.block_cache_hits.Add(1);
-  found->record = record;
   return true;
 }
 

@@ -38,8 +38,8 @@ namespace varve {
 class Segment;
 
 // A record found by a point lookup. Its views point into `pin`, `storage` or `plain`, and that of
-// its key may be the caller's; they are good until the next lookup into the same object. Using one object again spares allocations: `storage`
-// and `plain` only grow.
+// its key may be the caller's; they are good until the next lookup into the same object. Using one
+// object again spares allocations: `storage` and `plain` only grow.
 struct FoundRecord {
   RecordView record;
   ClockCache::Handle pin;  // keeps the cached bytes in place
