@@ -14,11 +14,12 @@ constexpr size_t kHeaderSize = 4;
 
 uint32_t WordOf(std::string_view key) { return static_cast<uint32_t>(LeadingWord(key) >> 32); }
 
-// Returns up to four bytes of the key behind its first `skipped` ones, which it has.
+// Returns up to four bytes of the key behind its first `skipped` ones. Keys that descend although
+// their checksums are right may have fewer.
 std::string WordBehind(size_t skipped, std::string_view shared, std::string_view rest) {
   std::string bytes;
   if (skipped < shared.size()) bytes = shared.substr(skipped, sizeof(uint32_t));
-  const size_t skipped_of_rest = skipped - std::min(skipped, shared.size());
+  const size_t skipped_of_rest = std::min(skipped - std::min(skipped, shared.size()), rest.size());
   bytes += rest.substr(skipped_of_rest, sizeof(uint32_t) - bytes.size());
   return bytes;
 }

@@ -165,12 +165,14 @@ Image MakeCompressedImage(int keys) {
 }
 
 // `value_size` bytes a value; every third key is deleted, every fifth has older versions.
-Image MakeImage(int keys, size_t value_size, bool tombstones, uint32_t block_size) {
+Image MakeImage(int keys, size_t value_size, bool tombstones, uint32_t block_size,
+                bool shares_keys = false) {
   MemoryFileSystem files;
   SegmentBuilder::Options options;
   options.directory = "store";
   options.number = kNumber;
   options.block_size = block_size;
+  options.shares_keys = shares_keys;
   auto builder = SegmentBuilder::Create(&files, options);
   VARVE_FUZZ_REQUIRE(builder.ok());
   const std::string value(value_size, 'v');
@@ -198,9 +200,10 @@ Image MakeImage(int keys, size_t value_size, bool tombstones, uint32_t block_siz
 
 const std::vector<Image>& Images() {
   static const auto* const images =
-      new std::vector<Image>{MakeImage(5, 10, false, 4096),   MakeImage(60, 200, true, 4096),
-                             MakeImage(6, 3000, true, 4096),  MakeImage(0, 0, true, 4096),
-                             MakeImage(3, 9000, false, 8192), MakeCompressedImage(40)};
+      new std::vector<Image>{MakeImage(5, 10, false, 4096),      MakeImage(60, 200, true, 4096),
+                             MakeImage(6, 3000, true, 4096),     MakeImage(0, 0, true, 4096),
+                             MakeImage(3, 9000, false, 8192),    MakeCompressedImage(40),
+                             MakeImage(60, 20, true, 4096, true)};
   return *images;
 }
 

@@ -71,10 +71,10 @@ class SegmentSharedKeysTest : public ::testing::Test {
     const auto file = PosixFileSystem()->OpenForRead(fixture_.Path(kNumber)).value();
     return ReadSegmentFooter(*file, kNumber, info_.file_size, nullptr).value();
   }
-  void Flip(uint64_t offset) {
+  void Flip(uint64_t offset, int bit = 0) {
     std::fstream file(fixture_.Path(kNumber), std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(static_cast<std::streamoff>(offset));
-    const int byte = file.get() ^ 1;
+    const int byte = file.get() ^ (1 << bit);
     file.seekp(static_cast<std::streamoff>(offset));
     file.put(static_cast<char>(byte));
   }
@@ -98,8 +98,16 @@ class SegmentSharedKeysTest : public ::testing::Test {
       ASSERT_EQ(Copy(records->record()), records_[--at]);
     ASSERT_EQ(at, 0u);
   }
-  // A seek stops at the first record at or behind the place, and the neighbours are there.
-  void ExpectSeek(InternalIterator* records, const std::string& key, SequenceNumber sequence) {
+  // A seek stops at the first record at or behind the place, and the neighbours are there. One that
+  // is prepared goes by the guides of cached blocks.
+  void ExpectSeek(InternalIterator* records, const std::string& key, SequenceNumber sequence,
+                  bool prepares) {
+    using SeekStep = InternalIterator::SeekStep;
+    if (prepares) {
+      for (const SeekStep step :
+           {SeekStep::kFindPlace, SeekStep::kFetchPlace, SeekStep::kFetchRecord})
+        records->PrepareSeek(key, step);
+    }
     records->Seek(key, sequence);
     OwnedRecord wanted;
     wanted.key = key;
@@ -114,6 +122,64 @@ class SegmentSharedKeysTest : public ::testing::Test {
     ASSERT_EQ(Copy(records->record()), *(place - 1));
     records->Next();
     ASSERT_EQ(Copy(records->record()), *place);
+  }
+
+  void ExpectSeeks(const std::vector<std::string>& places) {
+    for (const bool fill_cache : {false, true}) {
+      const auto records = segment_->NewIterator(fill_cache);
+      for (const std::string& place : places) {
+        for (const SequenceNumber sequence : {kMaxSequence, SequenceNumber{700}, kNoSequence}) {
+          for (const bool prepares : {false, true})
+            ASSERT_NO_FATAL_FAILURE(ExpectSeek(records.get(), place, sequence, prepares));
+        }
+      }
+    }
+  }
+  // Each answer is right, or it is an error.
+  void ExpectNothingWrong() {
+    SegmentCaches caches(1 << 20, 1 << 20);
+    const auto segment =
+        Segment::Open(PosixFileSystem(), fixture_.directory.path(), info_, &caches);
+    if (!segment.ok()) {
+      EXPECT_TRUE(absl::IsDataLoss(segment.status())) << segment.status();
+      return;
+    }
+    for (const OwnedRecord& record : records_) {
+      const Lookup lookup = Get(**segment, record.key, record.sequence);
+      ASSERT_EQ(lookup.found, lookup.status.ok());
+      if (lookup.found) ASSERT_EQ(lookup.record, record);
+    }
+    const auto records = (*segment)->NewIterator(true);
+    size_t at = 0;
+    for (records->SeekToFirst(); records->Valid(); records->Next(), ++at)
+      ASSERT_EQ(Copy(records->record()), records_[at]);
+    ASSERT_TRUE(at == records_.size() || absl::IsDataLoss(records->status()));
+    for (size_t i = 0; i < records_.size(); ++i) {
+      records->Seek(records_[i].key, records_[i].sequence);
+      if (records->Valid()) ASSERT_EQ(Copy(records->record()), records_[i]);
+      if (!records->Valid()) ASSERT_TRUE(absl::IsDataLoss(records->status()));
+    }
+  }
+  // Builds a segment of these keys, of which one in five holds its whole key because its record has
+  // a cause.
+  void BuildWithCauses(const std::vector<std::string>& keys, size_t value_size) {
+    records_.clear();
+    segment_.reset();
+    fixture_.caches = std::make_unique<SegmentCaches>(64 << 20, 16 << 20);
+    auto builder = SegmentBuilder::Create(
+        PosixFileSystem(),
+        {.directory = fixture_.directory.path(), .number = kNumber, .shares_keys = true});
+    ASSERT_TRUE(builder.ok());
+    SequenceNumber sequence = 1000;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      records_.push_back(Record(keys[i], sequence--));
+      records_.back().value.assign(value_size, 'v');
+      RecordView record = records_.back().view();
+      if (i % 5 == 3) record.cause = WriteCause::kExpiryChange;
+      ASSERT_TRUE((*builder)->Add(record).ok());
+    }
+    info_ = (*builder)->Finish().value();
+    segment_ = fixture_.Open(info_);
   }
 
   SegmentFixture fixture_;
@@ -192,11 +258,56 @@ TEST_F(SegmentSharedKeysTest, SeeksEndWhereTheOrderSays) {
     if (random() % 3 == 0) key += static_cast<char>(random());
     places.push_back(key);
   }
-  for (const bool fill_cache : {false, true}) {
-    const auto records = segment_->NewIterator(fill_cache);
-    for (const std::string& place : places) {
-      for (const SequenceNumber sequence : {kMaxSequence, SequenceNumber{700}, kNoSequence})
-        ExpectSeek(records.get(), place, sequence);
+  ExpectSeeks(places);
+}
+
+TEST_F(SegmentSharedKeysTest, GuidesLeadAmongRecordsThatShareMoreOrLess) {
+  // One block has records with all of the base, with a part of it and with whole keys.
+  std::mt19937 random(11);
+  for (const size_t value_size : {0, 40, 300}) {
+    std::vector<std::string> keys = {"\0\0\0\1abcdefgh"s};
+    for (int i = 0; i < 400; ++i) {
+      std::string key = keys[0].substr(0, random() % 4 == 0 ? 4 + random() % 8 : 12);
+      if (random() % 40 == 0) key = "\1\0\0\1"s;
+      key.push_back(static_cast<char>('i' + random() % 120));
+      for (size_t more = random() % 6; more > 0; --more) key.push_back(static_cast<char>(random()));
+      keys.push_back(key);
+    }
+    std::sort(keys.begin(), keys.end());
+    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    BuildWithCauses(keys, value_size);
+    std::vector<std::string> places = {"", "\0\0\0\1"s, "\0\0\0\1abcdefg"s, "\0\0\0\2"s, "\xff"s};
+    for (const std::string& key : keys) {
+      places.push_back(key);
+      places.push_back(key + '\0');
+      places.push_back(key + '\xff');
+      places.push_back(key.substr(0, random() % (key.size() + 1)));
+    }
+    ExpectSeeks(places);
+    ExpectGets(true);
+    ExpectScans(true);
+  }
+}
+
+TEST_F(SegmentSharedKeysTest, EachFlippedBitIsFoundAndNothingWrongIsRead) {
+  std::vector<OwnedRecord> records;
+  for (int i = 0; i < 4; ++i) records.push_back(Record("\0\0\0\1key"s + std::to_string(i), 9));
+  records.push_back(Record("\0\0\0\1kez"s, 8));
+  records.push_back(Record("\0\0\0\2"s, 7));
+  records.push_back(Record("\1"s, 6));
+  Build(records);
+  const SegmentFooter footer = Footer();
+  const uint64_t end_begin = footer.range_tombstones_offset + footer.range_tombstones_size;
+  for (uint64_t offset = 0; offset < info_.file_size; ++offset) {
+    // The pages of the table are as they always were: SegmentCorruptionTest flips bits in them.
+    if (offset >= footer.data_size && offset < end_begin) continue;
+    for (int bit = 0; bit < 8; ++bit) {
+      SCOPED_TRACE(::testing::Message() << "bit " << bit << " of byte " << offset);
+      Flip(offset, bit);
+      EXPECT_TRUE(
+          absl::IsDataLoss(VerifySegment(PosixFileSystem(), fixture_.Path(kNumber), info_)));
+      ASSERT_NO_FATAL_FAILURE(ExpectNothingWrong());
+      Flip(offset, bit);
     }
   }
 }
