@@ -324,6 +324,12 @@ void LookUp(Segment* segment, const std::vector<OwnedRecord>& records, bool veri
     segment->PrefetchTable(hash);
     const bool may_contain = segment->MayContain(hash);
     const auto result = segment->Get(record.key, hash, record.sequence, fill_cache, &found);
+    if (hash % 2 == 0) {  // the guides of cached blocks lead what is prepared
+      using SeekStep = InternalIterator::SeekStep;
+      for (const SeekStep step :
+           {SeekStep::kFindPlace, SeekStep::kFetchPlace, SeekStep::kFetchRecord})
+        iterator->PrepareSeek(record.key, step);
+    }
     iterator->Seek(record.key, record.sequence);
     if (iterator->Valid()) (void)Copy(iterator->record());
     if (!verified) continue;
