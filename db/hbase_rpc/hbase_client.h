@@ -1,16 +1,16 @@
-// HbaseClient asks the servers of an HBase cluster for rows, over HBase's own remote calls. It finds
-// the server of a row by itself, keeps what it found, and tries again within the deadline of a call
-// where a region has moved or split, where a server is busy, and where one has died.
+// HbaseClient asks the servers of an HBase cluster for rows, over HBase's own remote calls. It
+// finds the server of a row by itself, keeps what it found, and tries again within the deadline of
+// a call where a region has moved or split, where a server is busy, and where one has died.
 //
 // A table has one column family, `v`, with one empty qualifier and one version; the value of that
 // cell is the value of its row. The client knows nothing of what values hold, with one exception: a
-// writer tells its own value from others, as the value that it writes differs from what the row held
-// before and from what any other writer writes.
+// writer tells its own value from others, as the value that it writes differs from what the row
+// held before and from what any other writer writes.
 //
-// Thread-safety: Every function may be called by any thread. Answers come on a thread of the client,
-// which runs all of them, so that whoever is called there may not block.
-// Invariants: Every call is answered exactly once, at the latest soon after its deadline, and before
-// the destructor returns.
+// Thread-safety: Every function may be called by any thread. Answers come on a thread of the
+// client, which runs all of them, so that whoever is called there may not block.
+// Invariants: Every call is answered exactly once, at the latest soon after its deadline, and
+// before the destructor returns.
 // Requires: Rows have 1 to 32,767 bytes.
 #ifndef VARVE_DB_HBASE_RPC_HBASE_CLIENT_H_
 #define VARVE_DB_HBASE_RPC_HBASE_CLIENT_H_
@@ -44,8 +44,8 @@ struct HbaseOptions {
   std::string user = "varve";
   // How long Open and EnsureTable take at most.
   std::chrono::milliseconds open_deadline{30'000};
-  // How long one attempt to connect, and one call that a server does not answer, take at most before
-  // the client looks for the region anew.
+  // How long one attempt to connect, and one call that a server does not answer, take at most
+  // before the client looks for the region anew.
   std::chrono::milliseconds connect_timeout{3'000};
   std::chrono::milliseconds attempt_timeout{10'000};
   // Calls of the client's user that are sent to servers at a time, and those that wait for room;
@@ -68,8 +68,8 @@ struct HbaseRowWrite {
   std::string value;
 };
 
-// Rows of [lower, upper), in the order of their bytes or, descending, against it. An empty `upper` is
-// the end of the table.
+// Rows of [lower, upper), in the order of their bytes or, descending, against it. An empty `upper`
+// is the end of the table.
 struct HbaseScanRequest {
   std::string lower;
   std::string upper;
@@ -85,8 +85,8 @@ inline constexpr size_t kHbaseKeysOnlyPrefix = 32;
 
 struct HbaseScanSlice {
   std::vector<std::pair<std::string, std::string>> rows;
-  // Whether the range holds nothing beyond `rows`. Otherwise the caller goes on behind the last row;
-  // a slice that is not complete has one row at least.
+  // Whether the range holds nothing beyond `rows`. Otherwise the caller goes on behind the last
+  // row; a slice that is not complete has one row at least.
   bool is_complete = false;
 };
 
@@ -154,8 +154,8 @@ class HbaseClient {
   virtual void ScanRows(std::string table, HbaseScanRequest request, Deadline deadline,
                         ScanDone done) = 0;
 
-  // Makes the table where it is missing and `may_create`, and waits until it is there. Fails where a
-  // table of this name has other settings (FailedPrecondition) or is missing (NotFound). Blocks.
+  // Makes the table where it is missing and `may_create`, and waits until it is there. Fails where
+  // a table of this name has other settings (FailedPrecondition) or is missing (NotFound). Blocks.
   virtual absl::Status EnsureTable(const HbaseTableLayout& layout, bool may_create) = 0;
 
   virtual HbaseStatistics Statistics() const = 0;
