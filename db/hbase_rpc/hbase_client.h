@@ -11,9 +11,9 @@
 // client, which runs all of them, so that whoever is called there may not block.
 // Invariants: Every call is answered exactly once, at the latest soon after its deadline, and
 // before the destructor returns.
-// Requires: Rows have 1 to 32,767 bytes.
-#ifndef VARVE_DB_HBASE_RPC_HBASE_CLIENT_H_
-#define VARVE_DB_HBASE_RPC_HBASE_CLIENT_H_
+// Requires: Rows have 1 to 32,767 bytes and values one at least, as HBase's conditions do not tell an
+// empty value from a row that is not there.
+#pragma once
 
 #include <chrono>
 #include <cstddef>
@@ -48,10 +48,14 @@ struct HbaseOptions {
   // before the client looks for the region anew.
   std::chrono::milliseconds connect_timeout{3'000};
   std::chrono::milliseconds attempt_timeout{10'000};
-  // Calls of the client's user that are sent to servers at a time, and those that wait for room;
-  // beyond both, a call is refused at once (ResourceExhausted).
-  size_t max_in_flight = 4'096;
-  size_t max_waiting = 65'536;
+  // Requests that one server gets at a time; further ones wait in the client, so that a server that
+  // is slow or away takes nothing from the others. HBase itself refuses more than ten for each of
+  // its handlers.
+  size_t max_in_flight = 256;
+  // Calls that are not answered yet, and the bytes that they hold; a call beyond either is refused
+  // at once (ResourceExhausted).
+  size_t max_calls = 65'536;
+  size_t max_call_bytes = size_t{512} << 20;
   // The largest answer that a server may send, in bytes.
   size_t max_answer_size = size_t{128} << 20;
 };
@@ -61,8 +65,10 @@ struct HbaseRowWrite {
   enum class Kind : uint8_t { kCheckOnly, kPut, kDelete };
 
   std::string row;
-  // Whether the row has to hold exactly `expected`; nullopt: there is no such row.
+  // Whether the row has to hold `expected`, all of it or, with `expects_prefix`, at its beginning;
+  // nullopt: there is no such row.
   bool is_checked = false;
+  bool expects_prefix = false;
   std::optional<std::string> expected;
   Kind kind = Kind::kPut;
   std::string value;
@@ -112,9 +118,9 @@ struct HbaseStatistics {
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
   uint64_t missed_deadlines = 0;
-  // Calls of the client's user that are not answered yet, and how many of them wait for room.
+  // Calls of the client's user that are not answered yet, and the bytes that they hold.
   uint64_t in_flight = 0;
-  uint64_t waiting = 0;
+  uint64_t in_flight_bytes = 0;
   // The sum of the times that answered calls took.
   uint64_t wait_nanos = 0;
 };
@@ -142,11 +148,14 @@ class HbaseClient {
   // Writes all or nothing. All rows have to lie in one region (FailedPrecondition otherwise).
   // Aborted: a row does not hold what is expected, and nothing was written. Unavailable: the
   // deadline passed or the cluster is away; the message says whether the write may have happened.
+  // Where an attempt's outcome is unknown, the client reads the rows: one that holds what was to be
+  // put says that the write happened, and where all hold what is expected, it tries again. A write
+  // without any condition is not tried again then, as the first attempt could still come late.
   virtual void CommitRows(std::string table, std::vector<HbaseRowWrite> writes, Deadline deadline,
                           CommitDone done) = 0;
 
   // Writes each row by itself, although those of a region share one sync of its log. Each row has a
-  // status of its own: OK, Aborted or Unavailable as above. Rows are given once each.
+  // status of its own: OK, Aborted or Unavailable as above. Each row is given once.
   virtual void CommitEach(std::string table, std::vector<HbaseRowWrite> writes, Deadline deadline,
                           EachDone done) = 0;
 
@@ -165,5 +174,3 @@ class HbaseClient {
 };
 
 }  // namespace varve
-
-#endif  // VARVE_DB_HBASE_RPC_HBASE_CLIENT_H_
