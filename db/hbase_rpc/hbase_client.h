@@ -11,8 +11,8 @@
 // client, which runs all of them, so that whoever is called there may not block.
 // Invariants: Every call is answered exactly once, at the latest soon after its deadline, and
 // before the destructor returns.
-// Requires: Rows have 1 to 32,767 bytes and values one at least, as HBase's conditions do not tell an
-// empty value from a row that is not there.
+// Requires: Rows have 1 to 32,767 bytes and values one at least, as HBase's conditions do not tell
+// an empty value from a row that is not there.
 #pragma once
 
 #include <chrono>
