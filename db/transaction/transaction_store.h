@@ -67,6 +67,10 @@ class TransactionStore final : public StoreContents {
 
   // A transaction can't clone namespaces, and reads nothing older than its snapshot.
   StoreCapabilities capabilities() const override;
+  // A namespace that the transaction has created has no groups.
+  std::optional<KeyGrouping> GroupsOf(NamespaceId space) const override {
+    return store_->GroupsOf(space);
+  }
 
   // --- The transaction's own ---------------------------------------------------------------------
   void Depend(std::string_view key, NamespaceId space);

@@ -50,13 +50,14 @@ namespace varve {
 namespace {
 
 constexpr std::string_view kMagic = "VARVEMAN";
-constexpr uint32_t kVersionOfEviction = 6;     // and of no manifest without eviction rules
+constexpr uint32_t kVersionOfGroups = 7;       // and of no manifest without declared groups
+constexpr uint32_t kVersionOfEviction = 6;     // of each other manifest with eviction rules
 constexpr uint32_t kVersionOfHistory = 5;      // of each other manifest of a store with history
 constexpr uint32_t kVersionOfExpiry = 4;       // and of no manifest where no key may expire
 constexpr uint32_t kVersionOfValues = 3;       // and of no manifest without
 constexpr uint32_t kVersionWithoutValues = 2;  // also today
 constexpr uint32_t kOldestFormatVersion = 1;
-static_assert(kManifestFormatVersion == kVersionOfEviction);
+static_assert(kManifestFormatVersion == kVersionOfGroups);
 constexpr size_t kChecksumOffset = 12;
 constexpr size_t kCheckedOffset = 16;
 constexpr size_t kFieldsOffset = 24;
@@ -163,11 +164,21 @@ bool HasEvictionRules(const Manifest& manifest) {
                      [](const NamespaceDescription& space) { return space.options.eviction.on(); });
 }
 
+bool DeclaresGroups(const Manifest& manifest) {
+  return std::any_of(
+      manifest.descriptions.begin(), manifest.descriptions.end(),
+      [](const NamespaceDescription& space) { return space.options.grouping.declared(); });
+}
+
+uint32_t VersionWithHistory(const Manifest& manifest) {
+  if (DeclaresGroups(manifest)) return kVersionOfGroups;
+  return HasEvictionRules(manifest) ? kVersionOfEviction : kVersionOfHistory;
+}
+
 // The oldest one that has a place for everything: what refers to no value files and knows no
 // expiries is as it always was.
 uint32_t VersionFor(const Manifest& manifest) {
-  if (manifest.has_history)
-    return HasEvictionRules(manifest) ? kVersionOfEviction : kVersionOfHistory;
+  if (manifest.has_history) return VersionWithHistory(manifest);
   if (manifest.counts_expiry && NeedsPlaceForExpiry(manifest)) return kVersionOfExpiry;
   for (const auto& level : manifest.levels) {
     for (const auto& run : level) {
@@ -219,10 +230,8 @@ class ManifestReader {
     manifest->counts_expiry = version_ >= kVersionOfExpiry;
     if (version_ == kVersionOfExpiry && !NeedsPlaceForExpiry(*manifest))
       return Damaged("it holds no key that expires");
-    if (version_ == kVersionOfEviction && !HasEvictionRules(*manifest))
-      return Damaged("it holds no eviction rule");
-    if (version_ == kVersionOfHistory && HasEvictionRules(*manifest))
-      return Damaged("it holds an eviction rule");
+    if (version_ >= kVersionOfHistory && version_ != VersionWithHistory(*manifest))
+      return Damaged("its namespaces have options of another version");
     if (version_ >= kVersionOfHistory) {
       const std::string damaged = DecodeSections(&reader_, manifest);
       if (!damaged.empty()) return Damaged(damaged);
