@@ -51,7 +51,7 @@ struct HbaseOptions {
   // Requests that one server gets at a time; further ones wait in the client, so that a server that
   // is slow or away takes nothing from the others. HBase itself refuses more than ten for each of
   // its handlers.
-  size_t max_in_flight = 256;
+  size_t max_in_flight = 128;
   // Calls that are not answered yet, and the bytes that they hold; a call beyond either is refused
   // at once (ResourceExhausted).
   size_t max_calls = 65'536;
@@ -72,6 +72,11 @@ struct HbaseRowWrite {
   std::optional<std::string> expected;
   Kind kind = Kind::kPut;
   std::string value;
+  // What HBase orders the cells of a row by: the largest is the one that is read, and a delete hides
+  // all up to its own. It has to ascend with every write of a row, and a delete has that of what it
+  // deletes or more. 0 takes the clock of the server, which may hide a write behind an earlier one
+  // once a region has moved to a server whose clock is behind.
+  uint64_t timestamp = 0;
 };
 
 // Rows of [lower, upper), in the order of their bytes or, descending, against it. An empty `upper`
