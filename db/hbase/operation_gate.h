@@ -1,0 +1,58 @@
+// The operation gate counts the calls of a store that are under way, so that the store can end once
+// the last of them has been answered.
+//
+// Thread-safety: All functions are thread-safe.
+#pragma once
+
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+
+namespace varve {
+
+class OperationGate {
+ public:
+  // Holds the gate open; a call keeps its copy until it was answered.
+  using Pass = std::shared_ptr<const void>;
+
+  // FailedPrecondition: the gate is closed.
+  absl::StatusOr<Pass> Enter() {
+    const absl::MutexLock lock(&mutex_);
+    if (closed_) return absl::FailedPreconditionError("the store is closed");
+    ++inside_;
+    return Pass(this, [](const void* gate) {
+      static_cast<OperationGate*>(const_cast<void*>(gate))->Leave();
+    });
+  }
+
+  // Lets nobody in any more and waits until everybody has left. Returns false if it was closed
+  // before.
+  bool CloseAndWait() {
+    const absl::MutexLock lock(&mutex_);
+    if (closed_) return false;
+    closed_ = true;
+    mutex_.Await(absl::Condition(this, &OperationGate::IsEmpty));
+    return true;
+  }
+
+  bool IsClosed() const {
+    const absl::MutexLock lock(&mutex_);
+    return closed_;
+  }
+
+ private:
+  void Leave() {
+    const absl::MutexLock lock(&mutex_);
+    --inside_;
+  }
+  bool IsEmpty() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return inside_ == 0; }
+
+  mutable absl::Mutex mutex_;
+  size_t inside_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace varve

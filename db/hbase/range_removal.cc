@@ -1,0 +1,93 @@
+#include "db/hbase/range_removal.h"
+
+#include <utility>
+
+#include "db/hbase/range_reads.h"
+#include "util/base/status.h"
+
+namespace varve {
+namespace {
+
+constexpr size_t kRowsOfSlice = 500;
+
+}  // namespace
+
+absl::StatusOr<bool> ScanHeaders(const HbaseContext& context, const PlacedSpace& place,
+                                 std::string lower, const std::string& upper,
+                                 const std::function<absl::StatusOr<bool>(const RowSlice&)>& take) {
+  while (lower < upper) {
+    HbaseScanRequest request{.lower = lower, .upper = upper};
+    request.max_rows = kRowsOfSlice;
+    request.keys_only = true;
+    using Slice = absl::StatusOr<HbaseScanSlice>;
+    const Slice slice = AwaitAnswer<Slice>([&](HbaseClient::ScanDone done) {
+      context.client->ScanRows(place.table, request, context.NewDeadline(), std::move(done));
+    });
+    if (!slice.ok()) return slice.status();
+    VARVE_ASSIGN_OR_RETURN(const bool goes_on, take(slice->rows));
+    if (!goes_on) return false;
+    if (slice->is_complete || slice->rows.empty()) return true;
+    lower = slice->rows.back().first + '\0';
+  }
+  return true;
+}
+
+std::vector<absl::Status> CommitEachAndWait(const HbaseContext& context, const std::string& table,
+                                            std::vector<HbaseRowWrite> writes) {
+  if (writes.empty()) return {};
+  return AwaitAnswer<std::vector<absl::Status>>([&](HbaseClient::EachDone done) {
+    context.client->CommitEach(table, std::move(writes), context.NewDeadline(), std::move(done));
+  });
+}
+
+absl::StatusOr<uint64_t> EmptyRange(HbaseContext* context, const RangeToEmpty& range) {
+  VARVE_ASSIGN_OR_RETURN(const PlacedSpace place, context->spaces.Find(range.space));
+  uint64_t removed = 0;
+  const auto take = [&](const RowSlice& rows) -> absl::StatusOr<bool> {
+    const uint64_t now_ms = context->clock.NowMillis();
+    std::vector<RowIntent> intents;
+    for (const auto& [row, bytes] : rows) {
+      const std::optional<HbaseCell> cell = DecodeCellHeader(bytes);
+      if (!cell) return NotACell(place.table, bytes.size());
+      if (!cell->IsGone(now_ms)) intents.push_back({.row = row, .kind = RowIntent::Kind::kDelete});
+    }
+    if (intents.empty()) return true;
+    removed += intents.size();
+    absl::Status status;
+    for (const absl::Status& each :
+         AwaitAnswer<std::vector<absl::Status>>([&](auto done) {
+           RowCommit::Each(context, place.table, std::move(intents),
+                           [done = std::move(done)](const std::vector<absl::Status>& statuses,
+                                                    SequenceNumber) { done(statuses); });
+         }))
+      status.Update(each);
+    if (!status.ok()) return status;
+    return true;
+  };
+  VARVE_RETURN_IF_ERROR(
+      ScanHeaders(*context, place, place.RowOf(range.begin), place.EndOf(range.end), take)
+          .status());
+  return removed;
+}
+
+absl::StatusOr<bool> RemovePlace(HbaseContext* context, const KeyPlace& place,
+                                 const std::function<bool()>& is_over) {
+  const PlacedSpace placed(context->options.table, place);
+  const auto take = [&](const RowSlice& rows) -> absl::StatusOr<bool> {
+    if (is_over()) return false;
+    std::vector<HbaseRowWrite> writes;
+    for (const auto& [row, bytes] : rows) {
+      HbaseRowWrite& write = writes.emplace_back();
+      write.row = row;
+      write.kind = HbaseRowWrite::Kind::kDelete;
+    }
+    absl::Status status;
+    for (const absl::Status& each : CommitEachAndWait(*context, placed.table, std::move(writes)))
+      status.Update(each);
+    if (!status.ok()) return status;
+    return true;
+  };
+  return ScanHeaders(*context, placed, placed.prefix, placed.behind, take);
+}
+
+}  // namespace varve
