@@ -466,6 +466,9 @@ constexpr Setting kSettings[] = {
             "threads of the pool; 0: one for each core, at least 2"),
     Integer("io-threads", 0, 256, VARVE_KEPT_IN(server.io_threads),
             "threads that read and answer; 0: one for every two cores, 1 to 16"),
+    Integer("store-threads", 1, 4096, VARVE_KEPT_IN(server.store_threads),
+            "threads that wait for a store on other machines, at most; they come and go with the "
+            "requests"),
     Word("execution", kExecutionWords, VARVE_KEPT_IN(server.execution),
          "where requests run: adaptive, pool (always on the pool) or inline (always where they "
          "were read)"),

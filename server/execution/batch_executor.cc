@@ -48,8 +48,23 @@ void BatchExecutor::BeginReplies(PendingReplies* replies) {
 Placement BatchExecutor::Place(bool writers_wait) const {
   if (batch().maintenance && !maintenance_refused_) return Placement::kMaintenance;
   if (needs_pool_ || maintenance_refused_) return Placement::kPool;
+  if (server_->remote) [[unlikely]]
+    return batch().slow || NextAsksStore() ? Placement::kPool : Placement::kInline;
   return PlaceBatch(server_->options.execution, batch(), server_->read_cost, server_->write_cost,
                     writers_wait);
+}
+
+bool BatchExecutor::NextAsksStore() const {
+  if (stream_ != nullptr) return true;
+  const RequestBatch::Request& next = batch().requests[cursor_.next];
+  return !batch().refused && AsksStore(*client_, next.command, batch().ArgumentsOf(next));
+}
+
+bool BatchExecutor::IsOutside(Scope scope, size_t first_of_slice) const {
+  if (scope == Scope::kLocal) return NextAsksStore();
+  // What RemoteRun did not take comes first here.
+  if (stream_ != nullptr || cursor_.next == first_of_slice) return false;
+  return IsAskedTogether(*server_, *client_, batch(), batch().requests[cursor_.next]);
 }
 
 bool BatchExecutor::MayJoin(RequestRun::Kind kind) const {
@@ -62,7 +77,7 @@ bool BatchExecutor::MayJoin(RequestRun::Kind kind) const {
 
 int64_t BatchExecutor::WorthSharing() const {
   if (client_->Restricted() || continued_ || needs_pool_ || batch().reads < kFewestToShare ||
-      batch().writes > 0)
+      batch().writes > 0 || server_->remote)
     return 0;
   return batch().reads * server_->read_cost.nanos();
 }
@@ -72,6 +87,8 @@ BatchExecutor::Progress BatchExecutor::Run(Where where) {
   const bool may_block =
       where == Where::kWorker || needs_pool_ || server_->options.execution == Execution::kInline;
   const size_t max_value_bytes = may_block ? SIZE_MAX : kInlineInputBytes;
+  if (server_->remote) [[unlikely]]
+    return RunSlice(max_value_bytes, where == Where::kLoop ? Scope::kLocal : Scope::kWaits);
   const bool is_whole =
       !continued_ && !needs_pool_ && cursor_.next == 0 && !batch().slow && !batch().maintenance;
   if (!is_whole || (where == Where::kLoop && ++executions_ % kMeasureEvery != 0))
@@ -94,16 +111,23 @@ uint64_t BatchExecutor::Lap() {
       std::chrono::nanoseconds(now - std::exchange(lap_begin_, now)).count());
 }
 
-BatchExecutor::Progress BatchExecutor::RunSlice(size_t max_value_bytes) {
+BatchExecutor::Progress BatchExecutor::RunSlice(size_t max_value_bytes, Scope scope) {
   PendingReplies& replies = *cursor_.replies;
   CommandContext context(server_, client_, &replies.bytes());
   const size_t full = replies.size() + server_->options.reply_slice_bytes;
+  const size_t first_of_slice = cursor_.next;
+  bool comes_back = false;
   lap_begin_ = std::chrono::steady_clock::now();
   change_wait_.reset();
   while (progress() == Progress::kMore) {
     if (replies.size() >= full || context.slice_spent()) {
       if (stream_ != nullptr) replies.Mark(kNoSequence, 0);  // the header it began with
       continued_ = true;
+      break;
+    }
+    if (scope != Scope::kAll && IsOutside(scope, first_of_slice)) [[unlikely]] {
+      continued_ = true;
+      comes_back = scope == Scope::kWaits;
       break;
     }
     context.set_max_value_bytes(max_value_bytes);
@@ -124,7 +148,7 @@ BatchExecutor::Progress BatchExecutor::RunSlice(size_t max_value_bytes) {
     VARVE_ASSERT(cursor_.next > first);
   }
   cursor_.submitted = cursor_.submitted || context.submitted();
-  slice_spent_ = context.slice_spent();
+  slice_spent_ = context.slice_spent() || comes_back;
   needs_pool_ = context.needs_pool();
   return progress();
 }
@@ -195,7 +219,8 @@ void BatchExecutor::RunNext(CommandContext* context) {
 bool BatchExecutor::RunTogether(CommandContext* context, RequestRun::Kind kind) {
   RequestRun& run = RequestRun::OfThread();
   run.Begin(kind, server_, context->max_value_bytes());
-  const bool one_by_one = sets_apart_ && kind == RequestRun::Kind::kSets;
+  // What is on other machines is atomic by key, or by group of keys, and no more.
+  const bool one_by_one = (sets_apart_ || server_->remote) && kind == RequestRun::Kind::kSets;
   if (run.Take(&cursor_, one_by_one ? 1 : run.room()) == 0) return false;
   RequestRun::Outcome outcome = run.Execute();
   if (outcome == RequestRun::Outcome::kApart) {

@@ -7,6 +7,7 @@
 #include "varve/history_status.h"
 #include "varve/namespace_status.h"
 #include "varve/replication.h"
+#include "varve/store_status.h"
 
 namespace varve {
 absl::StatusOr<ReadResult> CommandContext::GetIn(NamespaceId of, std::string_view key,
@@ -81,6 +82,7 @@ std::string CommandContext::ErrorText(const absl::Status& status) {
   if (absl::IsResourceExhausted(status) || absl::IsUnavailable(status)) code = "MISCONF";
   if (absl::IsDataLoss(status)) code = "DATALOSS";
   if (IsNamespaceFull(status)) code = "QUOTA";
+  if (IsStoreUnavailable(status)) code = "UNAVAILABLE";
   std::string text(code);
   text += ' ';
   const absl::string_view message = status.message();

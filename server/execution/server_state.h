@@ -32,6 +32,7 @@
 #include "server/replication/replication_state.h"
 #include "server/replication/sync_gate.h"
 #include "server/statistics/server_statistics.h"
+#include "server/statistics/store_waits.h"
 #include "type/server_options.h"
 #include "util/os/bounded_file_system.h"
 #include "varve/store.h"
@@ -165,6 +166,8 @@ struct ServerState final : public LiveSettings {
   KeyCost write_cost{600};
   BoundedFileSystem* const disk;  // as in ServerProgram
   Evictor evictor{store, &clients, &replication};
+  const bool remote;       // the store waits for other machines (StoreCapabilities::remote)
+  StoreWaits store_waits;  // where it does
 };
 
 }  // namespace varve

@@ -202,6 +202,10 @@ void Session::Release(Wait wait) {
     socket_.NoteUnknown();  // the events until now are used
     return;
   }
+  if (wait == Wait::kRoom) {
+    awaits_room_ = false;
+    return;
+  }
   VARVE_ASSERT(state_ == State::kHeld);
   MoveTo(RestingState(batch_, client_));
 }
@@ -442,6 +446,7 @@ void Session::TakeMail() {
                           (state_ == State::kHeld && !client_.close_after_reply);
   Mailbox& mailbox = client_.link.mailbox;
   if (!may_answer || mailbox.empty() || executor_.replying() || IsFull(output_, *server_)) return;
+  if (worker_.asked != nullptr) return;  // a part of a reply may be written
   mailbox.Take(&output_, client_.protocol, server_->live.unsent_max_bytes - output_.size());
 }
 
@@ -493,6 +498,7 @@ void Session::EndRound(bool draining) {
     if (is_next_due && !lacks_text) loop_->Schedule(this);
     return executor_.Rest();
   }
+  if (awaits_room_) return;
   // A client that has gone does not wait for the end of the pause.
   if (waits_ && !draining) return socket_.peer_closing() ? Close() : void();
   const bool has_mail = !client_.link.mailbox.empty() && output_.empty();
@@ -502,6 +508,36 @@ void Session::EndRound(bool draining) {
   }
   const bool may_receive = socket_.readable() && !socket_.at_end() && !draining;
   if (state_ == State::kReady || has_mail || !needs_input_ || may_receive) loop_->Schedule(this);
+}
+
+// --- A store on other machines -------------------------------------------------------------------
+
+size_t Session::AskStore() {
+  VARVE_ASSERT(ready() && server_->remote);
+  if (worker_.asked == nullptr) worker_.asked = RemoteRun::Take(server_, executor_.cursor());
+  if (worker_.asked == nullptr) return 0;
+  Lend();
+  worker_.may_send = worker_.broken = false;
+  const size_t requests = worker_.asked->size();
+  worker_.asked->Send([self = shared_from_this()] { self->loop_->Complete(self); });
+  return requests;
+}
+
+void Session::AwaitRoom() {
+  VARVE_ASSERT(state_ == State::kReady && !awaits_room_);
+  awaits_room_ = true;
+}
+
+void Session::AbandonStore() {
+  if (!in_flight() || worker_.asked == nullptr) return;
+  worker_.asked->Abandon();
+  TakeBack();
+}
+
+void Session::NoteAnswers() {
+  const bool all = worker_.asked->Answer(&worker_.replies);
+  worker_.progress = executor_.progress();
+  if (all || worker_.progress == BatchExecutor::Progress::kDone) worker_.asked = nullptr;
 }
 
 // --- Execution on a worker -----------------------------------------------------------------------
@@ -565,6 +601,9 @@ void Session::ExecuteOnWorker() {
 }
 
 void Session::OnCompleted() {
+  // Also where the client has gone: others may wait to hear of what it wrote.
+  if (worker_.asked != nullptr) [[unlikely]]
+    NoteAnswers();
   TakeBack();
   if (closed()) return;
   if (state_ == State::kHandshake) return OnHandshake();
