@@ -67,8 +67,8 @@ class Planner final : public WriteBatch::OperationVisitor, public WriteBatch::Co
   absl::Status DropNamespace(NamespaceId space) override {
     return Change([space](SpaceCatalog* catalog) { return catalog->Drop(space); });
   }
-  absl::Status SwapNamespaces(NamespaceId one, NamespaceId other) override {
-    return Change([one, other](SpaceCatalog* catalog) { return catalog->Swap(one, other); });
+  absl::Status SwapNamespaces(NamespaceId, NamespaceId) override {
+    return NotHere("can't exchange two namespaces: servers would see it at different moments");
   }
 
   // --- Conditions

@@ -146,6 +146,12 @@ absl::Status SpaceCatalog::CheckName(const NamespaceDescription& description) co
   return absl::OkStatus();
 }
 
+absl::Status SpaceCatalog::CheckOptions(const NamespaceOptions& options) {
+  if (!options.has_quota()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "a store over HBase keeps no quotas, as several servers write to it at the same time");
+}
+
 absl::StatusOr<HbaseGeneration> SpaceCatalog::TakeGeneration() {
   if (next_generation_ >= kLastGeneration) {
     return absl::ResourceExhaustedError(
@@ -161,6 +167,7 @@ absl::Status SpaceCatalog::Create(const NamespaceDescription& description) {
   if (description.id >= kFirstNamedNamespace && description.id != next_id_)
     return absl::AlreadyExistsError(fmt::format(
         "namespace {} was there before; the next one is {}", description.id, next_id_));
+  VARVE_RETURN_IF_ERROR(CheckOptions(description.options));
   VARVE_RETURN_IF_ERROR(CheckName(description));
   if (spaces_.size() >= kMaxNamespaces) {
     return absl::ResourceExhaustedError(
@@ -178,6 +185,7 @@ absl::Status SpaceCatalog::Create(const NamespaceDescription& description) {
 absl::Status SpaceCatalog::Alter(const NamespaceDescription& description) {
   Space* const space = FindMutable(description.id);
   if (space == nullptr) return NoSuchNamespace(description.id);
+  VARVE_RETURN_IF_ERROR(CheckOptions(description.options));
   VARVE_RETURN_IF_ERROR(CheckName(description));
   if (description.options.grouping != space->description.options.grouping) {
     return absl::FailedPreconditionError(
@@ -202,18 +210,6 @@ absl::Status SpaceCatalog::Clear(NamespaceId id) {
   VARVE_ASSIGN_OR_RETURN(const HbaseGeneration generation, TakeGeneration());
   retired_.push_back(space->place());
   space->generation = generation;
-  return absl::OkStatus();
-}
-
-absl::Status SpaceCatalog::Swap(NamespaceId one, NamespaceId other) {
-  Space* const a = FindMutable(one);
-  Space* const b = FindMutable(other);
-  if (a == nullptr || b == nullptr) return NoSuchNamespace(a == nullptr ? one : other);
-  if (a->description.options.grouping != b->description.options.grouping) {
-    return absl::FailedPreconditionError(
-        "the two namespaces group their keys in different ways, so they can't exchange them");
-  }
-  std::swap(a->generation, b->generation);
   return absl::OkStatus();
 }
 

@@ -67,12 +67,12 @@ class SpaceCatalog {
   absl::Status Alter(const NamespaceDescription& description);
   absl::Status Drop(NamespaceId id);
   absl::Status Clear(NamespaceId id);
-  absl::Status Swap(NamespaceId one, NamespaceId other);
   // Forgets a retired place, whose rows are gone.
   void Forget(const KeyPlace& place);
 
  private:
   Space* FindMutable(NamespaceId id);
+  static absl::Status CheckOptions(const NamespaceOptions& options);
   absl::Status CheckName(const NamespaceDescription& description) const;
   absl::StatusOr<HbaseGeneration> TakeGeneration();
 
