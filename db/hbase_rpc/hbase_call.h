@@ -1,5 +1,5 @@
-// HbaseCall is what the calls of a client's user have in common: a deadline, an end that comes once,
-// and pauses between attempts.
+// HbaseCall is what the calls of a client's user have in common: a deadline, an end that comes
+// once, and pauses between attempts.
 //
 // Thread-safety: The thread that runs the io_context alone uses an object, once it has begun.
 // Invariants: A call that has begun is one of `calls` until it has ended.

@@ -22,7 +22,7 @@ void ReadCall::ReadAll(const Numbers& rows, const RetryPace& pace) {
   std::map<std::string, std::map<RegionPtr, Numbers>> servers;
   Numbers unknown;
   for (const uint32_t row : rows) {
-    RegionPtr region = environment().locator.FindKnown({table(), rows_[row], false});
+    RegionPtr region = environment().locator.FindKnown(table(), rows_[row]);
     if (region == nullptr) {
       unknown.push_back(row);
     } else {

@@ -67,13 +67,13 @@ RegionPtr RegionOf(const std::vector<HbaseCell>& cells) {
 
 }  // namespace
 
-RegionPtr RegionLocator::FindKnown(const RegionQuery& query) const {
+RegionPtr RegionLocator::AnswerTo(const RegionQuery& query) const {
   return query.is_before ? cache_.FindBefore(query.table, query.row)
                          : cache_.Find(query.table, query.row);
 }
 
 void RegionLocator::Find(RegionQuery query, Time deadline, Done done) {
-  if (RegionPtr known = FindKnown(query); known != nullptr) return done(std::move(known));
+  if (RegionPtr known = AnswerTo(query); known != nullptr) return done(std::move(known));
   const std::string table = query.table;
   Lookups& lookups = lookups_[table];
   lookups.waiting.push_back({std::move(query), deadline, std::move(done)});
@@ -138,7 +138,7 @@ void RegionLocator::GoOn(const std::string& table, const absl::Status& last) {
   std::vector<Waiter> left;
   size_t answered = 0;
   for (Waiter& waiter : waiting) {
-    if (RegionPtr known = FindKnown(waiter.query); known != nullptr) {
+    if (RegionPtr known = AnswerTo(waiter.query); known != nullptr) {
       waiter.done(std::move(known));
       ++answered;
     } else if (waiter.deadline <= now) {

@@ -41,7 +41,9 @@ class RegionLocator {
       : context_(context), servers_(servers), registry_(registry) {}
 
   // The region as far as it is known; null where it is not.
-  RegionPtr FindKnown(const RegionQuery& query) const;
+  RegionPtr FindKnown(std::string_view table, std::string_view row) const {
+    return cache_.Find(table, row);
+  }
   // Finds the region. `done` may be called at once.
   void Find(RegionQuery query, Time deadline, Done done);
   // The region is not, or no more, where it was thought to be.
@@ -62,6 +64,7 @@ class RegionLocator {
     bool is_under_way = false;
   };
 
+  RegionPtr AnswerTo(const RegionQuery& query) const;
   void LookUp(const std::string& table);
   void ScanMeta(const std::string& table, const std::string& server);
   void TakeAnswer(const std::string& table, const RpcResult& result);

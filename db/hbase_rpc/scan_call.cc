@@ -46,8 +46,11 @@ void ScanCall::TakeAnswer(const RegionPtr& region, const RpcResult& result) {
 
 void ScanCall::TakeRows(const RegionPtr& region, const hbase::pb::ScanResponse& response,
                         const std::vector<std::vector<HbaseCell>>& rows) {
+  const std::string before = rest_.is_descending ? rest_.upper : rest_.lower;
+  bool is_full = false;
   for (const std::vector<HbaseCell>& cells : rows) {
     if (cells.empty()) continue;
+    if (is_full) return EndComplete(false);
     const HbaseCell& cell = cells.front();
     const bool is_below = rest_.upper.empty() || cell.row < rest_.upper;
     // A row that was taken before, or that is none of the range.
@@ -58,17 +61,18 @@ void ScanCall::TakeRows(const RegionPtr& region, const hbase::pb::ScanResponse& 
     PassRow(cell.row, false);
     --rest_.max_rows;
     rest_.max_bytes -= std::min(rest_.max_bytes, cell.row.size() + value_size);
-    if (rest_.max_rows == 0 || rest_.max_bytes == 0) break;
+    is_full = rest_.max_rows == 0 || rest_.max_bytes == 0;
   }
-  const bool is_full = rest_.max_rows == 0 || rest_.max_bytes == 0;
   // More may be left of this region also where the server had no time to look for it.
   const bool region_has_more = response.more_results_in_region() || response.heartbeat_message();
   if (!is_full && region_has_more && response.has_cursor()) {
     PassRow(response.cursor().row(), true);
   }
-  const bool is_left = (is_full && region_has_more) || region_has_more || PassRegion(*region);
+  const bool is_left = region_has_more || PassRegion(*region);
   if (!is_left || is_full) return EndComplete(!is_left);
-  ReadOn();
+  if (before != (rest_.is_descending ? rest_.upper : rest_.lower)) return ReadOn();
+  const auto trouble = absl::UnavailableError("a server of HBase takes long to find a row");
+  TryLater({HbaseFailure::Kind::kBusy, false, trouble}, region, pace_, [this] { ReadOn(); });
 }
 
 void ScanCall::PassRow(std::string_view row, bool is_included) {
