@@ -72,10 +72,10 @@ struct HbaseRowWrite {
   std::optional<std::string> expected;
   Kind kind = Kind::kPut;
   std::string value;
-  // What HBase orders the cells of a row by: the largest is the one that is read, and a delete hides
-  // all up to its own. It has to ascend with every write of a row, and a delete has that of what it
-  // deletes or more. 0 takes the clock of the server, which may hide a write behind an earlier one
-  // once a region has moved to a server whose clock is behind.
+  // What HBase orders the cells of a row by: the largest is the one that is read, and a delete
+  // hides all up to its own. It has to ascend with every write of a row, and a delete has that of
+  // what it deletes or more. 0 takes the clock of the server, which may hide a write behind an
+  // earlier one once a region has moved to a server whose clock is behind.
   uint64_t timestamp = 0;
 };
 
