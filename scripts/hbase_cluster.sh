@@ -56,7 +56,7 @@ check_settings() {
 
 find_java() {
   java=${JAVA_HOME:+$JAVA_HOME/bin/}java
-  command -v "$java" >/dev/null || skip "there is no Java; packages-cluster.txt names the packages that a cluster takes"
+  command -v "$java" >/dev/null || skip "there is no Java ('$java'); packages-cluster.txt names the packages that a cluster takes"
   local version
   version=$("$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p')
   if [ "${version:-0}" -lt 17 ]; then skip "Java 17 or later is needed, and '$java' is ${version:-of an unknown version}"; fi
@@ -189,14 +189,18 @@ expand() {
   main_of "${named[0]}" >/dev/null || fail "there is no process '$1': name one of 1, 2, 3, ${all[*]}"
 }
 
+# A process that is gone for others may still be giving back its ports.
 kill_processes() {
-  local name pid
+  local name pid port killed=()
   for name in "$@"; do
-    if pid=$(pid_of "$name"); then kill -KILL "$pid" 2>/dev/null || true; fi
+    if pid=$(pid_of "$name"); then kill -KILL "$pid" 2>/dev/null && killed+=("$name"); fi
   done
-  for name in "$@"; do
+  for name in "${killed[@]}"; do
     while pid_of "$name" >/dev/null; do sleep 0.02; done
     rm -f "$dir/run/$name"
+    for port in $(ports_of "$name"); do
+      while is_taken "$port"; do sleep 0.02; done
+    done
   done
 }
 
@@ -211,6 +215,7 @@ stop_processes() {
     while pid_of "$name" >/dev/null && [ $SECONDS -lt $end ]; do sleep 0.1; done
   done
   kill_processes "$@"
+  for name in "$@"; do rm -f "$dir/run/$name"; done
 }
 
 # Processes that the folder holds must be of these ports, so that one folder is one cluster.
