@@ -57,8 +57,7 @@ class Planner final : public WriteBatch::OperationVisitor, public WriteBatch::Co
   absl::Status CloneNamespace(NamespaceId, const NamespaceDescription&) override {
     return NotHere("can't clone a namespace; copy its keys");
   }
-  absl::Status CloneNamespaceAt(NamespaceId, SequenceNumber,
-                                const NamespaceDescription&) override {
+  absl::Status CloneNamespaceAt(NamespaceId, SequenceNumber, const NamespaceDescription&) override {
     return NotHere("keeps no history, so it can't clone a namespace as it was");
   }
   absl::Status AlterNamespace(const NamespaceDescription& space) override {

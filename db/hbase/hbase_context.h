@@ -30,8 +30,8 @@ namespace varve {
 
 struct HbaseStoreOptions {
   std::string table = "varve";
-  bool may_create = true;             // whether tables that are missing are made
-  size_t max_value_size = 1u << 20;   // bytes of a value; a longer one is refused
+  bool may_create = true;                      // whether tables that are missing are made
+  size_t max_value_size = 1u << 20;            // bytes of a value; a longer one is refused
   std::chrono::milliseconds deadline{30'000};  // of one call of the store
   const Clock* clock = &RealClock();
   // How often this server looks at the namespaces and at the floor of versions, and how long it
@@ -47,7 +47,10 @@ struct HbaseStoreOptions {
 
 struct HbaseContext {
   HbaseContext(std::unique_ptr<HbaseClient> tables, const HbaseStoreOptions& given, uint32_t id)
-      : options(given), client(std::move(tables)), clock(given.clock), writer(id),
+      : options(given),
+        client(std::move(tables)),
+        clock(given.clock),
+        writer(id),
         spaces(given.table, given.clock) {}
 
   HbaseClient::Deadline NewDeadline() const {
@@ -56,8 +59,7 @@ struct HbaseContext {
   // The rows that one read asks for, so that its answer keeps to a bound.
   size_t RowsPerRead() const {
     constexpr size_t kBytes = 64u << 20;
-    return std::clamp(kBytes / std::max<size_t>(options.max_value_size, 1), size_t{1},
-                      size_t{256});
+    return std::clamp(kBytes / std::max<size_t>(options.max_value_size, 1), size_t{1}, size_t{256});
   }
 
   const HbaseStoreOptions options;

@@ -21,8 +21,7 @@ absl::Status Show(const HbaseContext& context, const PlacedSpace& place, const R
   result->read_sequence = decoded->version;
   if (decoded->is_tombstone) return absl::OkStatus();
   result->expiry_ms = decoded->expiry_ms;
-  result->expired =
-      !options.expired_too && decoded->IsExpired(context.clock.NowMillis());
+  result->expired = !options.expired_too && decoded->IsExpired(context.clock.NowMillis());
   if (result->expired) return absl::OkStatus();
   result->too_large = !options.without_value && decoded->value.size() > options.max_value_bytes;
   if (result->too_large) return absl::OkStatus();
@@ -79,8 +78,7 @@ class ManyReads final : public std::enable_shared_from_this<ManyReads> {
         read_any_ = true;
         MultiGetResult& result = results_[asked_[i]];
         result.read = true;
-        result.status =
-            Show(context_, place_, options_, (*read)[i], &result.result, &result.value);
+        result.status = Show(context_, place_, options_, (*read)[i], &result.result, &result.value);
         bytes_ += result.value.size();
       }
       return absl::OkStatus();
@@ -182,14 +180,12 @@ void HbaseReader::CountAsync(const ReadOptions& options, std::string_view lower,
 absl::StatusOr<ReadResult> HbaseReader::Get(const ReadOptions& options, std::string_view key,
                                             std::string* value) const {
   using Answer = std::pair<absl::StatusOr<ReadResult>, std::string>;
-  Answer answer =
-      AwaitAnswer<Answer>([&](std::function<void(Answer)> pass_on) {
-        GetAsync(options, std::string(key),
-                 [pass_on = std::move(pass_on)](absl::StatusOr<ReadResult> result,
-                                                std::string read) {
-                   pass_on({std::move(result), std::move(read)});
-                 });
-      });
+  Answer answer = AwaitAnswer<Answer>([&](std::function<void(Answer)> pass_on) {
+    GetAsync(options, std::string(key),
+             [pass_on = std::move(pass_on)](absl::StatusOr<ReadResult> result, std::string read) {
+               pass_on({std::move(result), std::move(read)});
+             });
+  });
   if (answer.first.ok() && answer.first->found && !options.without_value)
     *value = std::move(answer.second);
   return std::move(answer.first);
@@ -200,11 +196,11 @@ absl::Status HbaseReader::MultiGet(const ReadOptions& options,
                                    absl::Span<MultiGetResult> results) const {
   using Answer = std::pair<absl::Status, std::vector<MultiGetResult>>;
   Answer answer = AwaitAnswer<Answer>([&](std::function<void(Answer)> pass_on) {
-    MultiGetAsync(options, std::vector<std::string>(keys.begin(), keys.end()),
-                  [pass_on = std::move(pass_on)](absl::Status status,
-                                                 std::vector<MultiGetResult> read) {
-                    pass_on({std::move(status), std::move(read)});
-                  });
+    MultiGetAsync(
+        options, std::vector<std::string>(keys.begin(), keys.end()),
+        [pass_on = std::move(pass_on)](absl::Status status, std::vector<MultiGetResult> read) {
+          pass_on({std::move(status), std::move(read)});
+        });
   });
   if (!answer.first.ok()) return answer.first;
   std::move(answer.second.begin(), answer.second.end(), results.begin());

@@ -14,8 +14,8 @@
 namespace varve {
 namespace {
 
-// The waits of the client, as calls of the store tell of them.
-constexpr double kWaitingThatIsMuch = 8'192;
+// The calls under way at which writers should wait.
+constexpr double kManyCalls = 32'768;
 
 class NoSnapshot final : public Snapshot {
  public:
@@ -147,7 +147,7 @@ absl::StatusOr<ExplainedRead> HbaseStore::ExplainGet(const ReadOptions& options,
   ExplainedRead explained;
   explained.nanos = context_.options.clock->MonotonicNanos() - begin;
   explained.value_bytes = read.value_size;
-  explained.state = read.found                          ? KeyState::kThere
+  explained.state = read.found                          ? KeyState::kFound
                     : read.read_sequence == kNoSequence ? KeyState::kNeverThere
                     : read.expired                      ? KeyState::kExpired
                                                         : KeyState::kDeleted;
@@ -159,11 +159,10 @@ absl::StatusOr<ExplainedRead> HbaseStore::ExplainGet(const ReadOptions& options,
 }
 
 void HbaseStore::GetAsync(const ReadOptions& options, std::string key, GetDone done) {
-  reader_.GetAsync(
-      options, std::move(key),
-      [done = std::move(done)](absl::StatusOr<ReadResult> result, std::string value) {
-        done(Marked(std::move(result)), std::move(value));
-      });
+  reader_.GetAsync(options, std::move(key),
+                   [done = std::move(done)](absl::StatusOr<ReadResult> result, std::string value) {
+                     done(Marked(std::move(result)), std::move(value));
+                   });
 }
 
 void HbaseStore::MultiGetAsync(const ReadOptions& options, std::vector<std::string> keys,
@@ -231,8 +230,7 @@ bool HbaseStore::HasNamespace(NamespaceId space) const {
 uint64_t HbaseStore::UsualExpiry(NamespaceId space) const {
   const std::shared_ptr<const SpaceCatalog> catalog = context_.spaces.catalog();
   const SpaceCatalog::Space* const known = catalog->Find(space);
-  const uint64_t expiry_ms =
-      known == nullptr ? 0 : known->description.options.default_expiry_ms;
+  const uint64_t expiry_ms = known == nullptr ? 0 : known->description.options.default_expiry_ms;
   return expiry_ms == 0 ? kNoExpiry : NowMillis() + expiry_ms;
 }
 
@@ -257,8 +255,7 @@ StoreCapabilities HbaseStore::capabilities() const {
 // --- Upkeep --------------------------------------------------------------------------------------
 
 Pressure HbaseStore::pressure() const {
-  return std::min(1.0,
-                  static_cast<double>(context_.client->Statistics().waiting) / kWaitingThatIsMuch);
+  return std::min(1.0, static_cast<double>(context_.client->Statistics().in_flight) / kManyCalls);
 }
 
 std::vector<std::pair<std::string, uint64_t>> HbaseStore::Statistics() const {
@@ -273,7 +270,7 @@ std::vector<std::pair<std::string, uint64_t>> HbaseStore::Statistics() const {
           {"hbase_bytes_received", client.bytes_received},
           {"hbase_missed_deadlines", client.missed_deadlines},
           {"hbase_in_flight", client.in_flight},
-          {"hbase_waiting", client.waiting},
+          {"hbase_in_flight_bytes", client.in_flight_bytes},
           {"hbase_wait_nanos", client.wait_nanos},
           {"hbase_removed_rows", remover_.removed_rows()},
           {"hbase_is_remover", remover_.is_elected() ? 1u : 0u},

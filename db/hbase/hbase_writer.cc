@@ -15,8 +15,8 @@
 namespace varve {
 namespace {
 
-constexpr size_t kMostGathered = 1'024;        // of one table, sent without waiting for Push()
-constexpr size_t kMostBytesSent = 4u << 20;    // of independent writes at a time
+constexpr size_t kMostGathered = 1'024;      // of one table, sent without waiting for Push()
+constexpr size_t kMostBytesSent = 4u << 20;  // of independent writes at a time
 
 // Splits independent intents where they would be too much for one call.
 std::vector<std::vector<RowIntent>> SplitBySize(std::vector<RowIntent> intents) {
@@ -113,11 +113,10 @@ absl::StatusOr<BatchPlan> HbaseWriter::Plan(const WriteOptions& options,
   const bool one_key = plan.tables.size() == 1 && plan.tables.front().intents.size() == 1;
   if (plan.tables.empty() || options.independent_keys || one_key) return plan;
   const std::shared_ptr<const SpaceCatalog> catalog = context_->spaces.catalog();
-  VARVE_RETURN_IF_ERROR(
-      CheckGroups(batch, [&](NamespaceId space) -> std::optional<KeyGrouping> {
-        const SpaceCatalog::Space* const known = catalog->Find(space);
-        return known == nullptr ? KeyGrouping() : known->description.options.grouping;
-      }));
+  VARVE_RETURN_IF_ERROR(CheckGroups(batch, [&](NamespaceId space) -> std::optional<KeyGrouping> {
+    const SpaceCatalog::Space* const known = catalog->Find(space);
+    return known == nullptr ? KeyGrouping() : known->description.options.grouping;
+  }));
   VARVE_RETURN_IF_ERROR(CheckSize(plan.tables.front()));
   return plan;
 }
@@ -126,13 +125,11 @@ void HbaseWriter::Commit(bool independent, BatchPlan plan, OperationGate::Pass p
                          StoreWrites::WriteDone done) {
   if (!independent) {
     BatchPlan::Table& table = plan.tables.front();
-    const auto parts = std::make_shared<AllParts>(context_, 1, plan.operations, std::move(pass),
-                                                  std::move(done));
-    return RowCommit::Together(
-        context_, std::move(table.name), std::move(table.intents),
-        [parts](const std::vector<absl::Status>& statuses, SequenceNumber version) {
-          parts->Take(statuses, version);
-        });
+    const auto parts =
+        std::make_shared<AllParts>(context_, 1, plan.operations, std::move(pass), std::move(done));
+    return RowCommit::Together(context_, std::move(table.name), std::move(table.intents),
+                               [parts](const std::vector<absl::Status>& statuses,
+                                       SequenceNumber version) { parts->Take(statuses, version); });
   }
   std::vector<std::pair<std::string, std::vector<RowIntent>>> sent;
   for (BatchPlan::Table& table : plan.tables) {
@@ -195,9 +192,8 @@ void HbaseWriter::Gather(BatchPlan plan, OperationGate::Pass pass, StoreWrites::
   std::vector<Gathered> full;
   {
     const absl::MutexLock lock(&mutex_);
-    auto table = std::find_if(gathered_.begin(), gathered_.end(), [&](const GatheredTable& each) {
-      return each.name == from.name;
-    });
+    auto table = std::find_if(gathered_.begin(), gathered_.end(),
+                              [&](const GatheredTable& each) { return each.name == from.name; });
     if (table == gathered_.end()) table = gathered_.insert(table, {.name = from.name});
     table->writes.push_back(std::move(write));
     if (table->writes.size() >= kMostGathered) full.swap(table->writes);
@@ -235,18 +231,17 @@ void HbaseWriter::Send(std::string table, std::vector<Gathered> writes) {
       intents.push_back(std::move(write.intent));
       sent->push_back(std::move(write));
     }
-    RowCommit::Each(
-        context_, table, std::move(intents),
-        [context = context_, sent](const std::vector<absl::Status>& statuses,
-                                   SequenceNumber version) {
-          for (size_t i = 0; i < sent->size(); ++i) {
-            Gathered& write = (*sent)[i];
-            if (statuses[i].ok()) context->changes += write.operations;
-            write.pass.reset();
-            statuses[i].ok() ? write.done(CommitResult{.sequence = version})
-                             : write.done(statuses[i]);
-          }
-        });
+    RowCommit::Each(context_, table, std::move(intents),
+                    [context = context_, sent](const std::vector<absl::Status>& statuses,
+                                               SequenceNumber version) {
+                      for (size_t i = 0; i < sent->size(); ++i) {
+                        Gathered& write = (*sent)[i];
+                        if (statuses[i].ok()) context->changes += write.operations;
+                        write.pass.reset();
+                        statuses[i].ok() ? write.done(CommitResult{.sequence = version})
+                                         : write.done(statuses[i]);
+                      }
+                    });
     writes = std::move(rest);
   }
 }

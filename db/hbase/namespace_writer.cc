@@ -36,8 +36,8 @@ absl::StatusOr<SequenceNumber> NamespaceWriter::ChangeCatalog(
 
 absl::StatusOr<CommitResult> NamespaceWriter::Change(const BatchPlan& plan) {
   for (const KeyGrouping& grouping : plan.new_groupings) {
-    VARVE_RETURN_IF_ERROR(context_->client->EnsureTable(
-        TableOf(context_->options.table, grouping), context_->options.may_create));
+    VARVE_RETURN_IF_ERROR(context_->client->EnsureTable(TableOf(context_->options.table, grouping),
+                                                        context_->options.may_create));
   }
   VARVE_ASSIGN_OR_RETURN(const SequenceNumber version,
                          ChangeCatalog([&](SpaceCatalog* catalog) -> absl::Status {

@@ -35,8 +35,7 @@ class RangeRead final : public std::enable_shared_from_this<RangeRead> {
     request.upper = upper_;
     request.is_descending = descending_;
     // One more than wanted tells whether there are more.
-    request.max_rows =
-        std::min(max_entries_ - slice_.entries.size(), kMostRowsOfSlice - 1) + 1;
+    request.max_rows = std::min(max_entries_ - slice_.entries.size(), kMostRowsOfSlice - 1) + 1;
     request.max_bytes = std::min(options_.max_bytes, kSliceBytes);
     request.keys_only = options_.without_value && !options_.with_metadata;
     context_.client->ScanRows(place_.table, std::move(request), context_.NewDeadline(),
@@ -48,8 +47,7 @@ class RangeRead final : public std::enable_shared_from_this<RangeRead> {
  private:
   void Take(absl::StatusOr<HbaseScanSlice> read) {
     if (!read.ok()) return done_(read.status());
-    const absl::Status taken =
-        GuardMemory("reading a range", [&] { return TakeRows(read->rows); });
+    const absl::Status taken = GuardMemory("reading a range", [&] { return TakeRows(read->rows); });
     if (!taken.ok()) return done_(taken);
     if (!read->is_complete && !slice_.entries.empty() && bytes_ >= options_.max_bytes)
       slice_.more = true;

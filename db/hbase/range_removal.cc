@@ -54,8 +54,7 @@ absl::StatusOr<uint64_t> EmptyRange(HbaseContext* context, const RangeToEmpty& r
     if (intents.empty()) return true;
     removed += intents.size();
     absl::Status status;
-    for (const absl::Status& each :
-         AwaitAnswer<std::vector<absl::Status>>([&](auto done) {
+    for (const absl::Status& each : AwaitAnswer<std::vector<absl::Status>>([&](auto done) {
            RowCommit::Each(context, place.table, std::move(intents),
                            [done = std::move(done)](const std::vector<absl::Status>& statuses,
                                                     SequenceNumber) { done(statuses); });
@@ -78,8 +77,11 @@ absl::StatusOr<bool> RemovePlace(HbaseContext* context, const KeyPlace& place,
     std::vector<HbaseRowWrite> writes;
     for (const auto& [row, bytes] : rows) {
       HbaseRowWrite& write = writes.emplace_back();
+      const std::optional<HbaseCell> cell = DecodeCellHeader(bytes);
+      if (!cell) return NotACell(placed.table, bytes.size());
       write.row = row;
       write.kind = HbaseRowWrite::Kind::kDelete;
+      write.timestamp = cell->version;
     }
     absl::Status status;
     for (const absl::Status& each : CommitEachAndWait(*context, placed.table, std::move(writes)))

@@ -103,19 +103,18 @@ absl::Status Remover::Sweep(const std::function<bool()>& is_over) {
 absl::StatusOr<bool> Remover::SweepSpace(NamespaceId id, const PlacedSpace& place,
                                          const std::function<bool()>& is_over) {
   uint64_t elected_at = context_->options.clock->MonotonicNanos();
-  return ScanHeaders(
-      *context_, place, place.prefix, place.behind,
-      [&](const RowSlice& rows) -> absl::StatusOr<bool> {
-        if (is_over()) return false;
-        if (IsDue(elected_at, context_->options.dead_after / 4)) {
-          elected_at = context_->options.clock->MonotonicNanos();
-          VARVE_RETURN_IF_ERROR(Elect());
-          if (!is_elected()) return false;
-        }
-        VARVE_ASSIGN_OR_RETURN(Doomed doomed, FindDoomed(place, rows));
-        VARVE_RETURN_IF_ERROR(RemoveDoomed(id, place, std::move(doomed)));
-        return true;
-      });
+  return ScanHeaders(*context_, place, place.prefix, place.behind,
+                     [&](const RowSlice& rows) -> absl::StatusOr<bool> {
+                       if (is_over()) return false;
+                       if (IsDue(elected_at, context_->options.dead_after / 4)) {
+                         elected_at = context_->options.clock->MonotonicNanos();
+                         VARVE_RETURN_IF_ERROR(Elect());
+                         if (!is_elected()) return false;
+                       }
+                       VARVE_ASSIGN_OR_RETURN(Doomed doomed, FindDoomed(place, rows));
+                       VARVE_RETURN_IF_ERROR(RemoveDoomed(id, place, std::move(doomed)));
+                       return true;
+                     });
 }
 
 absl::StatusOr<Remover::Doomed> Remover::FindDoomed(const PlacedSpace& place,
@@ -136,6 +135,7 @@ absl::StatusOr<Remover::Doomed> Remover::FindDoomed(const PlacedSpace& place,
     write.expects_prefix = true;
     write.expected = bytes.substr(0, kCellIdentitySize);
     write.kind = HbaseRowWrite::Kind::kDelete;
+    write.timestamp = cell->version;
     doomed.expired.emplace_back(cell->is_tombstone ? std::string_view() : place.KeyOf(row));
   }
   return doomed;

@@ -19,6 +19,9 @@
 // What stands before the metadata has at most kMaxCellHeader bytes. A tombstone is a key that was
 // deleted: its row stays for a while, so that the version of the next write is a higher one.
 //
+// The version is HBase's timestamp of the cell, too: HBase shows the cell with the highest one, and
+// by the clocks of its own servers an older value could come back when a region moves.
+//
 // Thread-safety: Functions without state, and plain values.
 #pragma once
 

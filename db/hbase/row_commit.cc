@@ -103,10 +103,11 @@ HbaseRowWrite RowCommit::WriteOf(size_t index, SequenceNumber version) const {
   if (is_required && seen != kNoSequence) write.expected = CellVersionBytes(seen);
   if (!is_required && !found_[index]->identity.empty()) write.expected = found_[index]->identity;
   const bool is_there = is_required ? seen != kNoSequence : !found_[index]->is_gone;
-  const bool writes = intent.kind == RowIntent::Kind::kPut ||
-                      (intent.kind == RowIntent::Kind::kDelete && is_there);
+  const bool writes =
+      intent.kind == RowIntent::Kind::kPut || (intent.kind == RowIntent::Kind::kDelete && is_there);
   write.kind = writes ? HbaseRowWrite::Kind::kPut : HbaseRowWrite::Kind::kCheckOnly;
   if (!writes) return write;
+  write.timestamp = version;
   HbaseCell cell{.version = version, .writer = context_->writer};
   if (intent.kind == RowIntent::Kind::kPut) {
     cell.expiry_ms = intent.expiry_ms;

@@ -107,8 +107,7 @@ absl::StatusOr<std::string> ServerRoster::FindBehind(const Seen& seen) {
 
 absl::Status ServerRoster::WaitForAll(const Seen& seen) {
   const HbaseClient::Deadline deadline = context_->NewDeadline();
-  for (std::chrono::milliseconds pause = kFirstPause;;
-       pause = std::min(pause * 2, kLongestPause)) {
+  for (std::chrono::milliseconds pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
     VARVE_ASSIGN_OR_RETURN(const std::string behind, FindBehind(seen));
     if (behind.empty()) return absl::OkStatus();
     if (std::chrono::steady_clock::now() + pause >= deadline) {

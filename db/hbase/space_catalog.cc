@@ -30,9 +30,8 @@ bool IsWithinGenerations(HbaseGeneration generation) {
 }
 
 bool ReadSpace(ByteReader* reader, SpaceCatalog::Space* space) {
-  return reader->ReadVarint32(&space->description.id) &&
-         reader->ReadVarint32(&space->generation) && IsWithinGenerations(space->generation) &&
-         DecodeDescription(reader, &space->description);
+  return reader->ReadVarint32(&space->description.id) && reader->ReadVarint32(&space->generation) &&
+         IsWithinGenerations(space->generation) && DecodeDescription(reader, &space->description);
 }
 
 bool ReadPlace(ByteReader* reader, KeyPlace* place) {
@@ -112,8 +111,8 @@ absl::StatusOr<SpaceCatalog> SpaceCatalog::Decode(std::string_view bytes) {
       !ReadItems(&reader, &catalog.retired_, ReadPlace) || !reader.empty() ||
       std::adjacent_find(catalog.spaces_.begin(), catalog.spaces_.end(), by_id) !=
           catalog.spaces_.end()) {
-    return absl::DataLossError(fmt::format(
-        "the list of namespaces makes no sense at byte {} of {}", reader.position(), bytes.size()));
+    return absl::DataLossError(fmt::format("the list of namespaces makes no sense at byte {} of {}",
+                                           reader.position(), bytes.size()));
   }
   return catalog;
 }
@@ -165,8 +164,8 @@ absl::Status SpaceCatalog::Create(const NamespaceDescription& description) {
   if (Find(description.id) != nullptr)
     return absl::AlreadyExistsError(fmt::format("there is a namespace {} already", description.id));
   if (description.id >= kFirstNamedNamespace && description.id != next_id_)
-    return absl::AlreadyExistsError(fmt::format(
-        "namespace {} was there before; the next one is {}", description.id, next_id_));
+    return absl::AlreadyExistsError(
+        fmt::format("namespace {} was there before; the next one is {}", description.id, next_id_));
   VARVE_RETURN_IF_ERROR(CheckOptions(description.options));
   VARVE_RETURN_IF_ERROR(CheckName(description));
   if (spaces_.size() >= kMaxNamespaces) {

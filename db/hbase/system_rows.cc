@@ -101,9 +101,9 @@ absl::Status SystemRows::Commit(HbaseRowWrite write) {
 absl::Status SystemRows::Put(std::string_view name, std::string_view value) {
   HbaseRowWrite write;
   write.row = RowOf(name);
-  write.value = EncodeCell({.version = context_->clock.Next(kNoSequence),
-                            .writer = context_->writer,
-                            .value = value});
+  write.timestamp = context_->clock.Next(kNoSequence);
+  write.value =
+      EncodeCell({.version = write.timestamp, .writer = context_->writer, .value = value});
   return Commit(std::move(write));
 }
 
@@ -115,8 +115,8 @@ absl::StatusOr<SequenceNumber> SystemRows::Replace(std::string_view name, const 
   write.is_checked = true;
   write.expects_prefix = true;
   if (read.is_there) write.expected = read.identity;
-  write.value =
-      EncodeCell({.version = version, .writer = context_->writer, .value = value});
+  write.timestamp = version;
+  write.value = EncodeCell({.version = version, .writer = context_->writer, .value = value});
   VARVE_RETURN_IF_ERROR(Commit(std::move(write)));
   return version;
 }
@@ -128,6 +128,7 @@ absl::Status SystemRows::Remove(std::string_view name, const SystemRow& read) {
   write.expects_prefix = true;
   write.expected = read.identity;
   write.kind = HbaseRowWrite::Kind::kDelete;
+  write.timestamp = read.version;
   return Commit(std::move(write));
 }
 
