@@ -42,6 +42,9 @@ enum CommandFlags : uint32_t {
   kPastCommand = 131072,
   // The command reads what is no part of a past state: AT does not stand in front of it.
   kPresentCommand = 262144,
+  // The keys of a request have nothing to do with each other: where keys have groups
+  // (varve/key_group.h) the command goes on group by group.
+  kKeyByKeyCommand = 1048576,
 };
 
 // How the executor may treat a request without calling its handler.
