@@ -8,8 +8,8 @@
 #include "server/clients/client_modes.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
+#include "server/execution/group_refusal.h"
 #include "server/execution/key_update.h"
-#include "server/execution/store_capability.h"
 #include "server/execution/transaction_queue.h"
 #include "server/execution/transaction_run.h"
 
@@ -19,7 +19,6 @@ namespace {
 void HandleMulti(CommandContext& context, Arguments) {
   ClientTransaction& transaction = context.client.modes.transaction;
   if (transaction.open) return context.reply.Error("ERR MULTI calls can not be nested");
-  if (!StoreMeets(context, StoreNeed::kSnapshots)) return;
   transaction.open = true;
   ShowTransaction(&context.client);
   context.reply.Ok();
@@ -49,6 +48,7 @@ void HandleExec(CommandContext& context, Arguments) {
   if (transaction.refused) {
     return context.reply.Error("EXECABORT Transaction discarded because of previous errors.");
   }
+  if (RefusedAcrossGroups(context, transaction)) return;
   const bool is_cached = CachesReads(context.client, transaction);
   auto run = std::make_unique<TransactionRun>(std::move(transaction), is_cached);
   if (!run->ExecuteWhole(context)) context.Stream(std::move(run));
@@ -56,12 +56,13 @@ void HandleExec(CommandContext& context, Arguments) {
 
 // Where the key has expired and is there still, it is removed first: else its removal, later, would
 // be a write to a key that is watched. During a pause nothing is removed, and a follower removes
-// nothing by itself.
+// nothing by itself. A store without an order of all writes compares versions, of which a key that
+// has expired has none.
 absl::StatusOr<ReadResult> LookUpUnexpired(CommandContext& context, std::string_view key) {
   for (;;) {
     absl::StatusOr<ReadResult> read = context.LookUp(key);
     if (!read.ok() || !read->expired || context.server.clients.pause.Any() ||
-        context.server.replication.follows())
+        context.server.replication.follows() || !context.store.capabilities().snapshots)
       return read;
     WriteBatch& batch = ClearedBatch(context);
     batch.Delete(key);

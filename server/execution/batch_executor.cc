@@ -5,9 +5,11 @@
 
 #include "server/clients/client_login.h"
 #include "server/clients/client_tracking.h"
+#include "server/execution/group_refusal.h"
 #include "server/execution/request_account.h"
 #include "server/execution/request_checks.h"
 #include "server/execution/rights_check.h"
+#include "server/execution/store_capability.h"
 #include "server/execution/transaction_queue.h"
 #include "util/base/assert.h"
 #include "util/base/letter_case.h"
@@ -256,6 +258,7 @@ bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request&
   } else {
     if (client_->Restricted() && RefuseRestricted(context, *request.command, arguments))
       return true;
+    if (RefuseByStore(context, *request.command, arguments)) return true;
     if (MayRefuseByBounds(*server_) && RefuseByBounds(context, *request.command, arguments))
       return true;
     return MayRefuseForReplication(*server_) &&
@@ -278,6 +281,16 @@ bool BatchExecutor::RefuseRestricted(CommandContext* context, const Command& com
   broken_ = checked == RightsCheck::kUserGone;
   server_->statistics.commands.Rejected(command.index);
   return true;
+}
+
+bool BatchExecutor::RefuseByStore(CommandContext* context, const Command& command,
+                                  Arguments arguments) {
+  // What waits for EXEC is checked there, together with all that is around it.
+  const bool refused = RefusedByStore(*context, command, arguments) ||
+                       (WritesTogether(command) && !client_->modes.transaction.open &&
+                        RefusedAcrossGroups(*context, command, arguments));
+  if (refused) server_->statistics.commands.Rejected(command.index);
+  return refused;
 }
 
 bool BatchExecutor::RefuseByBounds(CommandContext* context, const Command& command,

@@ -130,6 +130,7 @@ class BatchExecutor {
   // Refuse() calls it for the rights and the modes of a client that is Restricted().
   bool RefuseRestricted(CommandContext* context, const Command& command, Arguments arguments);
   // Refuse() calls it when there is a bound on data.
+  bool RefuseByStore(CommandContext* context, const Command& command, Arguments arguments);
   bool RefuseByBounds(CommandContext* context, const Command& command, Arguments arguments);
   // Refuse() calls it when this server follows another one, or asks for followers.
   bool RefuseForReplication(CommandContext* context, const Command& command, Arguments arguments);

@@ -45,6 +45,9 @@ enum CommandFlags : uint32_t {
   // The command asks the store for nothing that lies on other machines where the store does
   // (StoreCapabilities::remote): an I/O thread executes it.
   kLocalCommand = 524288,
+  // The keys of a request have nothing to do with each other: where keys have groups
+  // (varve/key_group.h) the command goes on group by group.
+  kKeyByKeyCommand = 1048576,
 };
 
 // How the executor may treat a request without calling its handler.
