@@ -21,7 +21,7 @@ Server AddressOf(const hbase::pb::ServerName& name) {
 }
 
 Server NotOpenYet(std::string_view what) {
-  return absl::UnavailableError(fmt::format("HBase has no {} at the moment", what));
+  return absl::FailedPreconditionError(fmt::format("HBase has no {} at the moment", what));
 }
 
 Server MetaOfNode(const std::string& message) {

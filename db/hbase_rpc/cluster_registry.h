@@ -19,7 +19,7 @@ namespace varve {
 
 class ClusterRegistry {
  public:
-  // host:port of a server.
+  // host:port of a server. FailedPrecondition: there is none at the moment.
   using Done = std::function<void(const absl::StatusOr<std::string>& server)>;
 
   // `hosts` are those of the quorum, or the masters where `are_masters`.
