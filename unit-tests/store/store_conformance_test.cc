@@ -16,9 +16,9 @@ void StoreConformanceTest::Put(std::string_view key, std::string_view value, Nam
   ASSERT_TRUE(written.ok()) << written.status();
 }
 
-void StoreConformanceTest::Delete(std::string_view key) {
+void StoreConformanceTest::Delete(std::string_view key, NamespaceId space) {
   WriteBatch batch;
-  batch.Delete(key);
+  batch.Delete(key, space);
   ASSERT_TRUE(store().Write({}, &batch).ok());
 }
 
@@ -29,11 +29,20 @@ std::string StoreConformanceTest::Get(std::string_view key, NamespaceId space) {
   return read->found ? value : "(missing)";
 }
 
-ReadResult StoreConformanceTest::Read(std::string_view key) {
+ReadResult StoreConformanceTest::Read(std::string_view key, NamespaceId space) {
   std::string value;
-  const absl::StatusOr<ReadResult> read = store().Get({}, key, &value);
+  const absl::StatusOr<ReadResult> read = store().Get({.space = space}, key, &value);
   EXPECT_TRUE(read.ok()) << read.status();
   return read.ok() ? *read : ReadResult();
+}
+
+NamespaceId StoreConformanceTest::NamespaceOfOneGroup() {
+  constexpr NamespaceId kId = 9;
+  WriteBatch batch;
+  batch.CreateNamespace({.id = kId, .options = {.grouping = KeyGrouping::Together()}});
+  const absl::StatusOr<CommitResult> created = store().Write({}, &batch);
+  EXPECT_TRUE(created.ok()) << created.status();
+  return kId;
 }
 
 std::string StoreConformanceTest::Scan(std::string_view lower, std::string_view upper,
@@ -156,7 +165,7 @@ TEST_P(StoreConformanceTest, MetadataIsReadOnRequest) {
   WriteBatch batch;
   batch.Put("k", "12345", {.metadata = bytes});
   batch.Put("plain", "1");
-  ASSERT_TRUE(store().Write({}, &batch).ok());
+  ASSERT_TRUE(store().Write({.independent_keys = true}, &batch).ok());
   std::string value;
   absl::StatusOr<ReadResult> read = store().Get({.with_metadata = true}, "k", &value);
   ASSERT_TRUE(read.ok() && read->metadata != nullptr);
@@ -229,7 +238,7 @@ TEST_P(StoreConformanceTest, WhatHasExpiredIsNotSeen) {
   WriteBatch batch;
   batch.Put("gone", "v", kDefaultNamespace, 1);
   batch.Put("there", "v", kDefaultNamespace, now + 3600 * 1000);
-  ASSERT_TRUE(store().Write({}, &batch).ok());
+  ASSERT_TRUE(store().Write({.independent_keys = true}, &batch).ok());
   EXPECT_FALSE(Read("gone").found);
   EXPECT_EQ(Read("there").expiry_ms, now + 3600 * 1000);
   EXPECT_EQ(Scan(), "there=v ");
@@ -278,8 +287,10 @@ TEST_P(StoreConformanceTest, ASnapshotKeepsWhatItSawOrIsRefused) {
 // --- Writes --------------------------------------------------------------------------------------
 
 TEST_P(StoreConformanceTest, ABatchIsWrittenWholeAndLaterOperationsWin) {
-  Put("b", "old");
+  const NamespaceId space = NamespaceOfOneGroup();
+  Put("b", "old", space);
   WriteBatch batch;
+  batch.UseNamespace(space);
   batch.Put("a", "1");
   batch.Delete("b");
   batch.Put("c", "1");
@@ -287,7 +298,7 @@ TEST_P(StoreConformanceTest, ABatchIsWrittenWholeAndLaterOperationsWin) {
   const absl::StatusOr<CommitResult> written = store().Write({}, &batch);
   ASSERT_TRUE(written.ok()) << written.status();
   EXPECT_TRUE(batch.empty());
-  EXPECT_EQ(Scan(), "a=1 c=2 ");
+  EXPECT_EQ(Scan({}, {}, false, space), "a=1 c=2 ");
 }
 
 TEST_P(StoreConformanceTest, ABatchOverTheLimitsIsRefusedWhole) {
@@ -299,30 +310,58 @@ TEST_P(StoreConformanceTest, ABatchOverTheLimitsIsRefusedWhole) {
 }
 
 TEST_P(StoreConformanceTest, AConditionHoldsWhileTheVersionThatWasReadIsThere) {
-  Put("k", "1");
-  const ReadResult read = Read("k");
+  const NamespaceId space = NamespaceOfOneGroup();
+  Put("k", "1", space);
+  const ReadResult read = Read("k", space);
   WriteBatch batch;
+  batch.UseNamespace(space);
   batch.RequireUnchanged("k", read);
-  batch.RequireUnchanged("missing", Read("missing"));
+  batch.RequireUnchanged("missing", Read("missing", space));
   batch.Put("k", "2");
   ASSERT_TRUE(store().Write({}, &batch).ok());
+  batch.UseNamespace(space);
   batch.RequireUnchanged("k", read);  // it was written since
   batch.Put("other", "v");
   EXPECT_TRUE(absl::IsAborted(store().Write({}, &batch).status()));
-  EXPECT_EQ(Scan(), "k=2 ");
+  EXPECT_EQ(Scan({}, {}, false, space), "k=2 ");
 }
 
 TEST_P(StoreConformanceTest, AConditionOnAMissingKeyFailsOnceItIsPut) {
-  const ReadResult missing = Read("k");
-  Put("k", "1");
+  const NamespaceId space = NamespaceOfOneGroup();
+  const ReadResult missing = Read("k", space);
+  Put("k", "1", space);
   WriteBatch batch;
+  batch.UseNamespace(space);
   batch.RequireNotPut("k", WriteBatch::ReadPoint(missing));
   batch.Put("other", "v");
   EXPECT_TRUE(absl::IsAborted(store().Write({}, &batch).status()));
   batch.Clear();
-  batch.RequireNotPut("other", WriteBatch::ReadPoint(Read("other")));
+  batch.UseNamespace(space);
+  batch.RequireNotPut("other", WriteBatch::ReadPoint(Read("other", space)));
   batch.Put("other", "v");
   EXPECT_TRUE(store().Write({}, &batch).ok());
+}
+
+TEST_P(StoreConformanceTest, ADeletedKeyIsMissingToConditionsAndIsWrittenAgain) {
+  Put("k", "1");
+  const ReadResult first = Read("k");
+  Delete("k");
+  const ReadResult deleted = Read("k");
+  EXPECT_FALSE(deleted.found);
+  WriteBatch batch;
+  batch.RequireUnchanged("k", first);
+  batch.Put("k", "2");
+  EXPECT_TRUE(absl::IsAborted(store().Write({}, &batch).status()));
+  batch.Clear();
+  batch.RequireUnchanged("k", deleted);
+  batch.Put("k", "2");
+  ASSERT_TRUE(store().Write({}, &batch).ok());
+  const ReadResult again = Read("k");
+  EXPECT_TRUE(again.found);
+  EXPECT_GT(again.version, first.version);
+  batch.RequireUnchanged("k", deleted);
+  batch.Put("k", "3");
+  EXPECT_TRUE(absl::IsAborted(store().Write({}, &batch).status()));
 }
 
 TEST_P(StoreConformanceTest, AConditionOnARangeHoldsOrIsRefused) {
@@ -432,12 +471,20 @@ TEST_P(StoreConformanceTest, NamespacesAreNamedAlteredSwappedAndDropped) {
   const OneNamespace created(store(), {.id = id, .name = "orders"});
   Put("k", "here");
   Put("k", "there", id);
+  const bool swaps = store().capabilities().swaps;
   WriteBatch batch;
   batch.SwapNamespaces(kDefaultNamespace, id);
   batch.AlterNamespace({.id = id, .name = "bills"});
-  ASSERT_TRUE(store().Write({}, &batch).ok());
-  EXPECT_EQ(Get("k"), "there");
-  EXPECT_EQ(Get("k", id), "here");
+  const absl::Status swapped = store().Write({}, &batch).status();
+  if (!swaps) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(swapped)) << swapped;
+    batch.Clear();
+    batch.AlterNamespace({.id = id, .name = "bills"});
+    ASSERT_TRUE(store().Write({}, &batch).ok());
+  }
+  EXPECT_TRUE(!swaps || swapped.ok()) << swapped;
+  EXPECT_EQ(Get("k"), swaps ? "there" : "here");
+  EXPECT_EQ(Get("k", id), swaps ? "here" : "there");
   const absl::StatusOr<NamespaceList> now = store().Namespaces();
   ASSERT_TRUE(now.ok());
   EXPECT_EQ(now->Find("orders"), nullptr);
