@@ -40,6 +40,7 @@ constexpr auto kRooms = std::to_array<std::string_view>({
     "db/commit",
     "db/engine",
     "db/transaction",
+    "db/hbase_rpc",
     "tools",
     "tools/repair",
     "tools/backup",
