@@ -23,7 +23,7 @@ varve_test_program(tools LINK varve_tools)
 varve_test_lanes(tools_tests SLOW *.AnyCall*MayFail *.AKillAtAnyMoment* *.APowerCutAtAnyMoment* RewindTest.EveryVersion*)
 
 # What every store keeps to, the engine among them.
-varve_test_program(store LINK varve::varve)
+varve_test_program(store LINK varve_hbase)
 varve_test_lanes(store_tests)
 
 # Models, crashes, scans under load, and what waits for the background. AddressSanitizer sees the buffers flushed in every test,
@@ -33,7 +33,7 @@ set(environment)
 if(VARVE_SANITIZER MATCHES "address")
   set(environment ${small_buffers})
 endif()
-varve_test_program(db LINK varve_tools PRECOMPILE unit-tests/testing/test_store.h unit-tests/testing/fault_file_system.h db/engine/engine.h)
+varve_test_program(db LINK varve_tools varve_hbase PRECOMPILE unit-tests/testing/test_store.h unit-tests/testing/fault_file_system.h db/engine/engine.h)
 varve_test_lanes(db_tests COST 10 SHARDS 4 LEFT_OUT ${left_out} ENVIRONMENT ${environment}
                  SLOW *ModelTest* *AgainstAModel* *EqualsAModel* ReadersTest.* *ConcurrencyTest.* ClonesTest.* CompactionTest.*
                       FullDiskTest.* LogRecoveryTest.* EngineRecoveryTest.* SegmentCorruptionTest.* EngineCountTest.*

@@ -186,8 +186,8 @@ constexpr std::string_view kSyncWords[] = {"always", "everysec", "no"};         
 constexpr std::string_view kSyncBackendWords[] = {"auto", "pwrite", "direct"};    // SyncBackend
 constexpr std::string_view kAclPubSubWords[] = {"resetchannels", "allchannels"};  // bool
 constexpr std::string_view kExecutionWords[] = {"adaptive", "pool", "inline"};    // Execution
-constexpr std::string_view kStoreWords[] = {"embedded", "hbase"};              // StoreKind
-constexpr std::string_view kHbaseSecurityWords[] = {"simple", "kerberos"};      // HbaseSecurity
+constexpr std::string_view kStoreWords[] = {"embedded", "hbase"};                 // StoreKind
+constexpr std::string_view kHbaseSecurityWords[] = {"simple", "kerberos"};        // HbaseSecurity
 constexpr std::string_view kTlsWords[] = {"off", "optional", "required"};         // TlsMode
 constexpr std::string_view kTlsClientWords[] = {"yes", "no", "optional"};  // TlsClientCertificates
 constexpr std::string_view kTlsUserWords[] = {"off", "CN", "URI"};         // TlsUserName
@@ -372,7 +372,8 @@ constexpr Setting kSettings[] = {
     Text("dir", VARVE_KEPT_IN(directory), "directory of the data, made if it is missing")
         .Checked(DirectoryNeeded),
     Word("store", kStoreWords, VARVE_KEPT_IN(store),
-         "where the keys are: embedded (in dir) or hbase (in a cluster that other servers use, too)"),
+         "where the keys are: embedded (in dir) or hbase (in a cluster that other servers use, "
+         "too)"),
     Text("hbase-quorum", VARVE_KEPT_IN(hbase.quorum),
          "the ZooKeeper of the HBase cluster: host:port,host:port"),
     Text("hbase-masters", VARVE_KEPT_IN(hbase.masters),

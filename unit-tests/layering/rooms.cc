@@ -41,6 +41,7 @@ constexpr auto kRooms = std::to_array<std::string_view>({
     "db/engine",
     "db/transaction",
     "db/hbase_rpc",
+    "db/hbase",
     "tools",
     "tools/repair",
     "tools/backup",
@@ -112,7 +113,7 @@ const std::map<std::string, Folders, std::less<>>& TestTops() {
   static const auto* const tops = new std::map<std::string, Folders, std::less<>>{
       {"db", {"tools"}},
       {"server", {"client"}},
-      {"store", {"include"}},
+      {"store", {"include", "db"}},
       {"testing", {"include", "type", "util", "structure", "db"}},
       {"layering", {"util"}},
       {"crash", {"include", "type", "util", "structure", "db", "tools"}},

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "db/hbase/hbase_store.h"
-#include "unit-tests/db/hbase/tables_in_memory.h"
+#include "unit-tests/testing/tables_in_memory.h"
 #include "unit-tests/store/store_conformance.h"
 
 namespace varve {

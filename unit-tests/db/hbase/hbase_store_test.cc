@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "unit-tests/db/hbase/tables_in_memory.h"
+#include "unit-tests/testing/tables_in_memory.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "varve/namespace_status.h"
 #include "varve/store_status.h"
