@@ -170,7 +170,7 @@ TEST_P(StoreConformanceTest, MetadataIsReadOnRequest) {
   WriteBatch batch;
   batch.Put("k", "12345", {.metadata = bytes});
   batch.Put("plain", "1");
-  ASSERT_TRUE(store().Write({}, &batch).ok());
+  ASSERT_TRUE(store().Write({.independent_keys = true}, &batch).ok());
   std::string value;
   absl::StatusOr<ReadResult> read = store().Get({.with_metadata = true}, "k", &value);
   ASSERT_TRUE(read.ok() && read->metadata != nullptr);
@@ -243,7 +243,7 @@ TEST_P(StoreConformanceTest, WhatHasExpiredIsNotSeen) {
   WriteBatch batch;
   batch.Put("gone", "v", kDefaultNamespace, 1);
   batch.Put("there", "v", kDefaultNamespace, now + 3600 * 1000);
-  ASSERT_TRUE(store().Write({}, &batch).ok());
+  ASSERT_TRUE(store().Write({.independent_keys = true}, &batch).ok());
   EXPECT_FALSE(Read("gone").found);
   EXPECT_EQ(Read("there").expiry_ms, now + 3600 * 1000);
   EXPECT_EQ(Scan(), "there=v ");
