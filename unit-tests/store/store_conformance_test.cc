@@ -515,8 +515,7 @@ TEST_P(StoreConformanceTest, ACloneSharesWhatItsSourceHeldOrIsRefused) {
 // --- Groups of keys ------------------------------------------------------------------------------
 
 TEST_P(StoreConformanceTest, KeysOfANamespaceWithoutGroupsGoTogetherByTheAbilityOfTheStore) {
-  const bool any_keys =
-      store().capabilities().atomicity == StoreCapabilities::Atomicity::kAnyKeys;
+  const bool any_keys = store().capabilities().atomicity == StoreCapabilities::Atomicity::kAnyKeys;
   EXPECT_EQ(store().GroupsOf(kDefaultNamespace).has_value(), !any_keys);
   WriteBatch batch;
   batch.Put("a", "1");
@@ -577,9 +576,9 @@ TEST_P(StoreConformanceTest, TheGroupsOfANamespaceNeverChange) {
   batch.AlterNamespace({.id = kTogether});
   EXPECT_TRUE(absl::IsFailedPrecondition(store().Write({}, &batch).status()));
   batch.Clear();
-  batch.AlterNamespace({.id = kTogether,
-                        .options = {.default_expiry_ms = 3600 * 1000,
-                                    .grouping = KeyGrouping::Together()}});
+  batch.AlterNamespace(
+      {.id = kTogether,
+       .options = {.default_expiry_ms = 3600 * 1000, .grouping = KeyGrouping::Together()}});
   EXPECT_TRUE(store().Write({}, &batch).ok());
   batch.SwapNamespaces(kDefaultNamespace, kTogether);
   EXPECT_TRUE(absl::IsFailedPrecondition(store().Write({}, &batch).status()));
@@ -591,13 +590,14 @@ TEST_P(StoreConformanceTest, ATransactionOverOneGroupIsAtomicAndOverTwoIsRefused
   Put("a:n", "1", 10);
   Put("b:n", "1", 10);
   const auto add = [this](const std::string& from, const std::string& to) {
-    return RunTransaction(&store(), {}, [&](Transaction* transaction) -> absl::Status {
-             std::string value;
-             const auto read = transaction->Get({.space = 10}, from, &value);
-             if (!read.ok()) return read.status();
-             transaction->Put(to, value + "1", 10);
-             return absl::OkStatus();
-           })
+    return RunTransaction(&store(), {},
+                          [&](Transaction* transaction) -> absl::Status {
+                            std::string value;
+                            const auto read = transaction->Get({.space = 10}, from, &value);
+                            if (!read.ok()) return read.status();
+                            transaction->Put(to, value + "1", 10);
+                            return absl::OkStatus();
+                          })
         .status();
   };
   EXPECT_TRUE(add("a:n", "a:m").ok());

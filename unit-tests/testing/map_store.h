@@ -237,9 +237,9 @@ class MapStore::Checker final : public WriteBatch::ConditionVisitor {
     if (in == store_.spaces_.end()) return NoSuchNamespace(space);
     const auto found = in->second.keys.find(key);
     // One whose time is over is missing.
-    const bool is_there = found != in->second.keys.end() &&
-                          (found->second.expiry_ms == kNoExpiry ||
-                           found->second.expiry_ms > store_.NowMillis());
+    const bool is_there =
+        found != in->second.keys.end() &&
+        (found->second.expiry_ms == kNoExpiry || found->second.expiry_ms > store_.NowMillis());
     const SequenceNumber now = is_there ? found->second.version : kNoSequence;
     return now == *read.version ? absl::OkStatus() : absl::AbortedError("the key was written");
   }

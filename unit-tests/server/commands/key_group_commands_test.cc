@@ -42,17 +42,17 @@ TEST_F(KeyGroupCommandsTest, WhatWritesSeveralKeysStaysWithinAGroup) {
   EXPECT_EQ(Do({"COPY", "a:5", "a:6"}), "1");
   EXPECT_EQ(Do({"BITOP", "AND", "a:7", "a:1", "a:2"}), "1");
   const std::string before = Do({"RANGE", "-", "+"});
-  for (const std::vector<std::string>& request : std::vector<std::vector<std::string>>{
-           {"MSET", "a:1", "1", "b:1", "1"},
-           {"MSETNX", "a:9", "1", "b:9", "1"},
-           {"RENAME", "a:1", "b:1"},
-           {"RENAME", "missing:1", "b:1"},
-           {"RENAMENX", "a:1", "a"},
-           {"COPY", "a:1", "b:1"},
-           {"COPY", "a:1", "a:1", "DB", "3"},
-           {"MOVE", "a:1", "3"},
-           {"BITOP", "AND", "b:1", "a:1", "a:2"},
-           {"BITOP", "AND", "a:8", "a:1", "b:2"}}) {
+  for (const std::vector<std::string>& request :
+       std::vector<std::vector<std::string>>{{"MSET", "a:1", "1", "b:1", "1"},
+                                             {"MSETNX", "a:9", "1", "b:9", "1"},
+                                             {"RENAME", "a:1", "b:1"},
+                                             {"RENAME", "missing:1", "b:1"},
+                                             {"RENAMENX", "a:1", "a"},
+                                             {"COPY", "a:1", "b:1"},
+                                             {"COPY", "a:1", "a:1", "DB", "3"},
+                                             {"MOVE", "a:1", "3"},
+                                             {"BITOP", "AND", "b:1", "a:1", "a:2"},
+                                             {"BITOP", "AND", "a:8", "a:1", "b:2"}}) {
     EXPECT_THAT(Do(request), HasSubstr(kCrossed)) << request[0];
   }
   EXPECT_EQ(Do({"RANGE", "-", "+"}), before);
