@@ -10,8 +10,7 @@ namespace varve {
 bool ReadSet::AddKey(std::string_view key, NamespaceId space,
                      std::optional<SequenceNumber> version) {
   Space& in = spaces_[space];
-  if (const auto found = in.keys.find(key); found != in.keys.end())
-    return found->second == version;
+  if (const auto found = in.keys.find(key); found != in.keys.end()) return found->second == version;
   if (in.ranges.Find(key)) return true;
   in.keys.emplace(key, version);
   bytes_ += key.size() + kBytesPerKey;

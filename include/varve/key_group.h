@@ -29,7 +29,11 @@ namespace varve {
 class WriteBatch;
 
 struct KeyGrouping {
-  enum class Kind : uint8_t { kNone = 0, kTogether = 1, kDelimiter = 2 };  // the numbers are on disk
+  enum class Kind : uint8_t {
+    kNone = 0,
+    kTogether = 1,
+    kDelimiter = 2
+  };  // the numbers are on disk
 
   Kind kind = Kind::kNone;
   char delimiter = '\0';  // of kDelimiter

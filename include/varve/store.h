@@ -18,10 +18,10 @@
 // CountAsync, ReadRangeAsync, WriteAsync). A store that answers from this process has the default
 // ones, which do the work inside the call.
 //
-// Answered locally: HasNamespace, UsualExpiry, GroupsOf, NowMillis, pressure, durable_sequence, log_status,
-// PushUnsynced, TrySync, VersionAt, InstantOf and capabilities are asked by I/O threads for each
-// request or round. They never wait for another process, nor for a disk read; a remote store
-// answers them from what it keeps up to date beside.
+// Answered locally: HasNamespace, UsualExpiry, GroupsOf, NowMillis, pressure, durable_sequence,
+// log_status, PushUnsynced, TrySync, VersionAt, InstantOf and capabilities are asked by I/O threads
+// for each request or round. They never wait for another process, nor for a disk read; a remote
+// store answers them from what it keeps up to date beside.
 //
 // Thread-safety: all functions are thread-safe.
 #pragma once

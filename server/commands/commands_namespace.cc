@@ -142,10 +142,10 @@ bool DeclaresNoGroups(CommandContext& context, Arguments arguments) {
 // Returns whether the store of the server knows the option. If not, the error was answered.
 bool StoreTakesOption(CommandContext& context, std::string_view name) {
   constexpr std::pair<std::string_view, StoreNeed> kNeeds[] = {
-      {"maxkeys", StoreNeed::kQuotas},     {"maxbytes", StoreNeed::kQuotas},
-      {"evict", StoreNeed::kQuotas},       {"evictable", StoreNeed::kQuotas},
-      {"keep", StoreNeed::kHistory},       {"keepbytes", StoreNeed::kHistory},
-      {"sync", StoreNeed::kOwnFiles},      {"valuesize", StoreNeed::kOwnFiles},
+      {"maxkeys", StoreNeed::kQuotas},    {"maxbytes", StoreNeed::kQuotas},
+      {"evict", StoreNeed::kQuotas},      {"evictable", StoreNeed::kQuotas},
+      {"keep", StoreNeed::kHistory},      {"keepbytes", StoreNeed::kHistory},
+      {"sync", StoreNeed::kOwnFiles},     {"valuesize", StoreNeed::kOwnFiles},
       {"compress", StoreNeed::kOwnFiles},
   };
   const auto* const found =

@@ -22,8 +22,8 @@ bool ChangesWhole(const Command& command) {
 void AddKeys(const Command& command, Arguments arguments, NamespaceId space, GroupCheck* check) {
   const size_t count = KeyCount(command, arguments.size());
   for (size_t i = 0; i < count; ++i) {
-    const size_t place = static_cast<size_t>(command.keys.first) +
-                         i * static_cast<size_t>(command.keys.step);
+    const size_t place =
+        static_cast<size_t>(command.keys.first) + i * static_cast<size_t>(command.keys.step);
     if (place < arguments.size()) check->Key(space, arguments[place]);
   }
 }

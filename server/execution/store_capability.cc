@@ -108,8 +108,7 @@ absl::Span<const CommandNeed> NeedsOf(std::string_view command) {
   const auto below = [](const CommandNeed& row, std::string_view name) {
     return row.command < name;
   };
-  const auto* const first =
-      std::lower_bound(std::begin(kNeeds), std::end(kNeeds), command, below);
+  const auto* const first = std::lower_bound(std::begin(kNeeds), std::end(kNeeds), command, below);
   const auto* end = first;
   while (end != std::end(kNeeds) && end->command == command) ++end;
   return {first, static_cast<size_t>(end - first)};
@@ -176,8 +175,8 @@ bool RefusedByStore(CommandContext& context, const Command& command, Arguments a
   for (const std::string_view name :
        {std::string_view(FullCommandName(command, arguments)), command.name}) {
     for (const CommandNeed& row : NeedsOf(name)) {
-      const bool refuses = row.without == WithoutNeed::kRefused ||
-                           (row.without == WithoutNeed::kInSlices && waits);
+      const bool refuses =
+          row.without == WithoutNeed::kRefused || (row.without == WithoutNeed::kInSlices && waits);
       if (refuses && !StoreMeets(context, row.need)) return true;
     }
   }

@@ -9,6 +9,7 @@
 #include "server/past/past_read.h"
 #include "server/requests/key_range.h"
 #include "server/scans/children_stream.h"
+#include "server/scans/range_removal.h"
 #include "server/scans/tree_stream.h"
 #include "util/base/status.h"
 #include "util/resp/resp_parser.h"

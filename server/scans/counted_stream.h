@@ -3,8 +3,8 @@
 // RESP announces an array's length before its elements. So a stream collects up to kCollectBytes;
 // if the cursor comes to an end within them, the length is known. Otherwise it counts the rest at
 // the same snapshot, announces the sum, sends what it collected and goes on reading from there.
-// Memory stays bounded whatever there is. On a store without snapshots the keys would not be the same
-// when they are read again: there it collects all, and a reply of more than kMostCollectBytes is
+// Memory stays bounded whatever there is. On a store without snapshots the keys may be others when
+// they are read again: there it collects all, and a reply of more than kMostCollectBytes is
 // refused. Collecting and counting end their slice with nothing
 // written when its time is spent, so that they keep no thread from others.
 //

@@ -66,6 +66,8 @@ TEST(StoreCapabilitiesTest, TheEmbeddedEngineKeepsEveryPromiseOfThisProcess) {
   EXPECT_TRUE(capabilities.constant_time_clone);
   EXPECT_TRUE(capabilities.constant_time_range_delete);
   EXPECT_TRUE(capabilities.exact_counts);
+  EXPECT_TRUE(capabilities.quotas);
+  EXPECT_TRUE(capabilities.swaps);
   EXPECT_TRUE(capabilities.history);
   EXPECT_FALSE(capabilities.remote);
 }
