@@ -50,7 +50,7 @@ bool RemoteRounds::HandOver(Session* session) {
 void RemoteRounds::Wait(Session* session) {
   session->AwaitRoom();
   waiting_.push_back(session->weak_from_this());
-  server_->store_waits.BeginCrowd(std::chrono::steady_clock::now());
+  server_->store_waits.BeginCrowd();
 }
 
 void RemoteRounds::GiveBack(Session* session) {
@@ -67,7 +67,7 @@ void RemoteRounds::ReleaseNext() {
   while (!waiting_.empty()) {
     const std::shared_ptr<Session> next = waiting_.front().lock();
     waiting_.pop_front();
-    server_->store_waits.EndCrowd(std::chrono::steady_clock::now());
+    server_->store_waits.EndCrowd();
     if (next == nullptr || next->closed()) continue;
     next->Release(Session::Wait::kRoom);
     return loop_->Schedule(next.get());

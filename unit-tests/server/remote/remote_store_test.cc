@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "server/net/remote_rounds.h"
+#include "server/status/server_health.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/delayed_store.h"
 #include "unit-tests/testing/eventually.h"
@@ -380,6 +381,20 @@ TEST_F(RemoteStoreTest, ThoseWhoTrackAKeyHearOfItsWrites) {
   EXPECT_EQ(tracking->Receive(message.size() + 3), message + "k\r\n");
   Expect({{"DEL", "l"}}, ":1\r\n");
   EXPECT_EQ(tracking->Receive(message.size() + 3), message + "l\r\n");
+}
+
+TEST_F(RemoteStoreTest, TheStatusSaysThatRequestsWaitForTheStore) {
+  Start();
+  const auto limit = [&] {
+    ServerState& state = server().state();
+    return std::string(LimitOf(LookAtLoad(state, state.store->Observe())).id);
+  };
+  EXPECT_EQ(limit(), "nothing");
+  far().Withhold();
+  const auto connection = Connect();
+  ASSERT_TRUE(connection->Send(Resp({"GET", "k"})));
+  far().AwaitWithheld(1);
+  EXPECT_TRUE(testing::Eventually([&] { return limit() == "store"; }));
 }
 
 TEST_F(RemoteStoreTest, APauseHoldsRequestsUp) {
