@@ -400,7 +400,7 @@ void IoLoop::CloseAll() {
   for (Session* session : round_) session->Close();
   round_.clear();
   parked_.clear();
-  for (const std::shared_ptr<Session>& session : removed_) session->AbandonStore();
+  for (const std::shared_ptr<Session>& session : removed_) RemoteRounds::Abandon(session.get());
   // Workers may still have some of these: the pools are stopped before the loop is destroyed.
   std::erase_if(removed_,
                 [](const std::shared_ptr<Session>& session) { return !session->in_flight(); });

@@ -23,18 +23,32 @@ RemoteRounds::RemoteRounds(ServerState* server, ElasticPool* threads, IoLoop* lo
 
 void RemoteRounds::Execute(Session* session) {
   if (in_flight_ >= most_) return Wait(session);
-  size_t requests = session->AskStore();
-  if (requests > 0) {
+  size_t requests = 1;  // a thread asks for one after the other
+  if (Ask(session)) {
+    requests = session->remote.run->size();
     asked_ = true;
-  } else if (HandOver(session)) {
-    requests = 1;  // a thread asks for one after the other
-  } else {
-    session->AwaitRoom();
+  } else if (!HandOver(session)) {
+    session->remote.awaits_room = true;
     return loop_->Hold(session->shared_from_this(), Session::Wait::kRoom, kBetweenTries);
   }
-  session->in_flight_requests = requests;
+  session->remote.in_flight = requests;
   in_flight_ += requests;
   server_->store_waits.Begin(requests, std::chrono::steady_clock::now());
+}
+
+bool RemoteRounds::Ask(Session* session) {
+  std::shared_ptr<RemoteRun>& run = session->remote.run;
+  if (run == nullptr) run = RemoteRun::Take(server_, session->executor().cursor());
+  if (run == nullptr) return false;
+  session->Lend();
+  run->Send([loop = loop_, self = session->shared_from_this()] { loop->Complete(self); });
+  return true;
+}
+
+void RemoteRounds::Abandon(Session* session) {
+  if (!session->in_flight() || session->remote.run == nullptr) return;
+  session->remote.run->Abandon();
+  session->TakeBack();
 }
 
 bool RemoteRounds::HandOver(Session* session) {
@@ -48,13 +62,13 @@ bool RemoteRounds::HandOver(Session* session) {
 }
 
 void RemoteRounds::Wait(Session* session) {
-  session->AwaitRoom();
+  session->remote.awaits_room = true;
   waiting_.push_back(session->weak_from_this());
-  server_->store_waits.BeginCrowd(std::chrono::steady_clock::now());
+  server_->store_waits.BeginCrowd();
 }
 
 void RemoteRounds::GiveBack(Session* session) {
-  const size_t requests = std::exchange(session->in_flight_requests, 0);
+  const size_t requests = std::exchange(session->remote.in_flight, 0);
   VARVE_ASSERT(requests <= in_flight_);
   in_flight_ -= requests;
   server_->store_waits.End(requests, std::chrono::steady_clock::now());
@@ -67,7 +81,7 @@ void RemoteRounds::ReleaseNext() {
   while (!waiting_.empty()) {
     const std::shared_ptr<Session> next = waiting_.front().lock();
     waiting_.pop_front();
-    server_->store_waits.EndCrowd(std::chrono::steady_clock::now());
+    server_->store_waits.EndCrowd();
     if (next == nullptr || next->closed()) continue;
     next->Release(Session::Wait::kRoom);
     return loop_->Schedule(next.get());

@@ -37,9 +37,11 @@ class RemoteRounds {
   void Execute(Session* session);
   // What a session has asked in Execute(), if anything, was answered.
   void NoteCompleted(Session* session) {
-    if (session->in_flight_requests > 0) [[unlikely]]
+    if (session->remote.in_flight > 0) [[unlikely]]
       GiveBack(session);
   }
+  // The loop ends: what the session has asked is not awaited any more, if it was asked from here.
+  static void Abandon(Session* session);
   // All of this round has been asked: the store may send it.
   void EndRound() {
     if (asked_) [[unlikely]]
@@ -48,6 +50,8 @@ class RemoteRounds {
 
  private:
   void Wait(Session* session);
+  // Return whether the session's batch is on its way.
+  bool Ask(Session* session);
   bool HandOver(Session* session);
   void GiveBack(Session* session);
   void ReleaseNext();

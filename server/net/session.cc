@@ -203,7 +203,7 @@ void Session::Release(Wait wait) {
     return;
   }
   if (wait == Wait::kRoom) {
-    awaits_room_ = false;
+    remote.awaits_room = false;
     return;
   }
   VARVE_ASSERT(state_ == State::kHeld);
@@ -446,7 +446,7 @@ void Session::TakeMail() {
                           (state_ == State::kHeld && !client_.close_after_reply);
   Mailbox& mailbox = client_.link.mailbox;
   if (!may_answer || mailbox.empty() || executor_.replying() || IsFull(output_, *server_)) return;
-  if (worker_.asked != nullptr) return;  // a part of a reply may be written
+  if (remote.run != nullptr) return;  // a part of a reply may be written
   mailbox.Take(&output_, client_.protocol, server_->live.unsent_max_bytes - output_.size());
 }
 
@@ -498,7 +498,7 @@ void Session::EndRound(bool draining) {
     if (is_next_due && !lacks_text) loop_->Schedule(this);
     return executor_.Rest();
   }
-  if (awaits_room_) return;
+  if (remote.awaits_room) return;
   // A client that has gone does not wait for the end of the pause.
   if (waits_ && !draining) return socket_.peer_closing() ? Close() : void();
   const bool has_mail = !client_.link.mailbox.empty() && output_.empty();
@@ -510,43 +510,13 @@ void Session::EndRound(bool draining) {
   if (state_ == State::kReady || has_mail || !needs_input_ || may_receive) loop_->Schedule(this);
 }
 
-// --- A store on other machines -------------------------------------------------------------------
-
-size_t Session::AskStore() {
-  VARVE_ASSERT(ready() && server_->remote);
-  if (worker_.asked == nullptr) worker_.asked = RemoteRun::Take(server_, executor_.cursor());
-  if (worker_.asked == nullptr) return 0;
-  Lend();
-  worker_.may_send = worker_.broken = false;
-  const size_t requests = worker_.asked->size();
-  worker_.asked->Send([self = shared_from_this()] { self->loop_->Complete(self); });
-  return requests;
-}
-
-void Session::AwaitRoom() {
-  VARVE_ASSERT(state_ == State::kReady && !awaits_room_);
-  awaits_room_ = true;
-}
-
-void Session::AbandonStore() {
-  if (!in_flight() || worker_.asked == nullptr) return;
-  worker_.asked->Abandon();
-  TakeBack();
-}
-
-void Session::NoteAnswers() {
-  const bool all = worker_.asked->Answer(&worker_.replies);
-  worker_.progress = executor_.progress();
-  if (all || worker_.progress == BatchExecutor::Progress::kDone) worker_.asked = nullptr;
-}
-
 // --- Execution on a worker -----------------------------------------------------------------------
 
 void Session::Lend() {
   VARVE_ASSERT(batch_.empty() ? ShakesHands() : ready());
   MoveTo(State::kInFlight);
   if (batch_.empty()) return socket_.NoteUsed();
-  worker_.may_send = output_.empty() && socket_.writable();
+  worker_.may_send = output_.empty() && socket_.writable() && remote.run == nullptr;
   worker_.log_had_failed = loop_->log_failed();
   worker_.may_get_messages = client_.MayGetMessages();
 }
@@ -601,9 +571,13 @@ void Session::ExecuteOnWorker() {
 }
 
 void Session::OnCompleted() {
-  // Also where the client has gone: others may wait to hear of what it wrote.
-  if (worker_.asked != nullptr) [[unlikely]]
-    NoteAnswers();
+  if (remote.run != nullptr) [[unlikely]] {
+    // Also where the client has gone: others may wait to hear of what it wrote.
+    const bool all = remote.run->Answer(&worker_.replies);
+    worker_.progress = executor_.progress();
+    worker_.broken = false;
+    if (all || worker_.progress == BatchExecutor::Progress::kDone) remote.run = nullptr;
+  }
   TakeBack();
   if (closed()) return;
   if (state_ == State::kHandshake) return OnHandshake();

@@ -89,7 +89,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Returns whether the batch may be executed now.
   bool ready() const {
     return state_ == State::kReady && !HoldsBack() && (!waits_ || server_->draining) &&
-           !awaits_room_;
+           !remote.awaits_room;
   }
   // Returns whether LeaveOnWorker() should be called before the session is destroyed.
   bool LeavesSlowly() const;
@@ -114,13 +114,6 @@ class Session : public std::enable_shared_from_this<Session> {
   void EndRound(bool draining);
 
   // --- Between rounds ----------------------------------------------------------------------------
-  // Has the store, which is on other machines, asked for the requests at the front of the batch, and
-  // returns how many; OnCompleted() follows. 0: they need a thread. Requires: ready().
-  size_t AskStore();
-  // The batch waits until Release(), as too many requests are before it.
-  void AwaitRoom();
-  // What the store was asked is not awaited any more, as the loop ends.
-  void AbandonStore();
   // From now on a worker may execute the batch, or go on with the handshake, by
   // ExecuteOnWorker(), until TakeBack() or OnCompleted().
   void Lend();
@@ -146,10 +139,18 @@ class Session : public std::enable_shared_from_this<Session> {
   // Ends the modes of a session that is closed and not in flight.
   void LeaveOnWorker();
 
+  // The part of RemoteRounds. The loop's thread alone uses it.
+  struct RemotePart {
+    // What a store on other machines is asked, or has answered in part.
+    std::shared_ptr<RemoteRun> run;
+    size_t in_flight = 0;      // requests that are on their way
+    bool awaits_room = false;  // until Release(Wait::kRoom)
+  };
+  RemotePart remote;
+
   // For the loop alone.
-  bool scheduled = false;         // is in its list for the next round
-  bool parked = false;            // is in its list of those that wait for a sequence number
-  size_t in_flight_requests = 0;  // to a remote store, as RemoteRounds counts them
+  bool scheduled = false;  // is in its list for the next round
+  bool parked = false;     // is in its list of those that wait for a sequence number
 
  private:
   // The part that belongs to a worker while the session is in flight.
@@ -159,8 +160,6 @@ class Session : public std::enable_shared_from_this<Session> {
     TlsConnection::Handshake handshake = TlsConnection::Handshake::kWantsInput;
     bool broken = false;    // the connection is to be closed
     bool may_send = false;  // no reply is before those of the batch
-    // What a remote store is asked, or has answered in part. The loop's thread alone uses it.
-    std::shared_ptr<RemoteRun> asked;
     // Noted when the batch was handed over.
     bool log_had_failed = false;
     bool may_get_messages = false;  // output_ may hold messages
@@ -190,8 +189,6 @@ class Session : public std::enable_shared_from_this<Session> {
   void TakeMail();
   // Sends the front of `replies`. Called by the thread that has the batch.
   ClientSocket::Sent Send(PendingReplies* replies, SequenceNumber durable);
-  // The store has answered what it was asked.
-  void NoteAnswers();
   // Executes one slice on a worker. False: the worker leaves the rest to the loop.
   bool ExecuteSlice(bool is_first);
   // Closes the connection, and returns true, if its client is idle for too long, does not finish
@@ -216,7 +213,6 @@ class Session : public std::enable_shared_from_this<Session> {
   WorkerPart worker_;
   std::string protocol_error_;   // to be answered after the batch
   bool waits_ = false;           // the batch waits for a nudge, or for an instant
-  bool awaits_room_ = false;     // until requests to a remote store are answered
   bool awaits_release_ = false;  // in one of the loop's lists of those that wait for a time or turn
   std::chrono::steady_clock::time_point release_at_;  // of those for a time; the earliest
   bool needs_input_ = true;  // what was received holds no further complete request

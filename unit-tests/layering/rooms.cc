@@ -59,6 +59,7 @@ constexpr auto kRooms = std::to_array<std::string_view>({
     "server/replication",
     "server/eviction",
     "server/execution",
+    "server/remote",
     "server/scans",
     "server/past",
     "server/feed",

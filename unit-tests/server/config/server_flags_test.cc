@@ -76,6 +76,7 @@ const std::vector<Bounds>& AllBounds() {
       {"unixsocketperm", "-1", "0", "777", "1000"},
       {"threads", "-1", "0", "256", "257"},
       {"io-threads", "-1", "0", "256", "257"},
+      {"store-threads", "0", "1", "4096", "4097"},
       {"max-background-jobs", "-1", "0", "256", "257"},
       {"maxclients", "0", "1", "1000000", "1000001"},
       {"databases", "0", "1", "1024", "1025"},
