@@ -13,7 +13,7 @@
 #   restart NAME     kill and start; `restart-master` is `restart master`
 #   pid NAME         prints the number of its process
 #   jars             installs the jars only, and prints their folder
-#   java ARGUMENT... runs java with the cluster's jars and settings
+#   java ARGUMENT... runs java with the cluster's jars and settings, and the classes of the folder VARVE_CLUSTER_CLASSES
 #
 # VARVE_CLUSTER_DIR is the folder of data and logs (build/hbase), VARVE_CLUSTER_PORTS the first of 40 ports (21800), below 32768, where
 # connections of other programs never are. Clusters that differ in both do not meet. VARVE_CLUSTER_JARS is the folder of the jars
@@ -96,7 +96,7 @@ java_options() {
     -Dzookeeper.admin.enableServer=false
   for package in lang lang.reflect io nio net util util.concurrent; do printf '%s\n' "--add-opens=java.base/java.$package=ALL-UNNAMED"; done
   for package in sun.nio.ch sun.security.ssl jdk.internal.ref; do printf '%s\n' "--add-opens=java.base/$package=ALL-UNNAMED"; done
-  printf '%s\n' -cp "$conf:$dir/stubs:$jars/*"
+  printf '%s\n' -cp "$conf:$dir/stubs:$jars/*:${VARVE_CLUSTER_CLASSES:-$dir/stubs}"
 }
 
 # The heap of a process, its class, and its arguments, in a line each.
