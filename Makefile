@@ -82,9 +82,11 @@ test-all: build test-packages
 test-system: build test-packages
 	scripts/run_tests.sh build/release -j $(TEST_JOBS) -LE '^(unit|exhaustive|cluster)$$'
 
-# What a cluster takes has to be there when the build is configured, as the store over HBase is built with it.
-test-cluster: packages test-packages
-	@scripts/install_packages.sh packages-cluster.txt || echo "make: the tests of a cluster will be skipped"
+# HBase's jars have to be there when the build is configured: its protocol lies in them.
+test-cluster: packages
+	@scripts/install_packages.sh packages-test.txt || echo "make: some tests will be skipped"
+	@scripts/install_packages.sh packages-cluster.txt && scripts/hbase_cluster.sh jars || \
+		echo "make: the tests of a cluster will be skipped"
 	cmake --preset release $(CMAKE_FLAGS)
 	cmake --build --preset release -j $(JOBS)
 	scripts/run_tests.sh build/release -R '^cluster_$(CLUSTER)$$'

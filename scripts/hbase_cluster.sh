@@ -17,7 +17,7 @@
 #
 # VARVE_CLUSTER_DIR is the folder of data and logs (build/hbase), VARVE_CLUSTER_PORTS the first of 40 ports (21800), below 32768, where
 # connections of other programs never are. Clusters that differ in both do not meet. VARVE_CLUSTER_JARS is the folder of the jars
-# (build/hbase-jars). VARVE_CLUSTER_SESSION_MS is how long a server that is not heard of counts as alive (12000).
+# (build/hbase-jars). VARVE_CLUSTER_SESSION_MS is how long a server that is not heard of counts as alive (20000).
 #
 # It exits with 77 where Java or Maven is missing, or Maven can't fetch the jars.
 set -euo pipefail
@@ -26,7 +26,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 dir=$(realpath -m "${VARVE_CLUSTER_DIR:-$root/build/hbase}")
 first_port=${VARVE_CLUSTER_PORTS:-21800}
 jars=$(realpath -m "${VARVE_CLUSTER_JARS:-$root/build/hbase-jars}")
-session_millis=${VARVE_CLUSTER_SESSION_MS:-12000}
+session_millis=${VARVE_CLUSTER_SESSION_MS:-20000}
 conf=$root/scripts/hbase/conf
 all=(namenode zookeeper datanode1 datanode2 datanode3 master regionserver1 regionserver2 regionserver3)
 

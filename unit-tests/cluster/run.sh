@@ -24,16 +24,16 @@ free_ports() {
   return 1
 }
 
-export VARVE_CLUSTER_DIR=$directory/cluster VARVE_CLUSTER_JARS=${VARVE_CLUSTER_JARS:-$directory/jars}
-export VARVE_CLUSTER_CLASSES=$directory/classes
+export VARVE_CLUSTER_DIR=$directory/cluster VARVE_CLUSTER_CLASSES=$directory/classes
 VARVE_CLUSTER_PORTS=${VARVE_CLUSTER_PORTS:-$(free_ports)}
 export VARVE_CLUSTER_PORTS
 cluster=$root/scripts/hbase_cluster.sh
 
 code=0
-"$cluster" jars >/dev/null || code=$?
+jars=$("$cluster" jars) || code=$?
 if [ $code -eq 77 ]; then skip "there is no cluster: see above"; fi
 [ $code -eq 0 ] || exit $code
+[ -x "$build/cluster_tests" ] || skip "this build lacks the store over HBase (make test-cluster builds it)"
 "$cluster" wipe
 trap '"$cluster" wipe' EXIT
 begun=$SECONDS
@@ -41,7 +41,7 @@ VARVE_CLUSTER_QUORUM=$("$cluster" up | tail -n 1)
 export VARVE_CLUSTER_QUORUM
 echo "the cluster is up after $((SECONDS - begun)) s: $VARVE_CLUSTER_QUORUM"
 rm -rf "$VARVE_CLUSTER_CLASSES"
-javac -cp "$VARVE_CLUSTER_JARS/*" -d "$VARVE_CLUSTER_CLASSES" "$scripts/ClusterAdmin.java"
+javac -cp "$jars/*" -d "$VARVE_CLUSTER_CLASSES" "$scripts/ClusterAdmin.java"
 if [ "$form" = long ]; then export VARVE_CLUSTER_LONG=1; fi
 
 failed=0
@@ -49,16 +49,21 @@ failed=0
 step() {
   local start=$SECONDS code=0
   "$@" || code=$?
-  echo "---- $(basename "$1"): exit code $code, $((SECONDS - start)) s"
+  echo "---- $*: exit code $code, $((SECONDS - start)) s"
   if [ $code -ne 0 ]; then failed=1; fi
+}
+
+# The same for a program that not every build has.
+step_if_built() {
+  if [ -x "$1" ]; then step env "${@:2:1}" "$1" "${@:3}"; else echo "---- $(basename "$1") is not in this build"; fi
 }
 
 address=${VARVE_CLUSTER_QUORUM#--hbase-quorum=}
 filter=${CLUSTER_TESTS_FILTER:-*}
 if [ "$form" = short ] && [ "$filter" = "*" ]; then filter='-*DeadNodes*Zoo*:*DeadNodes*NameNode*:*DeadNodes*Master*'; fi
 if [ -z "${CLUSTER_TESTS_FILTER:-}" ]; then
-  step env VARVE_HBASE_QUORUM="$address" "$build/hbase_rpc_cluster_tests"
-  step env VARVE_TEST_HBASE_QUORUM="$address" "$build/store_tests" --gtest_filter='Hbase/*/Cluster'
+  step_if_built "$build/hbase_rpc_cluster_tests" VARVE_HBASE_QUORUM="$address"
+  step_if_built "$build/store_tests" VARVE_TEST_HBASE_QUORUM="$address" --gtest_filter='Hbase/*/Cluster'
   seeds=1
   if [ "$form" = long ]; then seeds=3; fi
   step "$root/unit-tests/prove/linearizability/run.sh" "$build/cluster_history_main" "$build/server_main" \
