@@ -13,11 +13,11 @@
 #   restart NAME     kill and start; `restart-master` is `restart master`
 #   pid NAME         prints the number of its process
 #   jars             installs the jars only, and prints their folder
-#   java ARGUMENT... runs java with the cluster's jars and settings
+#   java ARGUMENT... runs java with the cluster's jars and settings, and the classes of the folder VARVE_CLUSTER_CLASSES
 #
 # VARVE_CLUSTER_DIR is the folder of data and logs (build/hbase), VARVE_CLUSTER_PORTS the first of 40 ports (21800), below 32768, where
 # connections of other programs never are. Clusters that differ in both do not meet. VARVE_CLUSTER_JARS is the folder of the jars
-# (build/hbase-jars). VARVE_CLUSTER_SESSION_MS is how long a server that is not heard of counts as alive (12000).
+# (build/hbase-jars). VARVE_CLUSTER_SESSION_MS is how long a server that is not heard of counts as alive (20000).
 #
 # It exits with 77 where Java or Maven is missing, or Maven can't fetch the jars.
 set -euo pipefail
@@ -26,7 +26,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 dir=$(realpath -m "${VARVE_CLUSTER_DIR:-$root/build/hbase}")
 first_port=${VARVE_CLUSTER_PORTS:-21800}
 jars=$(realpath -m "${VARVE_CLUSTER_JARS:-$root/build/hbase-jars}")
-session_millis=${VARVE_CLUSTER_SESSION_MS:-12000}
+session_millis=${VARVE_CLUSTER_SESSION_MS:-20000}
 conf=$root/scripts/hbase/conf
 all=(namenode zookeeper datanode1 datanode2 datanode3 master regionserver1 regionserver2 regionserver3)
 
@@ -96,7 +96,7 @@ java_options() {
     -Dzookeeper.admin.enableServer=false
   for package in lang lang.reflect io nio net util util.concurrent; do printf '%s\n' "--add-opens=java.base/java.$package=ALL-UNNAMED"; done
   for package in sun.nio.ch sun.security.ssl jdk.internal.ref; do printf '%s\n' "--add-opens=java.base/$package=ALL-UNNAMED"; done
-  printf '%s\n' -cp "$conf:$dir/stubs:$jars/*"
+  printf '%s\n' -cp "$conf:$dir/stubs:$jars/*:${VARVE_CLUSTER_CLASSES:-$dir/stubs}"
 }
 
 # The heap of a process, its class, and its arguments, in a line each.

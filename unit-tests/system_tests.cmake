@@ -136,6 +136,20 @@ if(NOT VARVE_SANITIZER)
   varve_test_command(soak LABELS long exhaustive COST 200 COMMAND soak_main --seconds=120 --data_mib=64 --memory_mib=128 --disk_mib=512)
   set_tests_properties(soak PROPERTIES TIMEOUT ${VARVE_TEST_TIMEOUT})
 
+  # Servers over a cluster of HBase, which the entry starts by itself (make test-cluster); the other lanes leave it out.
+  if(VARVE_HAS_HBASE)
+    varve_test_sources(sources cluster ALL)
+    list(FILTER sources EXCLUDE REGEX "group_caller")
+    varve_test_program(cluster SOURCES ${sources} LINK varve_client STARTS server_main WAITS)
+    add_executable(cluster_history_main cluster/cluster_history_main.cc cluster/group_caller.cc)
+    target_link_libraries(cluster_history_main PRIVATE varve_prove)
+  endif()
+  foreach(form short long)
+    varve_test_command(cluster_${form} LABELS cluster COST 300
+                       COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cluster/run.sh ${form} ${CMAKE_BINARY_DIR} ${CMAKE_BINARY_DIR}/cluster)
+    set_tests_properties(cluster_${form} PROPERTIES TIMEOUT ${VARVE_TEST_TIMEOUT} RUN_SERIAL ON)
+  endforeach()
+
   # Client libraries of others, and Redis' tools, with default settings (unit-tests/clients). They are installed into the build
   # directory from their registries; where that can't be, the test is skipped and says why.
   foreach(library redis-py node-redis ioredis go-redis jedis redis-tools)
