@@ -79,14 +79,14 @@ HbaseStore::HbaseStore(std::unique_ptr<HbaseClient> client, const HbaseStoreOpti
 absl::Status HbaseStore::Begin() {
   VARVE_RETURN_IF_ERROR(rows_.Open());
   VARVE_RETURN_IF_ERROR(roster_.Beat());
-  beats_ = std::make_unique<PeriodicThread>(context_.options.beat, [this] {
+  beats_ = std::make_unique<PeriodicThread>("varve-beat", context_.options.beat, [this] {
     const absl::Status beat = roster_.Beat();
     if (!beat.ok() && !context_.spaces.IsTrusted()) {
       spdlog::warn("The rows that the servers of table {} share can't be reached: {}",
                    context_.options.table, std::string(beat.message()));
     }
   });
-  removals_ = std::make_unique<PeriodicThread>(10 * context_.options.beat, [this] {
+  removals_ = std::make_unique<PeriodicThread>("varve-remover", 10 * context_.options.beat, [this] {
     YieldToForeground();
     const absl::Status step = remover_.Step([this] { return context_.operations.IsClosed(); });
     if (!step.ok())

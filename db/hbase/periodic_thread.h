@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -12,14 +13,19 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "util/os/steady_condition.h"
+#include "util/os/thread_setup.h"
 
 namespace varve {
 
 class PeriodicThread {
  public:
   // The first time is after the first pause.
-  PeriodicThread(std::chrono::milliseconds pause, std::function<void()> work)
-      : pause_(pause), work_(std::move(work)), thread_([this] { Run(); }) {}
+  PeriodicThread(const std::string& name, std::chrono::milliseconds pause,
+                 std::function<void()> work)
+      : pause_(pause), work_(std::move(work)), thread_([this, name] {
+          NameThread(name);
+          Run();
+        }) {}
   ~PeriodicThread() {
     Stop();
     thread_.join();
