@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "varve/store_status.h"
+
 namespace varve {
 namespace {
 
@@ -44,6 +46,11 @@ class SteppedRead final : public std::enable_shared_from_this<SteppedRead> {
 };
 
 }  // namespace
+
+absl::Status AsStoreStatus(const absl::Status& status) {
+  if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return status;
+  return IsStoreUnavailable(status) ? status : StoreUnavailable(std::string(status.message()));
+}
 
 void ReadRowsInSteps(const HbaseContext& context, std::string table, std::vector<std::string> rows,
                      HbaseClient::Deadline deadline, HbaseClient::RowsDone done) {

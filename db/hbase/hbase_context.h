@@ -75,6 +75,10 @@ struct HbaseContext {
 void ReadRowsInSteps(const HbaseContext& context, std::string table, std::vector<std::string> rows,
                      HbaseClient::Deadline deadline, HbaseClient::RowsDone done);
 
+// Returns the status as callers of a store are told of it: that the cluster did not answer is
+// StoreUnavailable.
+absl::Status AsStoreStatus(const absl::Status& status);
+
 // Waits for the one answer of `start`, which is given a callback to pass on. For threads that may
 // block.
 template <typename Answer>

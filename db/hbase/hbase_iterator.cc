@@ -101,7 +101,7 @@ void HbaseIterator::ReadAhead() {
 
 void HbaseIterator::Take(absl::StatusOr<RangeSlice> slice) {
   at_ = 0;
-  status_ = slice.status();
+  status_ = AsStoreStatus(slice.status());
   slice_ = slice.ok() ? *std::move(slice) : RangeSlice();
 }
 

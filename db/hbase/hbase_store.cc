@@ -9,7 +9,6 @@
 #include "spdlog/spdlog.h"
 #include "util/base/status.h"
 #include "util/os/thread_setup.h"
-#include "varve/store_status.h"
 
 namespace varve {
 namespace {
@@ -24,11 +23,7 @@ class NoSnapshot final : public Snapshot {
   bool HasNamespace(NamespaceId) const override { return false; }
 };
 
-// Has the server tell a client that the cluster did not answer.
-absl::Status Marked(const absl::Status& status) {
-  if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return status;
-  return IsStoreUnavailable(status) ? status : StoreUnavailable(std::string(status.message()));
-}
+absl::Status Marked(const absl::Status& status) { return AsStoreStatus(status); }
 
 template <typename T>
 absl::StatusOr<T> Marked(absl::StatusOr<T> result) {
@@ -141,9 +136,9 @@ absl::StatusOr<CountResult> HbaseStore::Count(const ReadOptions& options, std::s
 absl::StatusOr<ExplainedRead> HbaseStore::ExplainGet(const ReadOptions& options,
                                                      std::string_view key) {
   const uint64_t begin = context_.options.clock->MonotonicNanos();
-  VARVE_ASSIGN_OR_RETURN(const PlacedSpace place, context_.spaces.Find(options.space));
   std::string value;
   VARVE_ASSIGN_OR_RETURN(ReadResult read, Get(options, key, &value));
+  VARVE_ASSIGN_OR_RETURN(const PlacedSpace place, Marked(context_.spaces.Find(options.space)));
   ExplainedRead explained;
   explained.nanos = context_.options.clock->MonotonicNanos() - begin;
   explained.value_bytes = read.value_size;

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "db/hbase/hbase_store.h"
-#include "unit-tests/testing/tables_in_memory.h"
 #include "unit-tests/store/store_conformance.h"
+#include "unit-tests/testing/tables_in_memory.h"
 
 namespace varve {
 namespace {

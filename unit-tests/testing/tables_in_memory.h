@@ -31,8 +31,10 @@ class TablesInMemory {
   std::map<std::string, Rows> tables;
   // The highest timestamp that each row of each table had.
   std::map<std::string, std::map<std::string, uint64_t>> timestamps;
-  absl::Status failure;                 // of every call; OK: none fails
-  std::function<void()> before_commit;  // called once, without the lock
+  absl::Status failure;  // of every call; OK: none fails
+  // Called once, without the lock, before rows are written, and before rows are removed.
+  std::function<void()> before_commit;
+  std::function<void()> before_delete;
   int commits = 0;
 };
 
@@ -58,7 +60,7 @@ class ClientInMemory final : public HbaseClient {
 
   void CommitRows(std::string table, std::vector<HbaseRowWrite> writes, Deadline,
                   CommitDone done) override {
-    CallBeforeCommit();
+    CallBefore(writes);
     absl::Status status;
     {
       const std::lock_guard lock(tables_.mutex);
@@ -69,7 +71,7 @@ class ClientInMemory final : public HbaseClient {
 
   void CommitEach(std::string table, std::vector<HbaseRowWrite> writes, Deadline,
                   EachDone done) override {
-    CallBeforeCommit();
+    CallBefore(writes);
     std::vector<absl::Status> statuses;
     {
       const std::lock_guard lock(tables_.mutex);
@@ -114,11 +116,14 @@ class ClientInMemory final : public HbaseClient {
   HbaseStatistics Statistics() const override { return {}; }
 
  private:
-  void CallBeforeCommit() {
+  void CallBefore(const std::vector<HbaseRowWrite>& writes) {
+    const bool removes = std::any_of(writes.begin(), writes.end(), [](const HbaseRowWrite& write) {
+      return write.kind == HbaseRowWrite::Kind::kDelete;
+    });
     std::function<void()> before;
     {
       const std::lock_guard lock(tables_.mutex);
-      before.swap(tables_.before_commit);
+      before.swap(removes ? tables_.before_delete : tables_.before_commit);
     }
     if (before) before();
   }
