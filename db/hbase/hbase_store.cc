@@ -14,6 +14,7 @@ namespace varve {
 namespace {
 
 // The calls under way at which writers should wait.
+constexpr absl::Duration kPauseOfClose = absl::Milliseconds(10);
 constexpr double kManyCalls = 32'768;
 
 class NoSnapshot final : public Snapshot {
@@ -92,10 +93,14 @@ absl::Status HbaseStore::Begin() {
 }
 
 absl::Status HbaseStore::Close() {
-  writer_.Push();
-  if (!context_.operations.CloseAndWait()) return absl::OkStatus();
-  if (beats_ != nullptr) beats_->Stop();
-  if (removals_ != nullptr) removals_->Stop();
+  if (!context_.operations.Close()) return absl::OkStatus();
+  // A write that was begun before may be gathered only now.
+  do {
+    writer_.Push();
+  } while (!context_.operations.WaitUntilEmpty(kPauseOfClose));
+  if (beats_ == nullptr) return absl::OkStatus();  // it was never open
+  beats_->Stop();
+  removals_->Stop();
   removals_.reset();
   beats_.reset();
   roster_.Leave();

@@ -4,12 +4,15 @@
 // Thread-safety: All functions are thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 
 namespace varve {
 
@@ -28,14 +31,16 @@ class OperationGate {
     });
   }
 
-  // Lets nobody in any more and waits until everybody has left. Returns false if it was closed
-  // before.
-  bool CloseAndWait() {
+  // Lets nobody in any more. Returns false if it was closed before.
+  bool Close() {
     const absl::MutexLock lock(&mutex_);
-    if (closed_) return false;
-    closed_ = true;
-    mutex_.Await(absl::Condition(this, &OperationGate::IsEmpty));
-    return true;
+    return !std::exchange(closed_, true);
+  }
+
+  // Waits so long at most until everybody has left. Returns whether that is so.
+  bool WaitUntilEmpty(absl::Duration how_long) const {
+    const absl::MutexLock lock(&mutex_);
+    return mutex_.AwaitWithTimeout(absl::Condition(this, &OperationGate::IsEmpty), how_long);
   }
 
   bool IsClosed() const {
