@@ -13,8 +13,8 @@
 namespace varve {
 namespace {
 
-// The calls under way at which writers should wait.
 constexpr absl::Duration kPauseOfClose = absl::Milliseconds(10);
+// The calls under way at which writers should wait.
 constexpr double kManyCalls = 32'768;
 
 class NoSnapshot final : public Snapshot {

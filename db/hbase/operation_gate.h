@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "util/os/steady_condition.h"
 
 namespace varve {
 
@@ -38,9 +39,12 @@ class OperationGate {
   }
 
   // Waits so long at most until everybody has left. Returns whether that is so.
-  bool WaitUntilEmpty(absl::Duration how_long) const {
+  bool WaitUntilEmpty(absl::Duration how_long) {
     const absl::MutexLock lock(&mutex_);
-    return mutex_.AwaitWithTimeout(absl::Condition(this, &OperationGate::IsEmpty), how_long);
+    const SteadyTime end = SteadyNow() + how_long;
+    while (inside_ > 0 && !emptied_.WaitWithDeadline(&mutex_, end)) {
+    }
+    return inside_ == 0;
   }
 
   bool IsClosed() const {
@@ -51,11 +55,11 @@ class OperationGate {
  private:
   void Leave() {
     const absl::MutexLock lock(&mutex_);
-    --inside_;
+    if (--inside_ == 0) emptied_.SignalAll();
   }
-  bool IsEmpty() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return inside_ == 0; }
 
   mutable absl::Mutex mutex_;
+  SteadyCondition emptied_;
   size_t inside_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
