@@ -41,11 +41,8 @@ class Planner final : public WriteBatch::OperationVisitor, public WriteBatch::Co
     plan_.operations += 1;
     return absl::OkStatus();
   }
-  absl::Status DeleteRange(NamespaceId space, std::string_view begin,
-                           std::string_view end) override {
-    VARVE_RETURN_IF_ERROR(context_.spaces.Find(space).status());
-    plan_.ranges.push_back({space, std::string(begin), std::string(end)});
-    return absl::OkStatus();
+  absl::Status DeleteRange(NamespaceId, std::string_view, std::string_view) override {
+    return NotHere("can't delete a range in one step; delete its keys");
   }
   absl::Status ClearNamespace(NamespaceId space) override {
     return Change([space](SpaceCatalog* catalog) { return catalog->Clear(space); });
@@ -146,13 +143,8 @@ absl::StatusOr<BatchPlan> PlanBatch(const HbaseContext& context, const WriteBatc
   VARVE_RETURN_IF_ERROR(batch.ForEachOperation(&planner));
   VARVE_RETURN_IF_ERROR(batch.ForEachCondition(&planner));
   planner.Finish();
-  const int kinds = static_cast<int>(!plan.tables.empty()) +
-                    static_cast<int>(!plan.catalog_changes.empty()) +
-                    static_cast<int>(!plan.ranges.empty());
-  if (kinds > 1) {
-    return NotHere(
-        "can't change namespaces, empty ranges and write keys in one step; send them one after the "
-        "other");
+  if (!plan.tables.empty() && !plan.catalog_changes.empty()) {
+    return NotHere("can't change namespaces and write keys in one step; send one after the other");
   }
   return plan;
 }

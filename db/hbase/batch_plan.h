@@ -1,6 +1,5 @@
-// The plan of a batch is what it asks of a store over HBase: either rows of one table to be
-// written, or changes of the catalog, or ranges to be emptied. A batch that mixes these is refused,
-// since no commit of HBase covers them together.
+// The plan of a batch is what it asks of a store over HBase: either rows to be written, or changes
+// of the catalog. A batch that mixes them is refused, since no commit of HBase covers both.
 //
 // Later operations on a key win over earlier ones; a condition on a key and an operation on it are
 // one intent.
@@ -28,12 +27,6 @@ inline constexpr size_t kMaxCommitBytes = 16u << 20;
 // The most rows of one commit.
 inline constexpr size_t kMaxCommitRows = 10'000;
 
-struct RangeToEmpty {
-  NamespaceId space = kDefaultNamespace;
-  std::string begin;
-  std::string end;  // empty: the end of the namespace
-};
-
 struct BatchPlan {
   using CatalogChange = std::function<absl::Status(SpaceCatalog*)>;
 
@@ -47,8 +40,7 @@ struct BatchPlan {
   std::vector<Table> tables;
   std::vector<CatalogChange> catalog_changes;
   std::vector<KeyGrouping> new_groupings;  // of namespaces that are created
-  std::vector<RangeToEmpty> ranges;
-  size_t operations = 0;  // on keys
+  size_t operations = 0;                   // on keys
 };
 
 // InvalidArgument: a key or a value is too large. FailedPrecondition: the batch asks for what the

@@ -27,9 +27,9 @@
 //   consistent within a region, and nothing else is.
 //   Count() of a namespace reads it.
 //
-// What it can't do, and says with FailedPrecondition: snapshots and conditions on ranges, clones,
-// exchanges of namespaces, quotas, history, changes and watches. DeleteRange is a batch of its own,
-// and goes in steps. BeginExclusiveWrite() gives a right that keeps nobody else from writing.
+// What it can't do, and says with FailedPrecondition: snapshots, conditions on ranges, the deletion
+// of a range in one step, clones, exchanges of namespaces, quotas, history, changes and watches.
+// BeginExclusiveWrite() gives a right that keeps nobody else from writing.
 //
 // Errors: InvalidArgument for a key of more than kMaxHbaseKeySize bytes, for a value beyond
 // HbaseStoreOptions::max_value_size, and for a commit beyond kMaxCommitBytes or kMaxCommitRows.
@@ -39,8 +39,8 @@
 // Thread-safety: All functions are thread-safe. The blocking ones wait for the cluster; the
 // asynchronous ones answer on a thread of the client, which must not be held up. What is written by
 // WriteAsync goes out with the next Push().
-// Invariants: Every call is answered, soon after its deadline at the latest (a count, and the
-// removal of a range, have a deadline for each of their steps).
+// Invariants: Every call is answered, soon after its deadline at the latest; a count, and a slice
+// with many rows that are gone, have a deadline for each of their steps.
 #pragma once
 
 #include <memory>

@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "db/hbase/range_removal.h"
 #include "fmt/format.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
@@ -153,12 +152,6 @@ absl::StatusOr<CommitResult> HbaseWriter::Write(const WriteOptions& options, Wri
   if (!plan.catalog_changes.empty()) {
     committed = namespaces_->Change(plan);
     if (committed.ok()) context_->changes += plan.catalog_changes.size();
-  } else if (!plan.ranges.empty()) {
-    for (const RangeToEmpty& range : plan.ranges) {
-      const absl::StatusOr<uint64_t> removed = EmptyRange(context_, range);
-      if (!removed.ok()) return removed.status();
-      context_->changes += *removed;
-    }
   } else if (!plan.tables.empty()) {
     committed = AwaitAnswer<absl::StatusOr<CommitResult>>([&](StoreWrites::WriteDone done) {
       Commit(options.independent_keys, std::move(plan), std::move(pass), std::move(done));
@@ -174,9 +167,9 @@ void HbaseWriter::WriteAsync(const WriteOptions& options, WriteBatch* batch,
   if (!pass.ok()) return done(pass.status());
   absl::StatusOr<BatchPlan> plan = GuardMemory("writing", [&] { return Plan(options, *batch); });
   if (!plan.ok()) return done(plan.status());
-  if (!plan->catalog_changes.empty() || !plan->ranges.empty()) {
+  if (!plan->catalog_changes.empty()) {
     return done(absl::FailedPreconditionError(
-        "namespaces and ranges of keys can't be changed asynchronously in a store over HBase"));
+        "namespaces can't be changed asynchronously in a store over HBase"));
   }
   batch->Clear();
   if (plan->tables.empty()) return done(CommitResult());

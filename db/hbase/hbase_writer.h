@@ -38,8 +38,7 @@ class HbaseWriter {
       : context_(context), namespaces_(namespaces) {}
 
   // As StoreWrites has them. WriteAsync() takes batches of keys alone (FailedPrecondition
-  // otherwise): a change of namespaces, and the removal of a range, wait for other servers or for
-  // many steps.
+  // otherwise): a change of namespaces waits for other servers.
   absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch);
   void WriteAsync(const WriteOptions& options, WriteBatch* batch, StoreWrites::WriteDone done);
   absl::StatusOr<CommitResult> Update(const WriteOptions& options,

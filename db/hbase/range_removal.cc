@@ -40,35 +40,6 @@ std::vector<absl::Status> CommitEachAndWait(const HbaseContext& context, const s
   });
 }
 
-absl::StatusOr<uint64_t> EmptyRange(HbaseContext* context, const RangeToEmpty& range) {
-  VARVE_ASSIGN_OR_RETURN(const PlacedSpace place, context->spaces.Find(range.space));
-  uint64_t removed = 0;
-  const auto take = [&](const RowSlice& rows) -> absl::StatusOr<bool> {
-    const uint64_t now_ms = context->clock.NowMillis();
-    std::vector<RowIntent> intents;
-    for (const auto& [row, bytes] : rows) {
-      const std::optional<HbaseCell> cell = DecodeCellHeader(bytes);
-      if (!cell) return NotACell(place.table, bytes.size());
-      if (!cell->IsGone(now_ms)) intents.push_back({.row = row, .kind = RowIntent::Kind::kDelete});
-    }
-    if (intents.empty()) return true;
-    removed += intents.size();
-    absl::Status status;
-    for (const absl::Status& each : AwaitAnswer<std::vector<absl::Status>>([&](auto done) {
-           RowCommit::Each(context, place.table, std::move(intents),
-                           [done = std::move(done)](const std::vector<absl::Status>& statuses,
-                                                    SequenceNumber) { done(statuses); });
-         }))
-      status.Update(each);
-    if (!status.ok()) return status;
-    return true;
-  };
-  VARVE_RETURN_IF_ERROR(
-      ScanHeaders(*context, place, place.RowOf(range.begin), place.EndOf(range.end), take)
-          .status());
-  return removed;
-}
-
 absl::StatusOr<bool> RemovePlace(HbaseContext* context, const KeyPlace& place,
                                  const std::function<bool()>& is_over) {
   const PlacedSpace placed(context->options.table, place);

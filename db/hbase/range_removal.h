@@ -1,4 +1,4 @@
-// The removal of many keys of a store over HBase, slice by slice.
+// The removal of many rows of a store over HBase, slice by slice.
 //
 // Thread-safety: All functions are thread-safe. They wait for the cluster.
 #pragma once
@@ -9,15 +9,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "db/hbase/batch_plan.h"
 #include "db/hbase/hbase_context.h"
+#include "db/hbase/space_catalog.h"
 
 namespace varve {
-
-// Deletes the keys of the range that are there, as deletes of single keys do, and returns how many.
-// It is no single step: readers see it go on, and what is written meanwhile may stay. A deadline
-// holds for each slice.
-absl::StatusOr<uint64_t> EmptyRange(HbaseContext* context, const RangeToEmpty& range);
 
 // Removes all rows of a place that no namespace has any more, until `is_over` says to end. Returns
 // whether none is left.
