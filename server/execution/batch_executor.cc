@@ -5,7 +5,6 @@
 
 #include "server/clients/client_login.h"
 #include "server/clients/client_tracking.h"
-#include "server/execution/group_refusal.h"
 #include "server/execution/request_account.h"
 #include "server/execution/request_checks.h"
 #include "server/execution/rights_check.h"
