@@ -204,39 +204,42 @@ absl::Status NamespaceTable::Create(const NamespaceChange& change) {
   return absl::OkStatus();
 }
 
+absl::Status NamespaceTable::Clone(const NamespaceChange& change) {
+  const NamespaceId id = change.space.id;
+  const std::optional<ClonedPast>& past = change.past;
+  const ManifestNamespace* const source = Find(change.other);
+  if (source == nullptr && !past) return NoSuchNamespace(change.other);
+  const NamespaceFork fork =
+      past ? NamespaceFork{change.generation, past->parent, past->version, past->expired_by_ms}
+           : NamespaceFork{change.generation, source->generation, change.fork_point};
+  if (source != nullptr && GroupingOf(change.other) != change.space.options.grouping) {
+    return absl::FailedPreconditionError(
+        fmt::format("a clone of namespace '{}' has the groups of keys that its source has",
+                    ShownNameOf(change.other)));
+  }
+  // Only where a repair had to guess which generation is whose.
+  if (fork.parent >= fork.generation) {
+    return absl::InvalidArgumentError(
+        fmt::format("namespace {} can't be forked from a younger generation", id));
+  }
+  const size_t depth = past ? past->ancestry.size() : forks_.DepthOf(fork.parent);
+  if (depth >= kMaxCloneDepth) {
+    return absl::ResourceExhaustedError(
+        fmt::format("namespace {} is a clone of clones, {} deep, as deep as is allowed",
+                    change.other, kMaxCloneDepth));
+  }
+  if (absl::Status created = Create(change); !created.ok()) return created;
+  for (size_t i = 0; past && i < depth; ++i) {
+    if (forks_.Of(past->ancestry[i].generation) == nullptr) forks_.Add(past->ancestry[i]);
+  }
+  forks_.Add(fork);
+  return absl::OkStatus();
+}
+
 absl::Status NamespaceTable::Apply(const NamespaceChange& change) {
   const NamespaceId id = change.space.id;
   if (change.verb == NamespaceChange::Verb::kCreate) return Create(change);
-  if (change.verb == NamespaceChange::Verb::kClone) {
-    const std::optional<ClonedPast>& past = change.past;
-    const ManifestNamespace* const source = Find(change.other);
-    if (source == nullptr && !past) return NoSuchNamespace(change.other);
-    const NamespaceFork fork =
-        past ? NamespaceFork{change.generation, past->parent, past->version, past->expired_by_ms}
-             : NamespaceFork{change.generation, source->generation, change.fork_point};
-    if (source != nullptr && GroupingOf(change.other) != change.space.options.grouping) {
-      return absl::FailedPreconditionError(
-          fmt::format("a clone of namespace '{}' has the groups of keys that its source has",
-                      ShownNameOf(change.other)));
-    }
-    // Only where a repair had to guess which generation is whose.
-    if (fork.parent >= fork.generation) {
-      return absl::InvalidArgumentError(
-          fmt::format("namespace {} can't be forked from a younger generation", id));
-    }
-    const size_t depth = past ? past->ancestry.size() : forks_.DepthOf(fork.parent);
-    if (depth >= kMaxCloneDepth) {
-      return absl::ResourceExhaustedError(
-          fmt::format("namespace {} is a clone of clones, {} deep, as deep as is allowed",
-                      change.other, kMaxCloneDepth));
-    }
-    if (absl::Status created = Create(change); !created.ok()) return created;
-    for (size_t i = 0; past && i < depth; ++i) {
-      if (forks_.Of(past->ancestry[i].generation) == nullptr) forks_.Add(past->ancestry[i]);
-    }
-    forks_.Add(fork);
-    return absl::OkStatus();
-  }
+  if (change.verb == NamespaceChange::Verb::kClone) return Clone(change);
   const std::optional<NamespaceGeneration> present = Generation(id);
   if (!present) return NoSuchNamespace(id);
   if (change.verb == NamespaceChange::Verb::kAlter) {

@@ -94,6 +94,7 @@ class NamespaceTable {
   const ManifestNamespace* Find(NamespaceId id) const;
   const Descriptions& descriptions() const;
   absl::Status Create(const NamespaceChange& change);
+  absl::Status Clone(const NamespaceChange& change);
   absl::Status CheckDescription(const NamespaceDescription& space) const;
   // Inserts or replaces the description; removes it if it says nothing.
   void Describe(const NamespaceDescription& space);

@@ -8,8 +8,8 @@
 #include "server/clients/client_modes.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
-#include "server/execution/group_refusal.h"
 #include "server/execution/key_update.h"
+#include "server/execution/store_capability.h"
 #include "server/execution/transaction_queue.h"
 #include "server/execution/transaction_run.h"
 

@@ -86,8 +86,8 @@ TEST(NamespaceChangeTest, TheBytesOfGroupsNeverChange) {
   space.options.grouping = KeyGrouping::By(':');
   EXPECT_EQ(EncodeNamespaceChange(Create(space, 7)),
             "\1\0\0\0\7\5users\xac\2\2\xe8\7\x52\x80\x20\1\2:"s);
-  for (const KeyGrouping& grouping : {KeyGrouping::By('\0'), KeyGrouping::By('\xff'),
-                                      KeyGrouping::Together(), KeyGrouping()}) {
+  for (const KeyGrouping& grouping :
+       {KeyGrouping::By('\0'), KeyGrouping::By('\xff'), KeyGrouping::Together(), KeyGrouping()}) {
     space.options.grouping = grouping;
     const std::string key = KeyOf(kUsers), value = EncodeNamespaceChange(Create(space, 7));
     const auto decoded = DecodeNamespaceChange({.key = key, .value = value});
