@@ -1,6 +1,6 @@
 // A store that does nothing but answer after a delay, as a cluster does whose machines have nothing
-// else to do. It keeps no keys: every key is there and has one value, and every write succeeds. What
-// a server over it can do is the server's own.
+// else to do. It keeps no keys: every key is there and has one value, and every write succeeds. So
+// the rate of a server over it is the server's own.
 //
 // Thread-safety: all functions are thread-safe.
 #pragma once
