@@ -16,12 +16,14 @@
 //
 // Calls that may wait have an asynchronous form with a callback (GetAsync, MultiGetAsync,
 // CountAsync, ReadRangeAsync, WriteAsync). A store that answers from this process has the default
-// ones, which do the work inside the call.
+// ones, which do the work inside the call. A remote store never waits in them, since I/O threads
+// call them; it may gather what it is asked until Push(), which an I/O thread calls once per round.
 //
-// Answered locally: HasNamespace, UsualExpiry, GroupsOf, NowMillis, pressure, durable_sequence,
-// log_status, PushUnsynced, TrySync, VersionAt, InstantOf and capabilities are asked by I/O threads
-// for each request or round. They never wait for another process, nor for a disk read; a remote
-// store answers them from what it keeps up to date beside.
+// Answered locally: HasNamespace, UsualExpiry, GroupsOf, NowMillis, pressure, CheckData,
+// durable_sequence, log_status, PushUnsynced, TrySync, PauseExpiry, VersionAt, InstantOf and
+// capabilities are asked by I/O threads for each request or round. They never wait for another
+// process, nor for a disk read; a remote store answers them, and Push(), from what it keeps up to
+// date beside.
 //
 // Thread-safety: all functions are thread-safe.
 #pragma once

@@ -49,10 +49,10 @@ void BatchExecutor::BeginReplies(PendingReplies* replies) {
 Placement BatchExecutor::Place(bool writers_wait) const {
   if (batch().maintenance && !maintenance_refused_) return Placement::kMaintenance;
   if (needs_pool_ || maintenance_refused_) return Placement::kPool;
-  if (server_->remote) [[unlikely]]
+  if (server_->store_waits.remote()) [[unlikely]]
     return batch().slow || NextAsksStore() ? Placement::kPool : Placement::kInline;
-  return PlaceBatch(server_->options.execution, batch(), server_->read_cost, server_->write_cost,
-                    writers_wait);
+  return PlaceBatch(server_->options.execution, batch(), server_->key_costs.read,
+                    server_->key_costs.write, writers_wait);
 }
 
 bool BatchExecutor::NextAsksStore() const {
@@ -78,9 +78,9 @@ bool BatchExecutor::MayJoin(RequestRun::Kind kind) const {
 
 int64_t BatchExecutor::WorthSharing() const {
   if (client_->Restricted() || continued_ || needs_pool_ || batch().reads < kFewestToShare ||
-      batch().writes > 0 || server_->remote)
+      batch().writes > 0 || server_->store_waits.remote())
     return 0;
-  return batch().reads * server_->read_cost.nanos();
+  return batch().reads * server_->key_costs.read.nanos();
 }
 
 BatchExecutor::Progress BatchExecutor::Run(Where where) {
@@ -88,7 +88,7 @@ BatchExecutor::Progress BatchExecutor::Run(Where where) {
   const bool may_block =
       where == Where::kWorker || needs_pool_ || server_->options.execution == Execution::kInline;
   const size_t max_value_bytes = may_block ? SIZE_MAX : kInlineInputBytes;
-  if (server_->remote) [[unlikely]]
+  if (server_->store_waits.remote()) [[unlikely]]
     return RunSlice(max_value_bytes, where == Where::kLoop ? Scope::kLocal : Scope::kWaits);
   const bool is_whole =
       !continued_ && !needs_pool_ && cursor_.next == 0 && !batch().slow && !batch().maintenance;
@@ -100,8 +100,8 @@ BatchExecutor::Progress BatchExecutor::Run(Where where) {
     const int64_t nanos =
         std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
     const RequestBatch& all = batch();
-    if (all.reads > 0 && all.writes == 0) server_->read_cost.Measured(nanos, all.reads);
-    if (all.writes > 0 && all.reads == 0) server_->write_cost.Measured(nanos, all.writes);
+    if (all.reads > 0 && all.writes == 0) server_->key_costs.read.Measured(nanos, all.reads);
+    if (all.writes > 0 && all.reads == 0) server_->key_costs.write.Measured(nanos, all.writes);
   }
   return progress;
 }
@@ -221,7 +221,8 @@ bool BatchExecutor::RunTogether(CommandContext* context, RequestRun::Kind kind) 
   RequestRun& run = RequestRun::OfThread();
   run.Begin(kind, server_, context->max_value_bytes());
   // What is on other machines is atomic by key, or by group of keys, and no more.
-  const bool one_by_one = (sets_apart_ || server_->remote) && kind == RequestRun::Kind::kSets;
+  const bool one_by_one =
+      (sets_apart_ || server_->store_waits.remote()) && kind == RequestRun::Kind::kSets;
   if (run.Take(&cursor_, one_by_one ? 1 : run.room()) == 0) return false;
   RequestRun::Outcome outcome = run.Execute();
   if (outcome == RequestRun::Outcome::kApart) {
@@ -427,7 +428,7 @@ void RoundExecutor::ExecuteJoint(RequestRun* run, RequestRun::Kind kind) {
   (void)run->Execute();  // what is left unanswered is executed apart, in the same round
   const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin;
   if (kind == RequestRun::Kind::kGets && ++joint_reads_ % kMeasureEvery == 0)
-    server_->read_cost.Measured(taken.count(), static_cast<int64_t>(run->size()));
+    server_->key_costs.read.Measured(taken.count(), static_cast<int64_t>(run->size()));
   run->Account(static_cast<uint64_t>(taken.count()));
 }
 

@@ -106,9 +106,9 @@ class BatchExecutor {
   bool continued() const { return continued_; }
 
  private:
-  // What one slice executes, where the store is on other machines: on the loop's thread what does
-  // not ask it, on a thread that may wait what has to be asked for by itself. The slice ends before
-  // a request that is not among that.
+  // The scope says which requests a slice executes where the store is on other machines: on the
+  // loop's thread those that do not ask it, on a thread that may wait those that have to be asked
+  // for by themselves. The slice ends before a request outside of its scope.
   enum class Scope : uint8_t { kAll, kLocal, kWaits };
   Progress RunSlice(size_t max_value_bytes, Scope scope = Scope::kAll);
   bool IsOutside(Scope scope, size_t first_of_slice) const;

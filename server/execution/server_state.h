@@ -162,12 +162,10 @@ struct ServerState final : public LiveSettings {
   ReplicationState replication;
   ReplicaServices for_followers{store, replication.followers};
   ReplicationCalls calls;
-  KeyCost read_cost{400};
-  KeyCost write_cost{600};
+  KeyCosts key_costs;
   BoundedFileSystem* const disk;  // as in ServerProgram
   Evictor evictor{store, &clients, &replication};
-  const bool remote;       // the store waits for other machines (StoreCapabilities::remote)
-  StoreWaits store_waits;  // where it does
+  StoreWaits store_waits{store->capabilities().remote};
 };
 
 }  // namespace varve

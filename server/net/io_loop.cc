@@ -241,7 +241,7 @@ bool IoLoop::IsPlacedHere(Session* session, bool writers_wait) {
     placement = session->executor().Place(writers_wait);
   }
   if (placement == Placement::kInline) return true;
-  if (server_->remote) [[unlikely]] {
+  if (server_->store_waits.remote()) [[unlikely]] {
     remote_.Execute(session);
     return false;
   }

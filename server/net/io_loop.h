@@ -120,8 +120,8 @@ class IoLoop {
   void ReleaseHeld(Time now);
   void ExecuteRound();
   void ExecuteBatches();
-  // Returns whether the session's batch is executed here; if not it went to a pool, or to a store on
-  // other machines, or it waits.
+  // Returns whether the session's batch is executed here; if not it went to a pool, or to a store
+  // on other machines, or it waits.
   [[nodiscard]] bool IsPlacedHere(Session* session, bool writers_wait);
   // Hands the session to the pool for the next step of its handshake; where that can't be now, the
   // session waits for its turn or for a little while. Null: nothing is to be done.

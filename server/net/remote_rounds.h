@@ -35,7 +35,7 @@ class RemoteRounds {
   // Has the session's batch go on elsewhere, or wait until there is room. Requires:
   // session->ready(), and the next request asks the store.
   void Execute(Session* session);
-  // What a session has asked in Execute(), if anything, was answered.
+  // The store has answered the session, if that has asked in Execute().
   void NoteCompleted(Session* session) {
     if (session->remote.in_flight > 0) [[unlikely]]
       GiveBack(session);

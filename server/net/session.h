@@ -141,7 +141,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // The part of RemoteRounds. The loop's thread alone uses it.
   struct RemotePart {
-    // What a store on other machines is asked, or has answered in part.
+    // The requests that a store on other machines is asked, or has answered in part.
     std::shared_ptr<RemoteRun> run;
     size_t in_flight = 0;      // requests that are on their way
     bool awaits_room = false;  // until Release(Wait::kRoom)

@@ -55,7 +55,8 @@ enum class CommandKind : uint8_t {
   kOther,
   kGet,  // with one key: the executor reads consecutive requests together
   kSet,  // with key and value alone: the executor commits consecutive requests together
-  // What a store on other machines is asked for together with GETs and SETs (server/remote).
+  // A store on other machines is asked for the following together with GETs and SETs
+  // (server/remote).
   kMGet,
   kExists,
   kDelete,

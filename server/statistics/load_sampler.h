@@ -60,7 +60,7 @@ struct Limit {
 
 // Returns what bounds the server. Where several things do, the one that keeps most from going on
 // comes first: a full disk, writes that maxmemory refuses, writers that wait for flushes or merges,
-// clients that are refused; then the busier of disk, or of a store on other machines, and processor.
+// clients that are refused; then the busier of processor and disk, or store on other machines.
 Limit LimitOf(const Load& load);
 
 class LoadSampler {

@@ -26,6 +26,11 @@ class StoreWaits {
     uint64_t busy_nanos = 0;  // for which the store has had requests, altogether
   };
 
+  // `remote`: the store waits for other machines (StoreCapabilities::remote). Else nothing is
+  // counted.
+  explicit StoreWaits(bool remote) : remote_(remote) {}
+  bool remote() const { return remote_; }
+
   // The store is asked `requests` requests, or has answered so many.
   void Begin(size_t requests, Time now) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
@@ -58,6 +63,7 @@ class StoreWaits {
   }
 
  private:
+  const bool remote_;
   mutable absl::Mutex mutex_;
   size_t in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -42,7 +42,7 @@ absl::StatusOr<CommitResult> Durable(absl::StatusOr<CommitResult> committed) {
 }  // namespace
 
 DelayedStore::DelayedStore(Store* store, std::function<bool()> must_not_wait)
-    : store_(*store),
+    : LocalAnswers(store),
       must_not_wait_(std::move(must_not_wait)),
       answering_([this] { AnswerAll(); }) {}
 

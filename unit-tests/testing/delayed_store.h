@@ -26,7 +26,38 @@
 
 namespace varve::testing {
 
-class DelayedStore final : public Store {
+// The calls of a store that are answered locally: by the store around which it lies.
+//
+// Thread-safety: as the store's.
+class LocalAnswers : public Store {
+ public:
+  // Requires: `store` outlives this.
+  explicit LocalAnswers(Store* store) : store_(*store) {}
+
+  uint64_t NowMillis() const override { return store_.NowMillis(); }
+  bool HasNamespace(NamespaceId space) const override { return store_.HasNamespace(space); }
+  uint64_t UsualExpiry(NamespaceId space) const override { return store_.UsualExpiry(space); }
+  SequenceNumber durable_sequence() const override { return store_.durable_sequence(); }
+  absl::Status log_status() const override { return store_.log_status(); }
+  void SetSync(Durability sync) override { store_.SetSync(sync); }
+  absl::Status PushUnsynced() override { return store_.PushUnsynced(); }
+  bool TrySync() override { return false; }
+  uint64_t AddDurabilityListener(std::function<void()> listener) override {
+    return store_.AddDurabilityListener(std::move(listener));
+  }
+  void RemoveDurabilityListener(uint64_t token) override { store_.RemoveDurabilityListener(token); }
+  Pressure pressure() const override { return store_.pressure(); }
+  uint64_t ChangeCount() const override { return store_.ChangeCount(); }
+  void SetExpiryListener(ExpiryListener listener) override {
+    store_.SetExpiryListener(std::move(listener));
+  }
+  void PauseExpiry(std::chrono::milliseconds how_long) override { store_.PauseExpiry(how_long); }
+
+ protected:
+  Store& store_;
+};
+
+class DelayedStore final : public LocalAnswers {
  public:
   // `must_not_wait` says whether the calling thread is one of those. Requires: `store` outlives
   // this, and all who were promised answers.
@@ -65,7 +96,6 @@ class DelayedStore final : public Store {
                                     std::string_view upper) override;
   absl::StatusOr<ExplainedRead> ExplainGet(const ReadOptions& options,
                                            std::string_view key) override;
-  uint64_t NowMillis() const override { return store_.NowMillis(); }
   void GetAsync(const ReadOptions& options, std::string key, GetDone done) override;
   void MultiGetAsync(const ReadOptions& options, std::vector<std::string> keys,
                      MultiGetDone done) override;
@@ -84,33 +114,16 @@ class DelayedStore final : public Store {
 
   // --- Namespaces
   absl::StatusOr<NamespaceList> Namespaces() const override;
-  bool HasNamespace(NamespaceId space) const override { return store_.HasNamespace(space); }
-  uint64_t UsualExpiry(NamespaceId space) const override { return store_.UsualExpiry(space); }
 
   // --- Durability
-  SequenceNumber durable_sequence() const override { return store_.durable_sequence(); }
-  absl::Status log_status() const override { return store_.log_status(); }
-  void SetSync(Durability sync) override { store_.SetSync(sync); }
   absl::Status Push() override ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status PushUnsynced() override { return store_.PushUnsynced(); }
   absl::Status WaitUntilDurable(SequenceNumber sequence) override;
-  bool TrySync() override { return false; }
   absl::Status Sync() override;
-  uint64_t AddDurabilityListener(std::function<void()> listener) override {
-    return store_.AddDurabilityListener(std::move(listener));
-  }
-  void RemoveDurabilityListener(uint64_t token) override { store_.RemoveDurabilityListener(token); }
 
   // --- Upkeep
   absl::Status Flush() override;
   absl::Status Compact(std::string_view lower, std::string_view upper, NamespaceId space) override;
-  Pressure pressure() const override { return store_.pressure(); }
-  uint64_t ChangeCount() const override { return store_.ChangeCount(); }
   std::vector<std::pair<std::string, uint64_t>> Statistics() const override;
-  void SetExpiryListener(ExpiryListener listener) override {
-    store_.SetExpiryListener(std::move(listener));
-  }
-  void PauseExpiry(std::chrono::milliseconds how_long) override { store_.PauseExpiry(how_long); }
   absl::Status Close() override;
 
  private:
@@ -132,7 +145,6 @@ class DelayedStore final : public Store {
   // Returns the next call whose time has come. False: the store is closed.
   bool TakeDue(Asked* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Store& store_;
   const std::function<bool()> must_not_wait_;
   mutable absl::Mutex mutex_;
   mutable absl::CondVar changed_;
