@@ -50,11 +50,10 @@ varve_test_entry(db_tests_small_buffers PROGRAM db_tests FILTER "-${filter}" SHA
 # `scripts/hbase_cluster.sh up` starts one); without a cluster, the latter is skipped.
 if(VARVE_HAS_HBASE)
   varve_test_sources(sources db/hbase_rpc ALL)
-  list(FILTER sources EXCLUDE REGEX "/hbase_rpc/cluster/")
+  list(FILTER sources EXCLUDE REGEX "/hbase_cluster_test.cc$")
   varve_test_program(hbase_rpc LINK varve_hbase_rpc SOURCES ${sources})
   varve_test_lanes(hbase_rpc_tests)
-  varve_test_sources(sources db/hbase_rpc/cluster ALL)
-  add_executable(hbase_rpc_cluster_tests ${sources})
+  add_executable(hbase_rpc_cluster_tests db/hbase_rpc/hbase_cluster_test.cc)
   target_link_libraries(hbase_rpc_cluster_tests PRIVATE varve_hbase_rpc GTest::gmock)
   varve_compile_quickly(hbase_rpc_cluster_tests WAITS)
   varve_test_entry(hbase_rpc_cluster_tests PROGRAM hbase_rpc_cluster_tests LABELS cluster COST 30)
