@@ -1,5 +1,5 @@
-// What the parts of one HbaseClient share: the loop that runs them, its timers, the settings and
-// the counters.
+// ClientContext is what the parts of one HbaseClient share: the loop that runs them, its timers,
+// the settings and the counters.
 //
 // Thread-safety: The thread that runs `io` alone uses everything but the counters and the options.
 #pragma once

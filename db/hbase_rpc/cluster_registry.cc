@@ -1,11 +1,11 @@
 #include "db/hbase_rpc/cluster_registry.h"
 
+#include <Registry.pb.h>
+#include <ZooKeeper.pb.h>
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "Registry.pb.h"
-#include "ZooKeeper.pb.h"
 #include "db/hbase_rpc/zookeeper_lookup.h"
 
 namespace varve {

@@ -42,7 +42,7 @@ class CommitCall final : public HbaseCall {
   const std::vector<HbaseRowWrite> writes_;
   const HbaseClient::CommitDone done_;
   RetryPace pace_;
-  // Whether the region was looked up again because it did not hold all rows.
+  // Says that the region was looked up again because it did not hold all rows.
   bool is_looked_up_again_ = false;
   bool may_have_happened_ = false;
 };

@@ -23,7 +23,7 @@ namespace varve {
 
 class HbaseCall;
 
-// What calls need of their client.
+// Calls need this of their client.
 struct CallEnvironment {
   ClientContext& context;
   ServerPool& servers;

@@ -19,6 +19,7 @@
 #include "db/hbase_rpc/server_pool.h"
 #include "db/hbase_rpc/table_maker.h"
 #include "db/hbase_rpc/zookeeper_lookup.h"
+#include "google/protobuf/stubs/logging.h"
 #include "util/base/assert.h"
 
 namespace varve {
@@ -244,6 +245,8 @@ absl::StatusOr<std::unique_ptr<HbaseClient>> HbaseClient::Open(const HbaseOption
   auto hosts = are_masters ? ParseServerList(options.masters, "the list of HBase's masters")
                            : ParseServerList(options.quorum, "the quorum of ZooKeeper");
   if (!hosts.ok()) return hosts.status();
+  // What cannot be parsed is told by a status, and not on standard error as well.
+  google::protobuf::SetLogHandler(nullptr);
   const auto end = std::chrono::steady_clock::now() + options.open_deadline;
   auto client = std::make_unique<AsioHbaseClient>(options, *std::move(hosts), are_masters);
   absl::Status status = client->Connect();

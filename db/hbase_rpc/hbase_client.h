@@ -65,14 +65,14 @@ struct HbaseRowWrite {
   enum class Kind : uint8_t { kCheckOnly, kPut, kDelete };
 
   std::string row;
-  // Whether the row has to hold `expected`, all of it or, with `expects_prefix`, at its beginning;
-  // nullopt: there is no such row.
+  // The row has to hold `expected`, all of it or, with `expects_prefix`, at its beginning; nullopt:
+  // there is no such row.
   bool is_checked = false;
   bool expects_prefix = false;
   std::optional<std::string> expected;
   Kind kind = Kind::kPut;
   std::string value;
-  // What HBase orders the cells of a row by: the largest is the one that is read, and a delete
+  // HBase orders the cells of a row by it: the largest is the one that is read, and a delete
   // hides all up to its own. It has to ascend with every write of a row, and a delete has that of
   // what it deletes or more. 0 takes the clock of the server, which may hide a write behind an
   // earlier one once a region has moved to a server whose clock is behind.
@@ -96,12 +96,13 @@ inline constexpr size_t kHbaseKeysOnlyPrefix = 32;
 
 struct HbaseScanSlice {
   std::vector<std::pair<std::string, std::string>> rows;
-  // Whether the range holds nothing beyond `rows`. Otherwise the caller goes on behind the last
+  // The range holds nothing beyond `rows`. Otherwise the caller goes on behind the last
   // row; a slice that is not complete has one row at least.
   bool is_complete = false;
 };
 
-// Where regions of a table may end, so that a split never tears apart what belongs together.
+// HbaseTableLayout says where regions of a table may end, so that a split never tears apart what
+// belongs together.
 struct HbaseTableLayout {
   enum class Split : uint8_t { kNoRestriction, kKeyPrefix, kDelimited };
 

@@ -1,4 +1,4 @@
-// What went wrong with a request to a server of HBase, and what its caller does about it.
+// HbaseFailure is what went wrong with a request to a server of HBase, and what its caller does.
 //
 // Thread-safety: Plain values and free functions.
 #pragma once
@@ -19,12 +19,12 @@ struct HbaseFailure {
   };
 
   Kind kind = Kind::kFinal;
-  // Whether the server may have done what it was asked for all the same.
+  // Says that the server may have done what it was asked for all the same.
   bool may_have_happened = false;
   absl::Status status;
 
   bool is_final() const { return kind == Kind::kFinal; }
-  // Whether the region has to be looked up before the next attempt.
+  // Returns whether the region has to be looked up before the next attempt.
   bool is_misplaced() const { return kind == Kind::kMoved || kind == Kind::kLost; }
 };
 

@@ -31,7 +31,7 @@ class ReadCall final : public HbaseCall {
     RegionPtr region;
     Numbers rows;
   };
-  // What one request asks for, of one server.
+  // One request asks one server for these.
   using Group = std::vector<RegionRows>;
 
   void Start() override;

@@ -1,11 +1,11 @@
 #include "db/hbase_rpc/region_locator.h"
 
+#include <HBase.pb.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "HBase.pb.h"
 #include "db/hbase_rpc/row_requests.h"
 #include "util/base/assert.h"
 

@@ -48,9 +48,6 @@ class RegionLocator {
   void Find(RegionQuery query, Time deadline, Done done);
   // The region is not, or no more, where it was thought to be.
   void Forget(std::string_view table, const RegionPtr& region) { cache_.Remove(table, region); }
-  // Takes the answer to a scan of hbase:meta in. Nothing is taken in of a row that is damaged.
-  bool TakeMeta(std::string_view table, std::string_view message, std::string_view cells,
-                size_t* regions);
 
  private:
   struct Waiter {
@@ -68,6 +65,9 @@ class RegionLocator {
   void LookUp(const std::string& table);
   void ScanMeta(const std::string& table, const std::string& server);
   void TakeAnswer(const std::string& table, const RpcResult& result);
+  // Takes the rows of hbase:meta in, and nothing of a row that is damaged.
+  bool TakeMeta(std::string_view table, std::string_view message, std::string_view cells,
+                size_t* regions);
   // Answers those whose regions are known now or whose time is up, and looks on for the others.
   void GoOn(const std::string& table, const absl::Status& last);
   void FailAll(const std::string& table, const absl::Status& why);

@@ -1,9 +1,9 @@
 #include "db/hbase_rpc/row_requests.h"
 
-#include <algorithm>
+#include <Comparator.pb.h>
+#include <MultiRowMutation.pb.h>
 
-#include "Comparator.pb.h"
-#include "MultiRowMutation.pb.h"
+#include <algorithm>
 
 namespace varve {
 namespace {

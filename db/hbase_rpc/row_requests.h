@@ -3,13 +3,14 @@
 // Thread-safety: Free functions keep no state.
 #pragma once
 
+#include <Client.pb.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "Client.pb.h"
 #include "db/hbase_rpc/cell_block.h"
 #include "db/hbase_rpc/hbase_client.h"
 #include "db/hbase_rpc/hbase_failure.h"
@@ -21,13 +22,14 @@ inline constexpr std::string_view kHbaseFamily = "v";
 
 void NameRegion(const Region& region, hbase::pb::RegionSpecifier* specifier);
 
-// What reads the value of `row`.
+// Makes `get` read the value of `row`.
 void FillGet(std::string_view row, hbase::pb::Get* get);
 
 // One atomic commit of rows of `region`, by MultiRowMutationService.
 hbase::pb::CoprocessorServiceRequest MutateRowsRequest(
     const Region& region, const std::vector<const HbaseRowWrite*>& writes);
-// Whether the conditions held and the rows were written; nullopt where the answer cannot be read.
+// Returns whether the conditions held and the rows were written; nullopt where the answer cannot
+// be read.
 std::optional<bool> ReadMutateRowsAnswer(std::string_view message);
 
 // The rows of [lower, upper) that lie in `region`.
@@ -40,9 +42,9 @@ bool TakeResult(const hbase::pb::Result& result, CellBlock* cells, std::vector<H
 bool TakeScanResults(const hbase::pb::ScanResponse& response, std::string_view cells,
                      std::vector<std::vector<HbaseCell>>* rows);
 
-// Whether a row with `value` is what `write` expects.
+// Returns whether a row with `value` is what `write` expects.
 bool IsExpected(const HbaseRowWrite& write, const std::optional<std::string>& value);
-// Whether a row with `value` is what `write` leaves behind.
+// Returns whether a row with `value` is what `write` leaves behind.
 bool IsWritten(const HbaseRowWrite& write, const std::optional<std::string>& value);
 
 // Parses a message that a server sent; returns false where it is none.

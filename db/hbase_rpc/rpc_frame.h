@@ -9,18 +9,18 @@
 // Thread-safety: Free functions keep no state.
 #pragma once
 
+#include <RPC.pb.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "RPC.pb.h"
-
 namespace varve {
 
 inline constexpr size_t kFrameSizeBytes = 4;
 
-// What a connection to one service (ClientService, MasterService, ClientMetaService) begins with.
+// Returns what a connection to one service (ClientService, MasterService) begins with.
 std::string ConnectionPreamble(std::string_view service, std::string_view user);
 
 // Appends a request.

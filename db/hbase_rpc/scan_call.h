@@ -34,7 +34,7 @@ class ScanCall final : public HbaseCall {
   bool PassRegion(const Region& region);
   void EndComplete(bool is_complete);
 
-  // What is still to be read.
+  // The rest of the range is still to be read.
   HbaseScanRequest rest_;
   HbaseScanSlice slice_;
   RetryPace pace_;

@@ -4,19 +4,20 @@
 // Thread-safety: As HbaseCall.
 #pragma once
 
+#include <Master.pb.h>
+
 #include <functional>
 #include <string>
 
-#include "Master.pb.h"
 #include "absl/status/status.h"
 #include "db/hbase_rpc/cluster_registry.h"
 #include "db/hbase_rpc/hbase_call.h"
 
 namespace varve {
 
-// What Varve has a table made with.
+// Returns what Varve has a table made with.
 hbase::pb::TableSchema TableSchemaOf(const HbaseTableLayout& layout);
-// Whether a table that is there will do; FailedPrecondition says what is wrong with it.
+// Checks that a table that is there will do; FailedPrecondition says what is wrong with it.
 absl::Status CheckTableSchema(const HbaseTableLayout& layout, const hbase::pb::TableSchema& schema);
 // InvalidArgument: HBase has no such names, or cannot split tables like that.
 absl::Status CheckTableLayout(const HbaseTableLayout& layout);

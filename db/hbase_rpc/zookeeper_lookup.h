@@ -32,7 +32,7 @@ void LookUpZookeeper(ClientContext& context, std::vector<std::string> hosts, std
 // Requests and answers, apart from their sizes.
 std::string ZookeeperSessionRequest();
 std::string ZookeeperGetRequest(std::string_view path);
-// What the answer to the request says of the node at `path`.
+// Returns what the answer to the request says of the node at `path`.
 absl::StatusOr<std::string> ParseZookeeperAnswer(std::string_view answer, std::string_view path);
 
 // The message inside what a node of HBase holds; DataLoss where there is none.

@@ -1,5 +1,7 @@
 #include "unit-tests/db/hbase_rpc/fake_hbase.h"
 
+#include <HBase.pb.h>
+#include <ZooKeeper.pb.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -8,8 +10,6 @@
 #include <optional>
 #include <utility>
 
-#include "HBase.pb.h"
-#include "ZooKeeper.pb.h"
 #include "util/base/assert.h"
 #include "util/base/coding.h"
 

@@ -5,6 +5,9 @@
 // thread of the test.
 #pragma once
 
+#include <Client.pb.h>
+#include <RPC.pb.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -16,9 +19,6 @@
 #include <string_view>
 #include <thread>
 #include <vector>
-
-#include "Client.pb.h"
-#include "RPC.pb.h"
 
 namespace varve::testing {
 
@@ -61,7 +61,7 @@ class FakeHbase {
   std::string server(size_t index) const { return AddressOf(ports_[index + 1]); }
   // Regions of the table `t`: where each begins, and its server.
   void SetRegions(std::vector<std::pair<std::string, size_t>> regions);
-  // What ZooKeeper answers; by default, the first server has hbase:meta.
+  // Sets what ZooKeeper answers; by default, the first server has hbase:meta.
   void SetNode(std::string answer);
   size_t meta_scans() const { return meta_scans_; }
 

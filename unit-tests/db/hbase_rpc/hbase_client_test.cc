@@ -1,12 +1,12 @@
 #include "db/hbase_rpc/hbase_client.h"
 
+#include <MultiRowMutation.pb.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
 #include <thread>
 
-#include "MultiRowMutation.pb.h"
 #include "unit-tests/db/hbase_rpc/fake_hbase.h"
 
 namespace varve {
