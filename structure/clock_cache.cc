@@ -40,9 +40,10 @@ ClockCache::~ClockCache() {
   }
 }
 
-ClockCache::Handle ClockCache::New(size_t size) const {
-  auto* entry = new (::operator new(sizeof(Entry) + size)) Entry;
+ClockCache::Handle ClockCache::New(size_t size, uint16_t notes_size) const {
+  auto* entry = new (::operator new(sizeof(Entry) + size + notes_size)) Entry;
   entry->size = size;
+  entry->notes_size = notes_size;
   return Handle(entry);
 }
 

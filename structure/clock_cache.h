@@ -46,6 +46,7 @@ class ClockCache {
     uint32_t ring_position = 0;
     std::atomic<bool> recently_used{false};
     bool flagged = false;
+    uint16_t notes_size = 0;  // number of bytes behind those
 
     char* bytes() { return reinterpret_cast<char*>(this + 1); }
   };
@@ -70,9 +71,11 @@ class ClockCache {
     // A number and a bit that the caller sets before Insert; the cache does not interpret them.
     uint64_t base() const { return entry_->base; }
     bool flagged() const { return entry_->flagged; }
+    std::string_view notes() const { return {entry_->bytes() + entry_->size, entry_->notes_size}; }
 
     // Requires: the call comes between New and Insert, while this handle is the only one.
     char* mutable_data() { return entry_->bytes(); }
+    char* mutable_notes() { return entry_->bytes() + entry_->size; }
     void set_base(uint64_t base) { entry_->base = base; }
     void set_flagged() { entry_->flagged = true; }
 
@@ -93,9 +96,10 @@ class ClockCache {
   ClockCache(const ClockCache&) = delete;
   ClockCache& operator=(const ClockCache&) = delete;
 
-  // Returns an uninitialized buffer of `size` bytes outside the cache. The buffer may outlive the
-  // cache. Throws std::bad_alloc.
-  Handle New(size_t size) const;
+  // Returns an uninitialized buffer of `size` bytes outside the cache, with `notes_size` bytes
+  // behind them in which the caller notes what helps to read the others. The buffer may outlive
+  // the cache. Throws std::bad_alloc.
+  Handle New(size_t size, uint16_t notes_size = 0) const;
 
   // Returns the entry of the key, or an empty handle. `position`, counted as the entry's base is,
   // and `size` say which of its bytes the caller will read: the cache prefetches their first lines
@@ -160,7 +164,7 @@ class ClockCache {
   static void Free(Entry* entry);
   // Returns the charge of an entry: its header, its bytes and its share of slots and ring.
   static size_t ChargeOf(const Entry& entry) {
-    return sizeof(Entry) + entry.size + 4 * sizeof(Slot) + 2 * sizeof(Entry*);
+    return sizeof(Entry) + entry.size + entry.notes_size + 4 * sizeof(Slot) + 2 * sizeof(Entry*);
   }
   static uint64_t Mix(uint64_t first, uint64_t second);
   Shard& ShardOf(uint64_t hash) const { return shards_[hash >> 58 & (shard_count_ - 1)]; }

@@ -15,14 +15,17 @@ namespace varve {
 
 class HandOver {
  public:
+  // The lowest word that Tell() takes; the hand-over itself uses those below.
+  static constexpr uint32_t kFirstWord = 2;
+
   HandOver() = default;
   HandOver(const HandOver&) = delete;
   HandOver& operator=(const HandOver&) = delete;
 
   // Ends the wait with `word`.
-  // Requires: `word` is above 1; the hand-over itself uses 0 and 1.
+  // Requires: `word` is kFirstWord or above.
   void Tell(uint32_t word) {
-    VARVE_ASSERT(word > kSleeps);
+    VARVE_ASSERT(word >= kFirstWord);
     // A wake-up needs only the address, at which there may be something else by now.
     if (word_.exchange(word, std::memory_order_acq_rel) == kSleeps) word_.notify_one();
   }
@@ -47,6 +50,7 @@ class HandOver {
  private:
   static constexpr uint32_t kWaits = 0;
   static constexpr uint32_t kSleeps = 1;
+  static_assert(kFirstWord > kWaits && kFirstWord > kSleeps);
 
   std::atomic<uint32_t> word_{kWaits};
 };

@@ -2,18 +2,18 @@
 // no I/O, no allocation and no other lock.
 //
 // An uncontended Lock and Unlock cost one atomic exchange. A thread that finds the lock taken reads
-// it until it is free, and after a short while gives the processor away, so that a holder that lost
-// its core can go on. The lock is neither recursive nor fair. For anything longer use absl::Mutex.
+// it until it is free, and gives the processor away now and then, so that a holder that lost its
+// core can go on. The lock is neither recursive nor fair. For anything longer use absl::Mutex.
 //
 // Thread-safety: all functions may be called by any thread.
 // Requires: the thread that locked it unlocks it.
 #pragma once
 
 #include <atomic>
-#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "util/base/assert.h"
+#include "util/base/spin.h"
 
 namespace varve {
 
@@ -32,12 +32,8 @@ class ABSL_LOCKABLE SpinLock {
   }
 
  private:
-  static constexpr int kSpins = 64;
-
   void Wait() {
-    for (int spins = 0; taken_.load(std::memory_order_relaxed); ++spins) {
-      if (spins >= kSpins) std::this_thread::yield();
-    }
+    for (SpinWait wait; taken_.load(std::memory_order_relaxed);) wait.Pause();
   }
 
   std::atomic<bool> taken_{false};

@@ -1,6 +1,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <string>
 #include <thread>
@@ -98,12 +99,39 @@ struct CommitLock {
   }
 };
 
+// Returns the nanoseconds that a cache line takes from a processor to another, in the quickest of some
+// rounds. A virtual machine may have its processors moved at any time, near to each other or far, and
+// what threads share costs accordingly.
+double NanosOfLine() {
+  constexpr uint64_t kTurns = 1000, kRounds = 20;
+  if (std::thread::hardware_concurrency() < 2) return 0;
+  std::atomic<uint64_t> turn{0};
+  const auto take_turns = [&turn](uint64_t first, uint64_t end) {
+    for (uint64_t i = first; i < end; i += 2) {
+      while (turn.load(std::memory_order_acquire) != i) {
+      }
+      turn.store(i + 1, std::memory_order_release);
+    }
+  };
+  std::thread other(take_turns, 1, kTurns * kRounds);
+  double quickest = 0;
+  for (uint64_t round = 0; round < kRounds; ++round) {
+    const Clock::time_point begin = Clock::now();
+    take_turns(round * kTurns, (round + 1) * kTurns);
+    const double nanos = SecondsSince(begin) * 1e9 / kTurns;
+    quickest = round == 0 ? nanos : std::min(quickest, nanos);
+  }
+  other.join();
+  return quickest;
+}
+
 void Measure(const ScaledWork& work, uint64_t entries, Store* store, std::vector<Point>* points) {
   const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
   double of_one = 0;
   for (unsigned threads = 1; threads <= std::max(kFewestThreads, 2 * processors); threads *= 2) {
     const uint64_t share = std::max<uint64_t>(kGroup, work.operations / threads);
     const auto operations = static_cast<double>(share * threads);
+    const double line_before = NanosOfLine();
     const Switches before = Switches::Now();
     const CommitLock lock_before = CommitLock::Of(*store);
     const double cpu_before = CpuSeconds();
@@ -120,6 +148,7 @@ void Measure(const ScaledWork& work, uint64_t entries, Store* store, std::vector
     const double cpu = CpuSeconds() - cpu_before;
     const Switches after = Switches::Now();
     const CommitLock lock = CommitLock::Of(*store);
+    const double line = std::max(line_before, NanosOfLine());
     if (threads == 1) of_one = rate;
 
     const std::string scale = " | logx,logy";
@@ -131,6 +160,7 @@ void Measure(const ScaledWork& work, uint64_t entries, Store* store, std::vector
     add(title, work.name, rate);
     add(title, work.name + ", ideal", of_one * std::min(threads, processors));
     add("Processor time of an operation | threads | µs" + scale, work.name, cpu * 1e6 / operations);
+    add("Time of a cache line between processors | threads | ns | logx", work.name, line);
     add("Waits of an operation | threads | voluntary context switches | logx", work.name,
         (after.waits - before.waits) / operations);
     add("Lost processors of an operation | threads | involuntary context switches | logx",

@@ -37,12 +37,12 @@ class BatchApplier::Preparation {
       case RecordKind::kValue:
         if (record.expiry_ms != 0) [[unlikely]] {
           changed().expiring.push_back(applier_.sweeper_->NewEntry(record));
-          bytes_ += WriteBuffer::SizeOf(ExpirySweeper::RecordOf(change_->expiring.back()));
+          added_bytes_ += WriteBuffer::SizeOf(ExpirySweeper::RecordOf(change_->expiring.back()));
         }
-        bytes_ += WriteBuffer::SizeOf(record);
+        record_bytes_ += WriteBuffer::SizeOf(record);
         break;
       case RecordKind::kTombstone:
-        bytes_ += WriteBuffer::SizeOf(record);
+        record_bytes_ += WriteBuffer::SizeOf(record);
         break;
       case RecordKind::kClockMark:
         if (record.value.size() == sizeof(uint64_t)) {
@@ -67,7 +67,9 @@ class BatchApplier::Preparation {
   }
 
   std::optional<NamespaceTable>& namespaces() { return namespaces_; }
-  size_t bytes() const { return bytes_; }
+  // Return what the operations' own records take in the buffer, and what `change` adds to them.
+  size_t record_bytes() const { return record_bytes_; }
+  size_t added_bytes() const { return added_bytes_; }
   std::unique_ptr<Change>& change() { return change_; }
 
  private:
@@ -108,7 +110,7 @@ class BatchApplier::Preparation {
   BatchApplier& applier_;
   const SuperVersion& present_;
   const bool counts_clones_;
-  size_t bytes_ = 0;
+  size_t record_bytes_ = 0, added_bytes_ = 0;
   std::optional<NamespaceTable> namespaces_;  // a copy, only once the batch changes them
   std::unique_ptr<Change> change_;            // most batches need none
 };
@@ -121,8 +123,9 @@ std::unique_ptr<BatchApplier::Change> BatchApplier::PrepareLocked(
   Preparation preparation(this, *present, counts_clones);
   for (const Commit::Operation& operation : operations) preparation.Add(operation);
   std::unique_ptr<Change>& change = preparation.change();
-  *bytes = preparation.bytes();
-  present->active->Reserve(*bytes, change != nullptr ? change->tombstones.size() : 0);
+  *bytes = preparation.record_bytes();
+  present->active->Reserve(*bytes + preparation.added_bytes(),
+                           change != nullptr ? change->tombstones.size() : 0);
   std::optional<NamespaceTable>& namespaces = preparation.namespaces();
   if (!namespaces && (change == nullptr || change->tombstones.empty())) return std::move(change);
   if (change == nullptr) change = std::make_unique<Change>();
@@ -141,16 +144,12 @@ std::unique_ptr<BatchApplier::Change> BatchApplier::PrepareLocked(
   return std::move(change);
 }
 
-void BatchApplier::ApplyLocked(const std::vector<Commit::Operation>& operations, bool readers_wait,
-                               std::unique_ptr<Change> change) noexcept {
+void BatchApplier::ApplyLocked(const std::vector<Commit::Operation>& operations, size_t bytes,
+                               bool readers_wait, std::unique_ptr<Change> change) noexcept {
   versions_->mutex().AssertHeld();
   VARVE_ASSERT(operations.back().record.sequence == versions_->LastSequenceLocked());
   WriteBuffer* const active = versions_->PresentLocked()->active.get();
   VARVE_ASSERT(operations.front().record.sequence >= active->first_sequence());
-  size_t bytes = 0;
-  for (const Commit::Operation& operation : operations) {
-    if (IsRecord(operation)) bytes += WriteBuffer::SizeOf(operation.record);
-  }
   WriteBuffer::Batch batch;
   Insert(operations, readers_wait, active, active->Take(bytes), &batch);
   active->Append(batch);

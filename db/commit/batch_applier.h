@@ -49,17 +49,17 @@ class BatchApplier {
         feeds_(feeds) {}
 
   // Takes the memory for the operations in the active buffer and makes the next super version.
-  // Returns null if nothing but the buffer changes; then `*bytes` is what the operations take in
-  // it. `counts_clones` says whether the key counter is told of clones.
+  // Returns null if nothing but the buffer changes. Stores in `*bytes` what the operations' own
+  // records take in the buffer. `counts_clones` says whether the key counter is told of clones.
   // Requires: the operations are numbered, ascending.
   std::unique_ptr<Change> PrepareLocked(const std::vector<Commit::Operation>& operations,
                                         bool counts_clones, size_t* bytes);
   // Puts the operations into the active buffer and publishes the next super version. With
   // `readers_wait` readers wait until the operations are durable.
-  // Requires: PrepareLocked() made `change` of the same operations, and everything before them is
-  // applied.
-  void ApplyLocked(const std::vector<Commit::Operation>& operations, bool readers_wait,
-                   std::unique_ptr<Change> change) noexcept;
+  // Requires: PrepareLocked() made `bytes` and `change` of the same operations, and everything
+  // before them is applied.
+  void ApplyLocked(const std::vector<Commit::Operation>& operations, size_t bytes,
+                   bool readers_wait, std::unique_ptr<Change> change) noexcept;
 
   // Inserts the operations into `buffer`, at `memory`, and notes them in `*batch`. Any number of
   // threads may do so at once.

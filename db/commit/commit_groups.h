@@ -50,7 +50,7 @@ class CommitGroups {
  private:
   static constexpr int kMostServed = 64;
   static constexpr uint64_t kGroupsPerTimed = 64;
-  enum Word : uint32_t { kServed = 2, kLeads };
+  enum Word : uint32_t { kServed = HandOver::kFirstWord, kLeads };
 
   int ServeAll(Member* leader, absl::FunctionRef<void(Member*)> serve);
 

@@ -336,7 +336,7 @@ absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Dura
     return last;
   }
   versions_->show_queue().DrainLocked();
-  environment_.applier->ApplyLocked(commit->operations(), readers_wait, std::move(change));
+  environment_.applier->ApplyLocked(commit->operations(), bytes, readers_wait, std::move(change));
   versions_->show_queue().ShowLocked(versions_->LastSequenceLocked());
   commit->Committed();
   return last;

@@ -14,7 +14,8 @@ constexpr size_t kPiece = 250;        // bytes that are chosen together
 constexpr size_t kSmallestPart = 10;  // pieces
 constexpr uint64_t kMix = 0x9e3779b97f4a7c15u;
 
-// Chooses pieces of the samples.
+// The piece chooser makes the first pass: it counts windows by hash, and chooses pieces of the
+// samples. Each object chooses once.
 class PieceChooser {
  public:
   explicit PieceChooser(const SampleText& samples)
@@ -22,6 +23,7 @@ class PieceChooser {
     Count(samples);
   }
 
+  // Returns pieces of at most `most_bytes` together, the best ones at the end.
   std::string Choose(size_t most_bytes) {
     size_t parts = std::max<size_t>(most_bytes / kPiece, 1);
     const size_t part_size = std::max(windows_ / parts, std::min(kSmallestPart * kPiece, windows_));
@@ -57,6 +59,7 @@ class PieceChooser {
     return counters_[DecodeFixed64(&text_[at]) * kMix >> (64 - kCounterBits)];
   }
 
+  // Counts in how many samples each window is.
   void Count(const SampleText& samples) {
     uint32_t sample = 0;
     size_t begin = 0;
@@ -113,7 +116,8 @@ class PieceChooser {
   std::vector<Counter> counters_;
 };
 
-// Finds out which windows of a text several samples share.
+// The shared windows make the second pass: they find out which windows of a text several samples
+// share.
 class SharedWindows {
  public:
   explicit SharedWindows(std::string_view text) : text_(text), sought_(kSoughtBits) {
@@ -122,7 +126,7 @@ class SharedWindows {
     Seek();
   }
 
-  // Requires: each sample comes once.
+  // Counts the windows of the text that the sample has. Requires: each sample comes once.
   void Look(std::string_view sample) {
     ++samples_;
     for (size_t at = 0; at + kSharedWindow <= sample.size(); ++at) {
@@ -163,6 +167,7 @@ class SharedWindows {
 
   static size_t BitOf(uint64_t window) { return window * kMix >> (64 - kBits); }
 
+  // Has the next samples be looked through for the windows that too few have had so far.
   void Seek() {
     sought_.assign(kSoughtBits, false);
     for (const auto& [window, seen] : windows_) {

@@ -150,7 +150,7 @@ absl::Status Engine::ApplyRecovered(std::string_view operations, SequenceNumber 
     changes.Add({first, count, versions_.ActiveBufferIsEmptyLocked(), operations});
   }
   versions_.AdvanceLocked(first + count - 1);
-  applier_.ApplyLocked(recovered, /*readers_wait=*/false, std::move(change));
+  applier_.ApplyLocked(recovered, bytes, /*readers_wait=*/false, std::move(change));
   if (versions_.PresentLocked()->active->full()) versions_.RotateLocked(/*log_bytes=*/0);
   return absl::OkStatus();
 }

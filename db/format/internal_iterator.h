@@ -32,8 +32,9 @@ class InternalIterator {
 
   // Says that Seek(tree_key, ...) is about to follow. A caller that seeks several cursors first
   // asks all of them for each of the steps, in this order, so that they wait for memory at the same
-  // time and not one after the other. A hint: what fails here, Seek meets again.
-  enum class SeekStep : uint8_t { kFindPlace, kFetchPlace };
+  // time and not one after the other: the block is found, then what tells where in it to begin is
+  // asked for, then the record there. A hint: what fails here, Seek meets again.
+  enum class SeekStep : uint8_t { kFindPlace, kFetchPlace, kFetchRecord };
   virtual void PrepareSeek(std::string_view tree_key, SeekStep step) {
     (void)tree_key;
     (void)step;

@@ -51,7 +51,8 @@ class MergingIterator final : public InternalIterator {
 
   void Seek(std::string_view tree_key, SequenceNumber sequence) override {
     Start(kForward);
-    for (const SeekStep step : {SeekStep::kFindPlace, SeekStep::kFetchPlace})
+    for (const SeekStep step :
+         {SeekStep::kFindPlace, SeekStep::kFetchPlace, SeekStep::kFetchRecord})
       PrepareSeek(tree_key, step);
     for (size_t i = 0; i < children_.size(); ++i) {
       children_[i]->Seek(tree_key, sequence);

@@ -19,6 +19,18 @@ namespace {
 constexpr uint64_t kMaxDeleteReserve = 1u << 20;
 constexpr size_t kMinKeptMemory = 256u << 10;
 
+// Frees a mutex that the thread has locked before.
+class ABSL_SCOPED_LOCKABLE AdoptedLock {
+ public:
+  explicit AdoptedLock(absl::Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) : mutex_(*mutex) {}
+  ~AdoptedLock() ABSL_UNLOCK_FUNCTION() { mutex_.Unlock(); }
+  AdoptedLock(const AdoptedLock&) = delete;
+  AdoptedLock& operator=(const AdoptedLock&) = delete;
+
+ private:
+  absl::Mutex& mutex_;
+};
+
 }  // namespace
 
 LogWriter::LogWriter(const LogOptions& options, LogFiles* files, LogProgress* progress)
@@ -136,11 +148,9 @@ absl::Status LogWriter::WriteOut(SequenceNumber sequence) {
   if (progress_->written() >= sequence) return absl::OkStatus();
   const DiskWait wait;  // for a thread that writes under the lock, too
   if (!LockUnlessWritten(sequence)) return absl::OkStatus();
-  absl::Status status;
+  const AdoptedLock write_lock(&write_mutex_);
   AwaitDirectGroups();
-  if (progress_->written() < sequence) status = WriteOutLocked();
-  write_mutex_.Unlock();
-  return status;
+  return progress_->written() < sequence ? WriteOutLocked() : absl::OkStatus();
 }
 
 // The thread that writes mostly takes along what others have appended, and a write to the kernel

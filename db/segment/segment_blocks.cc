@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "db/format/record_format.h"
+#include "db/segment/block_guide.h"
 #include "db/segment/segment.h"
 #include "util/base/assert.h"
 #include "util/base/status.h"
@@ -15,14 +16,17 @@ namespace {
 // what the cache then has.
 ClockCache::Handle Keep(const Segment& segment, uint64_t key, ClockCache::Handle block) {
   RecordView record;
+  BlockGuideBuilder guide;
   for (std::string_view rest = block.data(); !rest.empty();) {
     const size_t size = DecodeRecord(rest, segment.number(), ChecksumMode::kVerify, &record);
     if (size == 0) {
       block.set_flagged();
       break;
     }
+    guide.Add(record.key, block.data().size() - rest.size());
     rest.remove_prefix(size);
   }
+  guide.Write(block.notes().size(), block.mutable_notes());
   return segment.caches().blocks.Insert(segment.number(), key, std::move(block));
 }
 
@@ -38,7 +42,8 @@ absl::StatusOr<ClockCache::Handle> CachedBlock(const Segment& segment, BlockSpan
   }
   VARVE_ASSERT(span.begin < span.end);
   caches.statistics.block_cache_misses.Add(1);
-  ClockCache::Handle block = caches.blocks.New(span.end - span.begin);
+  ClockCache::Handle block =
+      caches.blocks.New(span.end - span.begin, BlockGuideSize(span.end - span.begin));
   block.set_base(span.begin);
   reads->Add(1);
   VARVE_RETURN_IF_ERROR(segment.ReadExactly(span.begin, block.data().size(), block.mutable_data()));
@@ -54,7 +59,8 @@ void CacheBlocks(const Segment& segment, const SegmentFences& fences, size_t fir
   for (size_t i = first; i < last; ++i) {
     const BlockSpan span = fences.Span(i);
     if (!fences.IsCacheable(span)) continue;
-    ClockCache::Handle block = blocks.New(span.end - span.begin);
+    ClockCache::Handle block =
+        blocks.New(span.end - span.begin, BlockGuideSize(span.end - span.begin));
     block.set_base(span.begin);
     const std::string_view content = bytes.substr(span.begin - begin, span.end - span.begin);
     std::copy(content.begin(), content.end(), block.mutable_data());

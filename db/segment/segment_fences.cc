@@ -93,7 +93,12 @@ SegmentFences::SegmentFences(const char* bytes, uint32_t count, uint64_t data_si
     : bytes_(bytes),
       count_(count),
       data_size_(data_size),
-      block_shift_(std::countr_zero(block_size)) {}
+      block_shift_(std::countr_zero(block_size)) {
+  if (count_ < 2) return;
+  const std::string_view last = Key(count_ - 1);
+  shared_ = CommonPrefix(Key(1), last);
+  keys_end_ = last.data() + last.size();
+}
 
 double ShareBetween(std::string_view low, std::string_view key, std::string_view high) {
   if (key <= low) return 0;
@@ -123,11 +128,16 @@ double SegmentFences::ShareBefore(std::string_view key, std::string_view largest
 
 size_t SegmentFences::Find(std::string_view key) const {
   // The search is for the last fence whose key is not greater; the first fence's key is empty.
+  if (count_ < 2) return 0;
+  if (const int order = key.substr(0, shared_).compare(Key(1).substr(0, shared_)); order != 0)
+    return order < 0 ? 0 : count_ - 1;
+  const uint64_t word = LeadingWord(key.substr(shared_));
   size_t low = 0;
   size_t high = count_;
   while (high - low > 1) {
     const size_t middle = low + (high - low) / 2;
-    if (Key(middle) <= key) {
+    const uint64_t fence = WordOf(middle);
+    if (fence != word ? fence < word : Key(middle) <= key) {
       low = middle;
     } else {
       high = middle;

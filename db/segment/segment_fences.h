@@ -17,6 +17,7 @@
 // Invariants: starts ascend, each in a block of its own; key ends do not descend.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -111,6 +112,17 @@ class SegmentFences {
   uint64_t Start(size_t block) const {
     return DecodeFixed64(bytes_ + block * 8) & ~kFenceContinued;
   }
+  // Returns the eight bytes of a fence's key behind those that all but the first fence share, as
+  // LeadingWord() does.
+  uint64_t WordOf(size_t block) const {
+    const std::string_view key = Key(block);
+    const size_t skipped = std::min(shared_, key.size());
+    const size_t size = key.size() - skipped;
+    const char* const at = key.data() + skipped;
+    if (size >= 8 || at + 8 > keys_end_) return LeadingWord({at, size});
+    // Shorter keys are the rule. What follows them is another key.
+    return DecodeBigEndian64(at) & ~(~uint64_t{0} >> 8 * size);
+  }
   bool IsContinued(size_t block) const {
     return (DecodeFixed64(bytes_ + block * 8) & kFenceContinued) != 0;
   }
@@ -119,6 +131,8 @@ class SegmentFences {
   size_t count_ = 0;
   uint64_t data_size_ = 0;
   int block_shift_ = 0;
+  size_t shared_ = 0;  // first bytes that the keys of all fences but the first have in common
+  const char* keys_end_ = nullptr;
 };
 
 }  // namespace varve

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "db/segment/block_guide.h"
 #include "db/segment/segment.h"
 #include "db/segment/segment_blocks.h"
 #include "util/base/prefetch.h"
@@ -19,6 +20,7 @@ constexpr size_t kSingleBlocks = 2;
 // Blocks lie scattered in memory: the processor's own prefetching has to start anew in each.
 constexpr size_t kPrefetchAtBlock = 512;
 constexpr size_t kPrefetchAhead = 512;
+constexpr size_t kPrefetchAtRecord = 512;
 
 }  // namespace
 
@@ -99,6 +101,12 @@ bool SegmentIterator::LoadBlock(BlockSpan span) {
   return true;
 }
 
+size_t SegmentIterator::StartInBlock(std::string_view tree_key) const {
+  return handle_ && mode_ == ChecksumMode::kTrusted
+             ? StartByGuide(handle_.notes(), window_, tree_key)
+             : 0;
+}
+
 void SegmentIterator::PrefetchSlot(size_t block) const {
   if (!cached_ || block >= fences_->count()) return;
   segment_->caches().blocks.PrefetchSlot(segment_->number(),
@@ -111,6 +119,15 @@ void SegmentIterator::PrefetchBlock(size_t block) const {
   const char* const bytes = segment_->caches().blocks.PrefetchEntry(
       segment_->number(), BlockKey(begin, block_size_), begin);
   if (bytes != nullptr) PrefetchLines(bytes, 128, kPrefetchAtBlock);
+}
+
+void SegmentIterator::PrefetchGuide(size_t block) const {
+  if (!cached_) return;
+  const BlockSpan span = fences_->Span(block);
+  const char* const bytes = segment_->caches().blocks.PrefetchEntry(
+      segment_->number(), BlockKey(span.begin, block_size_), span.begin);
+  if (bytes != nullptr)
+    PrefetchLines(bytes + (span.end - span.begin), 0, BlockGuideSize(span.end - span.begin));
 }
 
 bool SegmentIterator::LoadFromCache(BlockSpan span) {
@@ -127,7 +144,6 @@ void SegmentIterator::UseBlock(ClockCache::Handle block, uint64_t begin) {
   handle_ = std::move(block);
   window_ = handle_.data();
   window_begin_ = begin;
-  PrefetchLines(window_.data(), 128, kPrefetchAtBlock);
   mode_ = handle_.flagged() ? ChecksumMode::kVerify : ChecksumMode::kTrusted;
 }
 
@@ -172,8 +188,13 @@ bool SegmentIterator::LoadForward(uint64_t offset, uint64_t at_least) {
     const size_t block = fences_->BlockOf(offset);
     const BlockSpan span = fences_->Span(block);
     if (fences_->IsCacheable(span)) {
-      if (++moves_ <= kSingleBlocks) return LoadBlock(span);
+      if (++moves_ <= kSingleBlocks) {
+        if (!LoadBlock(span)) return false;
+        PrefetchLines(window_.data(), 128, kPrefetchAtBlock);
+        return true;
+      }
       if (LoadFromCache(span)) {
+        PrefetchLines(window_.data(), 128, kPrefetchAtBlock);
         PrefetchBlock(block + 1);
         PrefetchSlot(block + 2);
         return true;
@@ -241,24 +262,44 @@ void SegmentIterator::Next() {
 }
 
 void SegmentIterator::PrepareSeek(std::string_view tree_key, SeekStep step) {
-  if (step == SeekStep::kFetchPlace) {
-    if (prepared_ != kNotPrepared) PrefetchBlock(prepared_);
-    return;
+  switch (step) {
+    case SeekStep::kFindPlace:
+      if (!Start() || !NeedFences()) return;
+      prepared_ = fences_->Find(tree_key);
+      PrefetchSlot(prepared_);
+      PrefetchSlot(prepared_ + 1);
+      return;
+    case SeekStep::kFetchPlace:
+      if (prepared_ != kNotPrepared) PrefetchGuide(prepared_);
+      return;
+    case SeekStep::kFetchRecord:
+      if (prepared_ == kNotPrepared || !cached_) return;
+      const BlockSpan span = fences_->Span(prepared_);
+      if (!fences_->IsCacheable(span) || !LoadFromCache(span)) return;
+      PrefetchLines(window_.data() + StartInBlock(tree_key), 0, kPrefetchAtRecord);
+      return;
   }
-  if (!Start() || !NeedFences()) return;
-  prepared_ = fences_->Find(tree_key);
-  PrefetchSlot(prepared_);
-  PrefetchSlot(prepared_ + 1);
 }
 
 void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
   const size_t prepared = std::exchange(prepared_, kNotPrepared);
+  const bool alone = prepared == kNotPrepared;
   if (!Start() || !NeedFences()) return;
-  const size_t block = prepared != kNotPrepared ? prepared : fences_->Find(tree_key);
+  const size_t block = alone ? fences_->Find(tree_key) : prepared;
   const BlockSpan span = fences_->Span(block);
   if (fences_->IsCacheable(span) && !LoadBlock(span)) return;
-  PrefetchBlock(block + 1);
-  MoveTo(span.begin);
+  size_t start = 0;
+  if (alone) {
+    // Waiting for the guide costs as much as it saves: the records in front of the place come in
+    // one stream, and those behind it follow in the same.
+    if (handle_) PrefetchLines(window_.data(), 128, kPrefetchAtBlock);
+    PrefetchBlock(block + 1);
+  } else if (window_begin_ == span.begin) {
+    start = StartInBlock(tree_key);
+    // A short scan takes few records of each of several cursors.
+    if (start > (span.end - span.begin) / 2) PrefetchBlock(block + 1);
+  }
+  MoveTo(span.begin + start);
   while (valid_ && CompareInternal(record_.key, record_.sequence, tree_key, sequence) < 0) Next();
 }
 

@@ -63,6 +63,9 @@ class SegmentIterator final : public InternalIterator {
   // Ask memory for what a look for the block in the cache touches first, and touches then.
   void PrefetchSlot(size_t block) const;
   void PrefetchBlock(size_t block) const;
+  void PrefetchGuide(size_t block) const;
+  // Returns where in the window, which is a block, a search for `tree_key` begins.
+  size_t StartInBlock(std::string_view tree_key) const;
   // Returns whether the cache is to take what the cursor reads ahead.
   bool FillsCache() const;
   // Brings the blocks [first, last) into the cache with one read. A hint: LoadBlock reads what is

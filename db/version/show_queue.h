@@ -75,7 +75,7 @@ class ShowQueue {
  private:
   static constexpr uint64_t kPlaces = 256;
   static constexpr int kMostShown = 64;  // by one thread, in a row
-  enum Word : uint32_t { kShown = 2, kShows };
+  enum Word : uint32_t { kShown = HandOver::kFirstWord, kShows };
 
   struct alignas(64) Place {
     // Null: the batch is not finished. turn(): nor is it, and its owner shows it.

@@ -87,6 +87,7 @@ void Evictor::Start(std::string directory, uint64_t memory, BoundedFileSystem* d
   directory_ = std::move(directory);
   memory_ = memory;
   disk_ = disk;
+  if (databases_.load() != 0) BeginNotes();
   if (databases_.load() != 0 || disk_ != nullptr) Wake();
   NoteNamespaces();
 }
@@ -112,6 +113,7 @@ void Evictor::SetDatabases(EvictionRule rule, uint64_t limit) {
   data_limit_.store(limit);
   const uint32_t before = databases_.exchange(Packed(rule));
   flags_.is_stale.store(true);
+  if (rule.on()) BeginNotes();
   if (rule.on() || before != 0) Wake();
 }
 
@@ -119,6 +121,7 @@ void Evictor::NoteNamespaces() {
   const absl::StatusOr<NamespaceList> list = store_.Namespaces();
   if (list.ok()) flags_.has_named_rules.store(AnyEvicts(*list));
   flags_.is_stale.store(true);
+  if (flags_.has_named_rules.load()) BeginNotes();
   if (flags_.notes_reads.load(std::memory_order_acquire) || flags_.has_named_rules.load()) Wake();
 }
 
@@ -130,6 +133,24 @@ void Evictor::NoteSwap(NamespaceId one, NamespaceId other) {
     const auto found = spaces_.find(id);
     if (found != spaces_.end()) Report(found->second.order->Reset());
   }
+}
+
+// The index, which takes longer to open, finds what was noted until then.
+void Evictor::BeginNotes() {
+  {
+    absl::MutexLock lock(&wake_mutex_);
+    if (is_stopped_ || directory_.empty()) return;
+  }
+  // Without memory the thread tries again.
+  if (TryWithMemory([this] { StartNotes(); }))
+    flags_.notes_reads.store(true, std::memory_order_release);
+}
+
+void Evictor::StartNotes() {
+  absl::MutexLock lock(&wake_mutex_);
+  if (flags_.has_notes.load()) return;
+  touched_.Start();
+  flags_.has_notes.store(true);
 }
 
 void Evictor::Wake() {
@@ -152,17 +173,17 @@ void Evictor::Wake() {
 void Evictor::Loop() {
   SteadyTime next = SteadyNow();
   for (;;) {
+    const bool was_noting = flags_.notes_reads.load();
     {
       absl::MutexLock lock(&wake_mutex_);
-      const bool has_rounds = flags_.notes_reads.load() || disk_ != nullptr;
-      const SteadyTime until = has_rounds ? next : kEndOfTime;
+      const SteadyTime until = was_noting || disk_ != nullptr ? next : kEndOfTime;
       while (!is_stopped_ && !is_awake_) {
         if (wake_.WaitWithDeadline(&wake_mutex_, until)) break;
       }
       if (is_stopped_) return;
       is_awake_ = false;
     }
-    if (SteadyNow() >= next || !flags_.notes_reads.load()) {
+    if (SteadyNow() >= next || !was_noting) {
       next = SteadyNow() + absl::FromChrono(kRound);
       TryWithMemory([this] { RunRound(Reads::kIfDue); });
     }
@@ -229,7 +250,7 @@ absl::Status Evictor::OpenIndex() {
       entering_.journal,
       ReadJournal::Open(
           directory_, files, &touched_, [this] { return store_.NowMillis(); }, most_waiting));
-  touched_.Start();
+  StartNotes();
   entering_.journal->StartThread();
   index_ = std::move(index);
   return absl::OkStatus();
@@ -240,10 +261,14 @@ absl::Status Evictor::Refresh() {
   VARVE_ASSIGN_OR_RETURN(const NamespaceList list, store_.Namespaces());
   flags_.has_named_rules.store(AnyEvicts(list));
   if (index_ == nullptr) {
-    if (std::none_of(list.namespaces.begin(), list.namespaces.end(),
-                     [this](const NamespaceDescription& space) { return RuleOf(space).on(); }))
-      return absl::OkStatus();
-    VARVE_RETURN_IF_ERROR(OpenIndex());
+    const bool is_needed =
+        std::any_of(list.namespaces.begin(), list.namespaces.end(),
+                    [this](const NamespaceDescription& space) { return RuleOf(space).on(); });
+    const absl::Status opened = is_needed ? OpenIndex() : absl::OkStatus();
+    if (index_ == nullptr) {
+      flags_.notes_reads.store(false, std::memory_order_release);  // nobody would take them
+      return opened;
+    }
   }
   VARVE_RETURN_IF_ERROR(DropOrders(list));
   VARVE_RETURN_IF_ERROR(LoadOrders(list));

@@ -74,7 +74,8 @@ class Evictor {
   ~Evictor() { Stop(); }
 
   // Has the evictor keep its index in `directory`, within `memory` bytes, which are more than
-  // NotedReads::kBytes. `disk`: the bound of the data directory; null: there is none.
+  // NotedReads::kBytes. `disk`: the bound of the data directory; null: there is none. Where a rule
+  // is in force, reads are noted from then on.
   // Requires: no other thread uses it yet; the disk outlives it.
   void Start(std::string directory, uint64_t memory, BoundedFileSystem* disk);
   // Ends the thread and closes the index. Nothing is evicted any more.
@@ -167,6 +168,7 @@ class Evictor {
     std::atomic<bool> goes_by_expiry{false};   // an order does
     std::atomic<bool> has_named_rules{false};  // a namespace has a rule of its own
     std::atomic<bool> is_stale{true};          // rules have changed since the last Refresh()
+    std::atomic<bool> has_notes{false};        // touched_ has its memory
   };
   struct Counts {
     std::atomic<uint64_t> keys{0}, bytes{0};  // evicted
@@ -174,6 +176,10 @@ class Evictor {
     std::atomic<uint64_t> rounds{0};          // evictions, each of many keys
   };
 
+  // Notes reads from now on, as a rule is in force.
+  void BeginNotes() ABSL_LOCKS_EXCLUDED(wake_mutex_);
+  // Takes the memory of touched_, once. Throws std::bad_alloc.
+  void StartNotes() ABSL_LOCKS_EXCLUDED(wake_mutex_);
   void Wake() ABSL_LOCKS_EXCLUDED(wake_mutex_);
   void Loop() ABSL_LOCKS_EXCLUDED(wake_mutex_, mutex_);
   absl::Status OpenIndex() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -289,14 +289,15 @@ void BatchExecutor::RunOne(CommandContext* context) {
       (void)context->TakeDurableAfter();
       return;
     }
-    ShowToMonitors(server_, *client_, client_->space, batch(), cursor_.next, 1);
+    stream_ = context->TakeStream();
+    stream_shown_ = stream_ == nullptr || stream_->MayBeShown();
+    if (stream_shown_) ShowToMonitors(server_, *client_, client_->space, batch(), cursor_.next, 1);
     if (server_->clients.audit.on()) [[unlikely]]
       NoteExecuted(*context, *request.command, arguments);
     if (context->closes()) {
       broken_ = true;
       return;
     }
-    stream_ = context->TakeStream();
     if (stream_ != nullptr) {  // marked as it is produced
       EndCaching(client_, request.command);
       stream_since_ = std::chrono::steady_clock::now();
@@ -325,10 +326,17 @@ void BatchExecutor::EndReply(CommandContext* context, size_t before) {
   if (!silent && replies.size() > before) replies.Mark(durable_after, 1);
 }
 
+void BatchExecutor::ShowStreamed() {
+  if (stream_shown_ || !stream_->MayBeShown()) return;
+  stream_shown_ = true;
+  ShowToMonitors(server_, *client_, client_->space, batch(), cursor_.next - 1, 1);
+}
+
 bool BatchExecutor::RunStream(CommandContext* context, size_t budget) {
   PendingReplies& replies = *cursor_.replies;
   const size_t before = replies.size();
   const ReplyStream::Progress progress = stream_->Produce(*context, budget);
+  ShowStreamed();
   const bool ended = progress == ReplyStream::Progress::kDone;
   if (client_->RepliesKept()) {
     replies.Unwrite(before);

@@ -124,6 +124,8 @@ class BatchExecutor {
   bool RefuseByBounds(CommandContext* context, const Command& command, Arguments arguments);
   // Refuse() calls it when this server follows another one, or asks for followers.
   bool RefuseForReplication(CommandContext* context, const Command& command, Arguments arguments);
+  // Shows the request before the cursor to MONITOR, once its stream lets it be shown.
+  void ShowStreamed();
   // Ends the reply to a command, which is what was written since `before`, as far as the client
   // wants it.
   void EndReply(CommandContext* context, size_t before);
@@ -146,7 +148,8 @@ class BatchExecutor {
   bool needs_pool_ = false;  // the next request has to do with too large a value for a loop
   bool continued_ = false;
   bool maintenance_refused_ = false;
-  bool sets_apart_ = false;  // together the plain SETs were refused
+  bool sets_apart_ = false;    // together the plain SETs were refused
+  bool stream_shown_ = false;  // MONITOR has shown the request of stream_
 };
 
 // Answers the batches that one round of an I/O loop executes on the loop's own thread. It joins

@@ -33,6 +33,9 @@ class ReplyStream {
   // Gives back what would keep files and memory of the store in use. Called when the client takes
   // nothing at present.
   virtual void Rest() {}
+  // Returns whether MONITOR may show the command now. EXEC comes behind the commands that it
+  // executes.
+  virtual bool MayBeShown() const { return true; }
 };
 
 // The wait of a reply for the next commit: until ChangeWaiters::word() is another one, or until an

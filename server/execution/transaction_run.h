@@ -31,6 +31,7 @@ class TransactionRun final : public ReplyStream {
   // Produce()'s.
   [[nodiscard]] bool ExecuteWhole(CommandContext& context);
   Progress Produce(CommandContext& context, size_t budget) override;
+  bool MayBeShown() const override { return executed_all_; }
 
  private:
   enum class Step : uint8_t { kSliceSpent, kDone, kConflict };

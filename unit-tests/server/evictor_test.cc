@@ -32,7 +32,8 @@ class EvictorTest : public ::testing::Test {
   EvictorTest() { Open("data"); }
   ~EvictorTest() override { Close(); }
 
-  void Open(const std::string& name) {
+  // The databases have `rule` from the beginning, as they have by the server's settings.
+  void Open(const std::string& name, EvictionRule rule = {}) {
     EngineOptions options;
     options.write_buffer_size = 256u << 10;
     options.clock = &clock_;
@@ -41,6 +42,7 @@ class EvictorTest : public ::testing::Test {
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
     evictor_ = std::make_unique<Evictor>(store_.get(), &clients_, &replication_);
+    evictor_->SetDatabases(rule, 0);
     evictor_->Start(dir_.File(name) + "/access", 24u << 20, nullptr);
   }
   void Close() {
@@ -184,6 +186,27 @@ TEST_F(EvictorTest, ReadsThatOnlyTheJournalHasCountAfterAKill) {
   EXPECT_EQ(evictor_->noted_reads(), 500u);
   for (size_t key = 1000; key < 1400; ++key) ASSERT_TRUE(Put(key).ok());
   for (size_t key = 0; key < 1000; key += 2) EXPECT_EQ(CountThere(key, key + 1), 1u) << key;
+}
+
+// The evictor's thread opens the index meanwhile.
+TEST_F(EvictorTest, ReadsCountFromTheFirstRequestOn) {
+  constexpr size_t kKeys = 1000;
+  for (size_t key = 0; key < kKeys; ++key) ASSERT_TRUE(Put(key).ok());
+  clock_.Advance(100'000);
+  for (size_t start = 0; start < 3; ++start) {
+    Close();
+    Open("data", kLru);
+    for (size_t key = start; key < kKeys; key += 3) ASSERT_TRUE(Get(key));
+    clock_.Advance(10'000);
+    evictor_->RunRound();
+  }
+  std::string value;
+  for (size_t key = 0; key < kKeys; ++key) {
+    const absl::StatusOr<ReadResult> read = store_->Get(ReadOptions(), Key(key), &value);
+    ASSERT_TRUE(read.ok()) << read.status();
+    const uint64_t idle_ms = evictor_->LookUp(kDefaultNamespace, Key(key), *read).idle_ms;
+    EXPECT_LE(idle_ms, 10'000 * (3 - key % 3)) << key;
+  }
 }
 
 TEST_F(EvictorTest, ADamagedIndexBeginsAnew) {

@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace varve {
 namespace {
@@ -25,6 +26,20 @@ TEST(ClockCacheTest, WhatWasInsertedIsFoundUnderItsWholeKey) {
   EXPECT_EQ(cache.Lookup(2, 1, 0).data(), "two-one");
   EXPECT_FALSE(cache.Lookup(1, 1, 0));
   EXPECT_FALSE(cache.Lookup(2, 2, 0));
+}
+
+TEST(ClockCacheTest, NotesStayWithTheBytes) {
+  ClockCache cache(1 << 20);
+  ClockCache::Handle handle = cache.New(7, 5);
+  std::memcpy(handle.mutable_data(), "one-two", 7);
+  std::memcpy(handle.mutable_notes(), "notes", 5);
+  cache.Insert(1, 2, std::move(handle));
+  const size_t usage = cache.usage();
+  EXPECT_EQ(cache.Lookup(1, 2, 0).data(), "one-two");
+  EXPECT_EQ(cache.Lookup(1, 2, 0).notes(), "notes");
+  cache.Insert(2, 1, Buffer(cache, "two-one"));
+  EXPECT_TRUE(cache.Lookup(2, 1, 0).notes().empty());
+  EXPECT_EQ(cache.usage(), 2 * usage - 5);
 }
 
 TEST(ClockCacheTest, PrefetchingTellsWhatThereIs) {

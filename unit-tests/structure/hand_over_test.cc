@@ -11,8 +11,8 @@ namespace {
 
 TEST(HandOverTest, AWordThatWasToldBeforeIsThere) {
   HandOver hand_over;
-  hand_over.Tell(7);
-  EXPECT_EQ(hand_over.Await(), 7u);
+  hand_over.Tell(HandOver::kFirstWord);
+  EXPECT_EQ(hand_over.Await(), HandOver::kFirstWord);
 }
 
 // Some waits end while the thread looks, and some while it sleeps; a hand-over that lost a word
@@ -25,13 +25,13 @@ TEST(HandOverTest, EachWordArrives) {
       HandOver* hand_over = nullptr;
       while ((hand_over = next.exchange(nullptr)) == nullptr) std::this_thread::yield();
       for (uint32_t pause = i % 16 * 200; pause > 0; --pause) SpinPause();
-      hand_over->Tell(2 + i);
+      hand_over->Tell(HandOver::kFirstWord + i);
     }
   });
   for (uint32_t i = 0; i < kRounds; ++i) {
     const auto hand_over = std::make_unique<HandOver>();
     next.store(hand_over.get());
-    EXPECT_EQ(hand_over->Await(), 2 + i);
+    EXPECT_EQ(hand_over->Await(), HandOver::kFirstWord + i);
   }
   teller.join();
 }

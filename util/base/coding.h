@@ -53,6 +53,9 @@ const char* DecodeLongVarint64(const char* p, const char* limit, uint64_t* value
 
 }  // namespace coding_internal
 
+inline void EncodeFixed16(char* dst, uint16_t value) {
+  coding_internal::Store<std::endian::little>(dst, value);
+}
 inline void EncodeFixed32(char* dst, uint32_t value) {
   coding_internal::Store<std::endian::little>(dst, value);
 }

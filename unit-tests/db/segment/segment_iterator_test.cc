@@ -202,7 +202,8 @@ TEST(SegmentIteratorReadsTest, WhatIsPreparedServesNoOtherSeek) {
   const auto segment = fixture.Open(fixture.Build(9, records));
   const auto iterator = segment->NewIterator(/*fill_cache=*/true);
   const auto prepare = [&](size_t index) {
-    for (const SeekStep step : {SeekStep::kFindPlace, SeekStep::kFetchPlace})
+    for (const SeekStep step :
+         {SeekStep::kFindPlace, SeekStep::kFetchPlace, SeekStep::kFetchRecord})
       iterator->PrepareSeek(records[index].key, step);
   };
   prepare(700);
@@ -219,6 +220,33 @@ TEST(SegmentIteratorReadsTest, WhatIsPreparedServesNoOtherSeek) {
   prepare(1);
   iterator->Seek(records[1].key, kMaxSequence);
   ExpectAt(*iterator, records, 1);
+}
+
+TEST(SegmentIteratorReadsTest, ASeekIntoCachedBlocksFindsEachRecord) {
+  using SeekStep = InternalIterator::SeekStep;
+  SegmentFixture fixture;
+  const std::vector<OwnedRecord> records = NumberedRecords(3000, 60);
+  const auto segment = fixture.Open(fixture.Build(9, records));
+  const auto iterator = segment->NewIterator(/*fill_cache=*/true);
+  for (const bool prepares : {false, true}) {
+    for (size_t i = 0; i < records.size(); ++i) {
+      for (const std::string& key : {records[i].key, records[i].key + '\0'}) {
+        if (prepares) {
+          for (const SeekStep step :
+               {SeekStep::kFindPlace, SeekStep::kFetchPlace, SeekStep::kFetchRecord})
+            iterator->PrepareSeek(key, step);
+        }
+        const size_t expected = key == records[i].key ? i : i + 1;
+        iterator->Seek(key, kMaxSequence);
+        if (expected == records.size()) {
+          EXPECT_FALSE(iterator->Valid());
+          EXPECT_TRUE(iterator->status().ok());
+        } else {
+          ExpectAt(*iterator, records, expected);
+        }
+      }
+    }
+  }
 }
 
 TEST(SegmentIteratorReadsTest, AScanFromTheStartLoadsNoIndex) {

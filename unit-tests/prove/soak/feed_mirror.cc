@@ -1,9 +1,10 @@
 #include "unit-tests/prove/soak/feed_mirror.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "fmt/format.h"
 #include "unit-tests/prove/soak/key_owner.h"
@@ -248,11 +249,6 @@ uint64_t FeedMirror::DeletesIn(const std::string& name) const {
   const absl::MutexLock lock(&mutex_);
   const auto place = places_.find(name);
   return place == places_.end() ? 0 : place->second.deletes;
-}
-
-std::map<std::string, uint64_t> FeedMirror::Counters() const {
-  const absl::MutexLock lock(&mutex_);
-  return counters_;
 }
 
 FeedFigures FeedMirror::figures() const {

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -34,7 +33,7 @@ struct FeedFigures {
   uint64_t evicted = 0;
   uint64_t expired = 0;
   uint64_t connections = 0;
-  uint64_t longest_commit = 0;  // operations
+  uint64_t longest_commit = 0;  // in operations
 };
 
 // The state behind a commit.
@@ -75,8 +74,6 @@ class FeedMirror {
   // Returns how many values of the owner came by, and how many of a namespace's keys were deleted.
   uint64_t SetsOf(int owner) const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t DeletesIn(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the counters as they are, by key.
-  std::map<std::string, uint64_t> Counters() const ABSL_LOCKS_EXCLUDED(mutex_);
   FeedFigures figures() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

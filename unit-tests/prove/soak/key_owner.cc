@@ -15,11 +15,15 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPatience{120'000};
-// Keys expire that much later than they were written, at least.
-constexpr uint64_t kShortestLife = 200, kLongestLife = 4000;  // ms
-// A moment is rounded to the millisecond, here and there.
+constexpr uint64_t kShortestLife = 200, kLongestLife = 4000;  // milliseconds
+// The server and this client round moments to the millisecond.
 constexpr milliseconds kRounding{2};
 constexpr size_t kReadTogether = 200;
+
+// Returns for how long a value lives where keys expire.
+milliseconds LifeOf(uint64_t number) {
+  return milliseconds(kShortestLife + number * 7919 % (kLongestLife - kShortestLife));
+}
 
 std::vector<std::string_view> Views(const std::vector<std::string>& words) {
   return {words.begin(), words.end()};
@@ -93,9 +97,7 @@ absl::Status KeyOwner::SendOne(Client* client) {
       words.push_back(OwnedValue(options_.filler, words.back(), {options_.id, ++last_number_}));
     }
     if (options_.fate == Fate::kExpires) {
-      words.insert(words.end(),
-                   {"PX", fmt::format("{}", kShortestLife + call.first_number * 7919 %
-                                                                (kLongestLife - kShortestLife))});
+      words.insert(words.end(), {"PX", fmt::to_string(LifeOf(call.first_number).count())});
     }
   }
   under_way_.push_back(std::move(call));
@@ -123,8 +125,7 @@ absl::Status KeyOwner::Take(const Call& call, const Reply& reply, Clock::time_po
 
 absl::Status KeyOwner::TakeSet(const Call& call, const Reply& reply, Clock::time_point sent) {
   if (reply.text != "OK") return Wrong(call.keys[0], "a write is answered " + reply.text);
-  const milliseconds life(kShortestLife +
-                          call.first_number * 7919 % (kLongestLife - kShortestLife));
+  const milliseconds life = LifeOf(call.first_number);
   const Clock::time_point answered = Clock::now();
   for (size_t i = 0; i < call.keys.size(); ++i) {
     states_[call.keys[i]] = {.number = call.first_number + i,

@@ -58,7 +58,6 @@ class KeyOwner {
   uint64_t sets() const { return sets_; }
   uint64_t deletes() const { return deletes_; }    // of keys that were there
   uint64_t vanished() const { return vanished_; }  // keys found to be evicted
-  uint64_t next_number() const { return last_number_ + 1; }
 
  private:
   using Clock = std::chrono::system_clock;  // expiries are moments of the machine's clock

@@ -10,9 +10,9 @@ namespace varve::prove {
 namespace {
 
 constexpr int kWriters = 3;
-// A value and its key, on average; and the share of keys that an owner has deleted at any time.
+// Bytes of a key and its value, on average.
 constexpr uint64_t kRecordBytes = 1000;
-// Keys that could be, for each that there is room for, where keys are evicted.
+// Where keys are evicted, owners write this many for each key that there is room for.
 constexpr uint64_t kCrowd = 3;
 constexpr size_t kFleetingKeys = 2000;
 

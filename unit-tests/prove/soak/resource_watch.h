@@ -47,7 +47,7 @@ class ResourceWatch {
   const std::vector<Usage>& firsts() const { return firsts_; }
 
  private:
-  void Look(size_t server);
+  void Look(size_t index);  // at one of the servers
 
   const std::vector<WatchedServer> servers_;
   Findings& findings_;

@@ -3,7 +3,7 @@
 // goes is taken off again. Keys, values and names of namespaces count; versions and expiries do
 // not.
 //
-// Thread-safety: pure functions; one thread at a time changes a sum.
+// Thread-safety: stateless functions.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@
 namespace varve::prove {
 namespace {
 
-// Of the owner in `zipped` that has the id 0 (soak.cc).
+// The owner whose keys the cache has; its keys are in `zipped` (load.cc).
 constexpr int kTrackedOwner = 0;
 constexpr size_t kTrackedKeys = 300;
 constexpr const char* kBranch = "branch";

@@ -1,5 +1,6 @@
-// Those who look on while a soak goes on: readers of the past, of the follower and of whole ranges,
-// a cache of a client that is told what changes, and who has ranges merged and branches made.
+// The witnesses look on while a soak goes on: a reader of the past, a reader of the follower, a
+// client that caches values and is told what changes, and a housekeeper, which has ranges merged
+// and makes branches.
 //
 // Thread-safety: one thread at a time runs a witness; its figures are asked for when it has ended.
 #pragma once
@@ -60,7 +61,6 @@ class TrackingReader {
   absl::Status Check(uint16_t port);
 
   uint64_t told() const { return told_; }
-  uint64_t cached() const { return cache_.size(); }
 
  private:
   absl::Status Read(Client* client);

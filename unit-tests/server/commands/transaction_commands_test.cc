@@ -25,6 +25,21 @@ class TransactionCommandsTest : public testing::CommandTest {
     for (const auto& request : requests) EXPECT_EQ(Do(request), "QUEUED");
     return Do({"EXEC"});
   }
+  static void Monitor(testing::RawConnection* monitor) {
+    monitor->Send("MONITOR\r\n");
+    EXPECT_EQ(monitor->Receive(5), "+OK\r\n");
+  }
+  // Returns the next lines that MONITOR shows, without the instants and the addresses.
+  static std::vector<std::string> Shown(testing::RawConnection* monitor, size_t count) {
+    std::vector<std::string> lines(count);
+    for (std::string& line : lines) {
+      std::string byte;
+      while (!line.ends_with("\r\n") && !(byte = monitor->Receive(1)).empty()) line += byte;
+      if (const size_t end = line.find(']'); end != std::string::npos)
+        line = line.substr(line.find('['), 2) + line.substr(end + 1);
+    }
+    return lines;
+  }
 
   std::unique_ptr<Client> other_ = server_.Connect();
 };
@@ -231,8 +246,7 @@ TEST_F(TransactionCommandsTest, ItsCommandsAreInTheSlowLogAndShownInTheDatabaseT
   Do({"CONFIG", "SET", "slowlog-log-slower-than", "0"});
   Do({"SLOWLOG", "RESET"});
   testing::RawConnection monitor(server_.port());
-  monitor.Send("MONITOR\r\n");
-  EXPECT_EQ(monitor.Receive(5), "+OK\r\n");
+  Monitor(&monitor);
   Do({"WATCH", "a"});
   EXPECT_EQ(Transact({{"SELECT", "2"}, {"GET", "a"}}), "(OK nil)");
   const std::string log = Do({"SLOWLOG", "GET"});
@@ -240,15 +254,34 @@ TEST_F(TransactionCommandsTest, ItsCommandsAreInTheSlowLogAndShownInTheDatabaseT
     EXPECT_NE(log.find(shown), std::string::npos) << shown << " in " << log;
   }
   EXPECT_EQ(log.find("(EXEC)"), std::string::npos) << log;
-  // An EXEC that is executed in slices is shown before its commands.
-  std::vector<std::string> lines(5);
-  for (std::string& line : lines) {
-    while (!line.ends_with("\r\n") && !monitor.closed()) line += monitor.Receive(1);
-    line = line.substr(line.find('['), 2) + line.substr(line.find(']') + 1);
-  }
-  EXPECT_THAT(lines, ::testing::UnorderedElementsAre("[0 \"WATCH\" \"a\"\r\n", "[0 \"MULTI\"\r\n",
-                                                     "[2 \"SELECT\" \"2\"\r\n",
-                                                     "[2 \"GET\" \"a\"\r\n", "[2 \"EXEC\"\r\n"));
+  EXPECT_THAT(
+      Shown(&monitor, 5),
+      ::testing::ElementsAre("[0 \"WATCH\" \"a\"\r\n", "[0 \"MULTI\"\r\n",
+                             "[2 \"SELECT\" \"2\"\r\n", "[2 \"GET\" \"a\"\r\n", "[2 \"EXEC\"\r\n"));
+}
+
+TEST_F(TransactionCommandsTest, ExecIsShownBehindItsCommandsAlsoInSlices) {
+  testing::RawConnection monitor(server_.port());
+  Monitor(&monitor);
+  std::vector<std::string> set = {"MSET"};
+  for (int key = 0; key < 1000; ++key) set.insert(set.end(), {std::to_string(key), "v"});
+  ASSERT_EQ(Do(set), "OK");
+  EXPECT_EQ(Shown(&monitor, 1).front().substr(0, 10), "[0 \"MSET\" ");
+  ASSERT_EQ(Do({"MULTI"}), "OK");
+  constexpr size_t kRanges = 50;  // together they take many slices
+  for (size_t i = 0; i < kRanges; ++i) ASSERT_EQ(Do({"RANGE", "-", "+"}), "QUEUED");
+  Do({"EXEC"});
+  const std::vector<std::string> lines = Shown(&monitor, 2 + kRanges);
+  EXPECT_EQ(lines.front(), "[0 \"MULTI\"\r\n");
+  for (size_t i = 1; i <= kRanges; ++i) EXPECT_EQ(lines[i], "[0 \"RANGE\" \"-\" \"+\"\r\n") << i;
+  EXPECT_EQ(lines.back(), "[0 \"EXEC\"\r\n");
+  // One that does not come to its commands.
+  Do({"WATCH", "a"});
+  Other({"SET", "a", "1"});
+  EXPECT_EQ(Transact({{"GET", "a"}}), "nil");
+  EXPECT_THAT(Shown(&monitor, 4),
+              ::testing::ElementsAre("[0 \"WATCH\" \"a\"\r\n", "[0 \"SET\" \"a\" \"1\"\r\n",
+                                     "[0 \"MULTI\"\r\n", "[0 \"EXEC\"\r\n"));
 }
 
 TEST_F(TransactionCommandsTest, CountersSideBySideLoseNothing) {
