@@ -239,9 +239,9 @@ up() {
   launch namenode
   launch zookeeper
   for name in datanode1 datanode2 datanode3; do launch "$name"; done
-  for name in namenode zookeeper datanode1 datanode2 datanode3; do wait_for "$name" 120; done
+  for name in namenode zookeeper datanode1 datanode2 datanode3; do wait_for "$name" 300; done
   for name in master regionserver1 regionserver2 regionserver3; do launch "$name"; done
-  for name in regionserver1 regionserver2 regionserver3 master; do wait_for "$name" 180; done
+  for name in regionserver1 regionserver2 regionserver3 master; do wait_for "$name" 300; done
   echo "--hbase-quorum=127.0.0.1:$first_port"
 }
 
@@ -280,7 +280,7 @@ start() {
   check_cluster
   prepare
   for name in "$@"; do launch "$name"; done
-  for name in "$@"; do wait_for "$name" 120; done
+  for name in "$@"; do wait_for "$name" 300; done
 }
 
 run_java() {

@@ -1,11 +1,11 @@
-#include "unit-tests/cluster/writers.h"
+#include "unit-tests/prove/cluster/writers.h"
 
 #include <algorithm>
 #include <unordered_set>
 
 #include "fmt/format.h"
 #include "gtest/gtest.h"
-#include "unit-tests/cluster/cluster.h"
+#include "unit-tests/prove/cluster/cluster.h"
 
 namespace varve::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "unit-tests/cluster/group_caller.h"
+#include "unit-tests/prove/cluster/group_caller.h"
 
 #include <set>
 #include <string_view>

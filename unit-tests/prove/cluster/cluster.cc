@@ -1,4 +1,4 @@
-#include "unit-tests/cluster/cluster.h"
+#include "unit-tests/prove/cluster/cluster.h"
 
 #include <cstdlib>
 #include <sstream>

@@ -10,8 +10,8 @@
 
 #include "fmt/format.h"
 #include "gtest/gtest.h"
-#include "unit-tests/cluster/cluster.h"
-#include "unit-tests/cluster/writers.h"
+#include "unit-tests/prove/cluster/cluster.h"
+#include "unit-tests/prove/cluster/writers.h"
 
 namespace varve::testing {
 namespace {

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "fmt/format.h"
-#include "unit-tests/cluster/group_caller.h"
 #include "unit-tests/prove/caller.h"
+#include "unit-tests/prove/cluster/group_caller.h"
 #include "unit-tests/testing/server_process.h"
 
 namespace varve::prove {

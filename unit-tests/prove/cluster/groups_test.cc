@@ -11,7 +11,7 @@
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "unit-tests/cluster/cluster.h"
+#include "unit-tests/prove/cluster/cluster.h"
 
 namespace varve::testing {
 namespace {

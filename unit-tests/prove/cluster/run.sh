@@ -6,7 +6,7 @@
 set -euo pipefail
 form=$1 build=$(realpath "$2")
 scripts=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$scripts/../.." && pwd)
+root=$(cd "$scripts/../../.." && pwd)
 mkdir -p "$3"
 directory=$(realpath "$3")
 
