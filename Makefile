@@ -5,6 +5,8 @@
 #   make test     build everything and run the tests that take five minutes together
 #   make test-all build everything and run every test
 #   make test-system  of those, the tests of the whole: what starts programs and tries out crashes, damage and other clients
+#   make test-cluster  the tests of servers over a cluster of HBase, which they install and run: a quarter of an hour, or under five minutes
+#                 of them with CLUSTER=short
 #   make build    build everything: servers, clients, benchmarks and tests, in build/release
 #   make prove    a minute of kills, power cuts, lost disks, failing calls and bit flips against a fresh server, and one table of what was lost
 #   make soak     everything at once under load for SOAK_SECONDS (3600), within its limits, and all data checked at the end
@@ -24,6 +26,7 @@
 #   make clean    remove build/; data stays
 
 JOBS ?= 2
+CLUSTER ?= long
 # Tests mostly wait for disks and programs.
 TEST_JOBS ?= 3
 FUZZ_SECONDS ?= 30
@@ -44,7 +47,7 @@ export LSAN_OPTIONS = suppressions=$(CURDIR)/cmake/lsan_suppressions.txt:print_s
 export UBSAN_OPTIONS = print_stacktrace=1
 export TSAN_OPTIONS = second_deadlock_stack=1:history_size=4
 
-.PHONY: run build check test test-all test-system test-packages prove soak asan fuzz tsan clang format check-format tidy docs docs-reference packages deb test-deb install clean
+.PHONY: run build check test test-all test-system test-cluster test-packages prove soak asan fuzz tsan clang format check-format tidy docs docs-reference packages deb test-deb install clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 
@@ -70,14 +73,23 @@ test-packages:
 	@scripts/install_packages.sh packages-test.txt packages-docs.txt || echo "make: some tests will be skipped"
 
 test: build test-packages
-	scripts/run_tests.sh build/release -j $(TEST_JOBS) -LE '^long$$'
+	scripts/run_tests.sh build/release -j $(TEST_JOBS) -LE '^(long|cluster)$$'
 
 test-all: build test-packages
-	scripts/run_tests.sh build/release -j $(TEST_JOBS)
+	scripts/run_tests.sh build/release -j $(TEST_JOBS) -LE '^cluster$$'
 
 # With CMAKE_FLAGS=-DVARVE_TESTS=SYSTEM nothing else is built.
 test-system: build test-packages
-	scripts/run_tests.sh build/release -j $(TEST_JOBS) -LE '^(unit|exhaustive)$$'
+	scripts/run_tests.sh build/release -j $(TEST_JOBS) -LE '^(unit|exhaustive|cluster)$$'
+
+# HBase's jars have to be there when the build is configured: its protocol lies in them.
+test-cluster: packages
+	@scripts/install_packages.sh packages-test.txt || echo "make: some tests will be skipped"
+	@scripts/install_packages.sh packages-cluster.txt && scripts/hbase_cluster.sh jars || \
+		echo "make: the tests of a cluster will be skipped"
+	cmake --preset release $(CMAKE_FLAGS)
+	cmake --build --preset release -j $(JOBS)
+	scripts/run_tests.sh build/release -R '^cluster_$(CLUSTER)$$'
 
 # Cutting power takes root (loop devices), failing calls takes strace; what can't be done is said in the table's place.
 prove: packages

@@ -90,6 +90,7 @@ Server::Server(Store* store, ServerConfig config, ServerProgram program,
     : state_(store, ForThisMachine(std::move(config)), std::move(program), &AccessCatalog()),
       pool_("varve-pool", static_cast<size_t>(state_.options.threads),
             state_.options.pool_queue_capacity),
+      store_threads_("varve-store", state_.options.store_threads, RemoteRounds::kMostInFlight),
       accept_io_(accept_on != nullptr ? *accept_on : own_io_),
       listener_(&accept_io_),
       refusals_(&accept_io_, state_.tls.get()),
@@ -141,7 +142,8 @@ absl::Status Server::Listen(PassedSockets* passed) {
   state_.configuration.NoteTlsPort(tls_port());
 
   for (LoopTimes& times : state_.statistics.loops)
-    loops_.push_back(std::make_unique<IoLoop>(&state_, &pool_, &maintenance_, &times));
+    loops_.push_back(std::make_unique<IoLoop>(
+        &state_, LoopPools{&pool_, &maintenance_, &store_threads_}, &times));
   for (const std::unique_ptr<IoLoop>& loop : loops_) {
     if (!loop->valid())
       return absl::ResourceExhaustedError("the system gives no descriptors for an I/O thread");
@@ -291,6 +293,7 @@ void Server::Stop() {
   }
   maintenance_.Stop();
   pool_.Stop();
+  store_threads_.Stop();
   state_.evictor.Stop();
   state_.clients.audit.Stop();
   if (listening_to_store_) {

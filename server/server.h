@@ -28,6 +28,7 @@
 #include "server/net/refusals.h"
 #include "server/net/upkeep_pool.h"
 #include "server/status/server_health.h"
+#include "structure/elastic_pool.h"
 #include "structure/thread_pool.h"
 #include "type/server_options.h"
 #include "varve/store.h"
@@ -98,6 +99,7 @@ class Server {
   ServerState state_;
   ThreadPool pool_;
   UpkeepPool maintenance_;
+  ElasticPool store_threads_;  // wait for a store on other machines
   std::vector<std::unique_ptr<IoLoop>> loops_;
   std::vector<std::thread> loop_threads_;
   size_t next_loop_ = 0;

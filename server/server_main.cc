@@ -1,7 +1,7 @@
-// server_main, which is installed as varve-server: opens the store in --dir and serves it until
-// SIGTERM or SIGINT. Exit codes: 0 after a graceful stop, 1 when the store or the address can't be
-// had or the end was not clean, 2 for wrong settings. With --check-config: 0, or 1 for wrong
-// settings.
+// server_main, which is installed as varve-server: opens the store that --store names, by default
+// that in --dir, and serves it until SIGTERM or SIGINT. Exit codes: 0 after a graceful stop, 1 when
+// the store or the address can't be had or the end was not clean, 2 for wrong settings. With
+// --check-config: 0, or 1 for wrong settings.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +36,7 @@
 #include "server/server.h"
 #include "server/service_manager.h"
 #include "server/statistics/server_log.h"
+#include "server/store_opening.h"
 #include "server/tls/tls_contexts.h"
 #include "server/user_commands/command_rights.h"
 #include "spdlog/spdlog.h"
@@ -126,7 +127,7 @@ uint64_t DiskReserve(const EngineOptions& options) {
 
 // Puts the copy of a primary's store in place that an earlier run has left, if there is one, and
 // opens the store.
-absl::StatusOr<std::unique_ptr<StorageEngine>> OpenStore(const ServerConfig& config,
+absl::StatusOr<std::unique_ptr<Store>> OpenEmbeddedStore(const ServerConfig& config,
                                                          const ServiceManager& manager,
                                                          BoundedFileSystem* disk) {
   VARVE_ASSIGN_OR_RETURN(const bool installed,
@@ -148,6 +149,13 @@ absl::StatusOr<std::unique_ptr<StorageEngine>> OpenStore(const ServerConfig& con
   return StorageEngine::Open(config.directory, options, [&manager](const ReplayProgress& done) {
     manager.NotifyReplay(done);
   });
+}
+
+absl::StatusOr<std::unique_ptr<Store>> OpenStore(const ServerConfig& config,
+                                                 const ServiceManager& manager,
+                                                 BoundedFileSystem* disk) {
+  return config.store == StoreKind::kHbase ? OpenHbaseStore(config)
+                                           : OpenEmbeddedStore(config, manager, disk);
 }
 
 // Returns what the server may ask of the program around it.
@@ -192,9 +200,9 @@ int ServeOnce(TakenOver* taken, PassedSockets passed, bool* again) {
                  config.max_disk_bytes, DiskReserve(config.engine));
   }
   BoundedFileSystem* const bound = disk ? &*disk : nullptr;
-  absl::StatusOr<std::unique_ptr<StorageEngine>> store = OpenStore(config, manager, bound);
+  absl::StatusOr<std::unique_ptr<Store>> store = OpenStore(config, manager, bound);
   if (!store.ok()) {
-    spdlog::critical("The store in {} can't be opened: {}", config.directory,
+    spdlog::critical("The store in {} can't be opened: {}", StorePlace(config),
                      store.status().ToString());
     return 1;
   }
@@ -210,8 +218,8 @@ int ServeOnce(TakenOver* taken, PassedSockets passed, bool* again) {
   }
   http.ServeFor(&(*server)->state());
   const std::string places = (*server)->Places();
-  spdlog::info("varve {} serves {} on {}, opened in {} ms", kVarveVersion, config.directory, places,
-               opened.count());
+  spdlog::info("varve {} serves {} on {}, opened in {} ms", kVarveVersion, StorePlace(config),
+               places, opened.count());
   RunUntilStopped(**server, places, manager, &signals, restarts);
   // A copy that is complete only now waits for the next start.
   *again = restarts.load();

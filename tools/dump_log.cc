@@ -231,6 +231,12 @@ std::string DescribeChecksums(uint32_t stored, uint32_t given, uint64_t bytes) {
 
 namespace {
 
+std::string DescribeGroups(const KeyGrouping& grouping) {
+  if (!grouping.declared()) return "";
+  if (grouping.kind == KeyGrouping::Kind::kTogether) return ", one group";
+  return ", groups by " + Shown({&grouping.delimiter, 1});
+}
+
 std::string DescribeChange(const RecordView& record) {
   const std::optional<NamespaceChange> change = DecodeNamespaceChange(record);
   if (!change)
@@ -242,12 +248,13 @@ std::string DescribeChange(const RecordView& record) {
     constexpr std::string_view kModes[] = {"always", "everysec", "no"};
     return fmt::format(
         "{}, at most {} bytes and {} keys, expiry {} ms, sync {}, value separation {}, "
-        "compression {}",
+        "compression {}{}",
         change->space.name.empty() ? "no name" : "name " + Shown(change->space.name),
         options.max_bytes, options.max_keys, options.default_expiry_ms,
         options.sync ? kModes[static_cast<size_t>(*options.sync)] : "of the store",
         options.value_separation_size,
-        options.compression ? FormatCompression(*options.compression) : "of the store");
+        options.compression ? FormatCompression(*options.compression) : "of the store",
+        DescribeGroups(options.grouping));
   };
   switch (change->verb) {
     case NamespaceChange::Verb::kCreate:

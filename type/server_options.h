@@ -46,7 +46,8 @@ struct ServerOptions {
   size_t tracking_max_keys = 1'000'000;  // that CLIENT TRACKING remembers; 0: any number
   bool protected_mode = true;            // without a password, serve only clients of this machine
   Execution execution = Execution::kAdaptive;
-  int databases = 16;       // that SELECT knows
+  uint16_t store_threads = 256;  // that wait for a store on other machines, at most
+  int databases = 16;            // that SELECT knows
   uint32_t key_events = 0;  // of which it tells on channels, see server/clients/keyspace_events.h
   int io_threads = 0;       // 0: one for every two cores, 1 to 16
   int threads = 0;          // of the pool; 0: one for every core, at least 2

@@ -75,8 +75,9 @@ varve_starts(differential_main server_main)
 # The real server, killed and cut off again and again: short runs among the tests, and a program for runs of any length (make prove);
 # and everything at once for as long as one likes (make soak).
 varve_test_sources(helpers prove HELPERS)
-list(FILTER helpers EXCLUDE REGEX "clock_shim")
+list(FILTER helpers EXCLUDE REGEX "clock_shim|prove/cluster")
 varve_test_sources(tests prove TESTS)
+list(FILTER tests EXCLUDE REGEX "prove/cluster")
 add_library(varve_prove STATIC ${helpers})
 target_link_libraries(varve_prove PUBLIC varve_client)
 varve_compile_quickly(varve_prove WAITS)
@@ -135,6 +136,20 @@ if(NOT VARVE_SANITIZER)
   # seconds of it.
   varve_test_command(soak LABELS long exhaustive COST 200 COMMAND soak_main --seconds=120 --data_mib=64 --memory_mib=128 --disk_mib=512)
   set_tests_properties(soak PROPERTIES TIMEOUT ${VARVE_TEST_TIMEOUT})
+
+  # Servers over a cluster of HBase, which the entry starts by itself (make test-cluster); the other lanes leave it out.
+  if(VARVE_HAS_HBASE)
+    varve_test_sources(sources prove/cluster ALL)
+    list(FILTER sources EXCLUDE REGEX "group_caller")
+    varve_test_program(cluster SOURCES ${sources} LINK varve_client STARTS server_main WAITS)
+    add_executable(cluster_history_main prove/cluster/cluster_history_main.cc prove/cluster/group_caller.cc)
+    target_link_libraries(cluster_history_main PRIVATE varve_prove)
+  endif()
+  foreach(form short long)
+    varve_test_command(cluster_${form} LABELS cluster COST 300
+                       COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/prove/cluster/run.sh ${form} ${CMAKE_BINARY_DIR} ${CMAKE_BINARY_DIR}/cluster)
+    set_tests_properties(cluster_${form} PROPERTIES TIMEOUT ${VARVE_TEST_TIMEOUT} RUN_SERIAL ON)
+  endforeach()
 
   # Client libraries of others, and Redis' tools, with default settings (unit-tests/clients). They are installed into the build
   # directory from their registries; where that can't be, the test is skipped and says why.

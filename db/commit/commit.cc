@@ -189,6 +189,10 @@ absl::Status Commit::ResolveChange(
   const bool clones = change->verb == NamespaceChange::Verb::kClone;
   if (clones && operations_.size() != 1)
     return absl::InvalidArgumentError("cloning a namespace takes a batch of its own");
+  if (change->verb == NamespaceChange::Verb::kCreate && operations_.size() != 1 &&
+      change->space.options.grouping.declared()) {
+    return CrossGroup("creating a namespace with groups of keys takes a batch of its own");
+  }
   VARVE_ASSERT(!change->past || change->past->parent != kNoGeneration);
   if (clones || change->verb == NamespaceChange::Verb::kCreate) {
     change->generation = new_generation(operation.space);

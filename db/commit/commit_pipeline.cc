@@ -10,6 +10,7 @@
 
 #include "absl/time/clock.h"
 #include "db/commit/commit_conditions.h"
+#include "db/commit/key_groups.h"
 #include "db/format/batch_codec.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
@@ -126,8 +127,11 @@ class CommitPipeline::Submission final : public CommitGroups::Member, public Sho
         environment_(*environment) {}
 
   absl::Status ResolveIn(const SuperVersion& state) {
-    return commit.Resolve(state.namespaces,
-                          [this](NamespaceId) { return environment_.new_generation(); });
+    VARVE_RETURN_IF_ERROR(commit.Resolve(
+        state.namespaces, [this](NamespaceId) { return environment_.new_generation(); }));
+    if (!state.namespaces.declares_groups() || options.independent_keys) [[likely]]
+      return absl::OkStatus();
+    return CheckKeyGroups(state.namespaces, commit);
   }
 
   // Leaves the batch to its writer to apply. Takes the batch's memory, of so many bytes.

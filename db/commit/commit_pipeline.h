@@ -5,7 +5,8 @@
 //   1. Room. The writer pays for the pressure that merges are under (db/commit/throttle.h), and
 //      waits while too many full write buffers wait for their flush.
 //   2. Resolve. The writer replaces the batch's namespace ids by generations and hashes its keys,
-//      by the present super version and without a lock. It prefetches the keys' buckets of the
+//      by the present super version and without a lock. It refuses a batch that is not within one
+//      group of keys (db/commit/key_groups.h). It prefetches the keys' buckets of the
 //      active buffer and checks conditions on ranges against all but the last few writes.
 //   3. Join. The writer joins a commit group (db/commit/commit_groups.h), whose leader holds the
 //      commit lock and takes steps 4 and 5 for it, after repeating step 2 if the super version is

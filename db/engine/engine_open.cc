@@ -207,7 +207,7 @@ void Engine::StartThreads() {
   sweeper_.Start([this](WriteBatch* batch) -> absl::StatusOr<CommitResult> {
     // The primary removes what has expired.
     if (log_.follows()) return absl::CancelledError("the store follows a primary");
-    return Submit({.waits_for_exclusive_write = false}, batch);
+    return Submit({.waits_for_exclusive_write = false, .independent_keys = true}, batch);
   });
 }
 

@@ -178,6 +178,9 @@ class MemoryGuardedEngine final : public GuardedHistory,
   uint64_t UsualExpiry(NamespaceId space) const override {
     return engine_->reader().UsualExpiry(space);
   }
+  std::optional<KeyGrouping> GroupsOf(NamespaceId space) const override {
+    return engine_->reader().GroupsOf(space);
+  }
 
   SequenceNumber durable_sequence() const override { return engine_->log().durable_sequence(); }
   absl::Status log_status() const override { return engine_->log()->status(); }

@@ -256,4 +256,10 @@ uint64_t Reader::UsualExpiry(NamespaceId space) const {
   return now_ms + std::min(description->options.default_expiry_ms, kLatest - now_ms);
 }
 
+std::optional<KeyGrouping> Reader::GroupsOf(NamespaceId space) const {
+  const KeyGrouping grouping = versions_.Acquire()->namespaces.GroupingOf(space);
+  if (!grouping.declared()) return std::nullopt;
+  return grouping;
+}
+
 }  // namespace varve

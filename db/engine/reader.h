@@ -73,6 +73,7 @@ class Reader {
   [[nodiscard]] NamespaceList Namespaces() const;
   bool HasNamespace(NamespaceId space) const;
   uint64_t UsualExpiry(NamespaceId space) const;
+  std::optional<KeyGrouping> GroupsOf(NamespaceId space) const;
 
   // How many keys were looked up.
   uint64_t gets() const { return gets_.Sum(); }

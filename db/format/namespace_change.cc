@@ -9,6 +9,7 @@ constexpr uint8_t kStoresMode = 0;
 constexpr uint8_t kHasHistory = 0x80;
 constexpr uint8_t kHasCompression = 0x20;  // likewise, how values are compressed
 constexpr uint8_t kHasEviction = 0x40;
+constexpr uint8_t kHasGroups = 0x10;
 constexpr uint8_t kVolatileOnly = 0x80;  // of the byte of the eviction rule
 
 void EncodeId(NamespaceId id, std::string* bytes) {
@@ -62,6 +63,23 @@ bool ReadEviction(ByteReader* reader, EvictionRule* rule) {
   return true;
 }
 
+bool ReadGroups(ByteReader* reader, KeyGrouping* grouping) {
+  uint8_t kind = 0;
+  uint8_t delimiter = 0;
+  if (!reader->ReadByte(&kind) || !reader->ReadByte(&delimiter)) return false;
+  grouping->kind = static_cast<KeyGrouping::Kind>(kind);
+  grouping->delimiter = static_cast<char>(delimiter);
+  return grouping->kind == KeyGrouping::Kind::kDelimiter ||
+         (grouping->kind == KeyGrouping::Kind::kTogether && delimiter == 0);
+}
+
+// Takes the flag out of the byte of the sync mode, and returns whether it was there.
+bool TakeFlag(uint8_t flag, uint8_t* byte) {
+  const bool is_set = (*byte & flag) != 0;
+  *byte = static_cast<uint8_t>(*byte & ~flag);
+  return is_set;
+}
+
 }  // namespace
 
 void PutCompression(const Compression& compression, std::string* bytes) {
@@ -87,18 +105,24 @@ void EncodeDescription(const NamespaceDescription& space, std::string* bytes) {
   const std::optional<HistoryLimits>& history = space.options.history;
   const std::optional<Compression>& compression = space.options.compression;
   const EvictionRule& eviction = space.options.eviction;
+  const KeyGrouping& grouping = space.options.grouping;
   bytes->push_back(static_cast<char>(
       (sync ? 1 + static_cast<uint8_t>(*sync) : kStoresMode) | (history ? kHasHistory : 0) |
-      (eviction.on() ? kHasEviction : 0) | (compression ? kHasCompression : 0)));
+      (eviction.on() ? kHasEviction : 0) | (compression ? kHasCompression : 0) |
+      (grouping.declared() ? kHasGroups : 0)));
   PutVarint64(bytes, space.options.value_separation_size);
   if (history) {
     PutVarint64(bytes, history->time_ms);
     PutVarint64(bytes, history->bytes);
   }
   if (compression) PutCompression(*compression, bytes);
-  if (!eviction.on()) return;
-  bytes->push_back(static_cast<char>(static_cast<uint8_t>(eviction.order) |
-                                     (eviction.volatile_only ? kVolatileOnly : 0)));
+  if (eviction.on()) {
+    bytes->push_back(static_cast<char>(static_cast<uint8_t>(eviction.order) |
+                                       (eviction.volatile_only ? kVolatileOnly : 0)));
+  }
+  if (!grouping.declared()) return;
+  bytes->push_back(static_cast<char>(grouping.kind));
+  bytes->push_back(grouping.delimiter);
 }
 
 bool DecodeDescription(ByteReader* reader, NamespaceDescription* space) {
@@ -112,22 +136,18 @@ bool DecodeDescription(ByteReader* reader, NamespaceDescription* space) {
     return false;
   }
   options.history.reset();
-  if ((sync & kHasHistory) != 0) {
+  if (TakeFlag(kHasHistory, &sync)) {
     HistoryLimits& history = options.history.emplace();
     if (!reader->ReadVarint64(&history.time_ms) || !reader->ReadVarint64(&history.bytes))
       return false;
-    sync = static_cast<uint8_t>(sync & ~kHasHistory);
   }
   options.compression.reset();
-  if ((sync & kHasCompression) != 0) {
-    if (!ReadCompression(reader, &options.compression.emplace())) return false;
-    sync = static_cast<uint8_t>(sync & ~kHasCompression);
-  }
+  if (TakeFlag(kHasCompression, &sync) && !ReadCompression(reader, &options.compression.emplace()))
+    return false;
   options.eviction = EvictionRule();
-  if ((sync & kHasEviction) != 0) {
-    if (!ReadEviction(reader, &options.eviction)) return false;
-    sync = static_cast<uint8_t>(sync & ~kHasEviction);
-  }
+  if (TakeFlag(kHasEviction, &sync) && !ReadEviction(reader, &options.eviction)) return false;
+  options.grouping = KeyGrouping();
+  if (TakeFlag(kHasGroups, &sync) && !ReadGroups(reader, &options.grouping)) return false;
   if (name.size() > kMaxNamespaceName || sync > 1 + static_cast<uint8_t>(Durability::kNone))
     return false;
   space->name = name;

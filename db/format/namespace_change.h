@@ -19,11 +19,13 @@
 //   description: string name (varint32 size, bytes)
 //                bytes at most, keys at most, default expiry in ms (varint64 each)
 //                1 byte sync (0: the store's; else 1 + Durability); 0x80: limits of the history
-//                follow, 0x40: an eviction rule follows, 0x20: the compression follows
+//                follow, 0x40: an eviction rule follows, 0x20: the compression follows, 0x10: the
+//                grouping of keys follows
 //                value separation size (varint64)
 //                limits of the history: time in ms, bytes (varint64 each)
 //                compression: 1 byte method, 1 byte level (varve/compression.h)
 //                eviction rule: 1 byte EvictionOrder, with 0x80 if only keys that expire go
+//                grouping: 1 byte KeyGrouping::Kind, 1 byte delimiter (0 where there is none)
 //
 // Thread-safety: stateless functions.
 #pragma once

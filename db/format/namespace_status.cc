@@ -10,6 +10,7 @@ namespace {
 constexpr const char* kMissing = "varve.namespace.missing";
 constexpr const char* kFull = "varve.namespace.full";
 constexpr const char* kStoreFull = "varve.store.full";
+constexpr const char* kCrossGroup = "varve.group.crossed";
 
 absl::Status Marked(absl::Status status, const char* mark) {
   status.SetPayload(mark, absl::Cord());
@@ -45,6 +46,12 @@ std::optional<NamespaceId> FullNamespace(const absl::Status& status) {
 absl::Status StoreIsFull(const std::string& message) {
   return Marked(absl::ResourceExhaustedError(message), kStoreFull);
 }
+
+absl::Status CrossGroup(const std::string& message) {
+  return Marked(absl::FailedPreconditionError(message), kCrossGroup);
+}
+
+bool IsCrossGroup(const absl::Status& status) { return status.GetPayload(kCrossGroup).has_value(); }
 
 bool IsStoreFull(const absl::Status& status) { return status.GetPayload(kStoreFull).has_value(); }
 

@@ -14,6 +14,11 @@
 
 namespace varve {
 
+std::optional<KeyGrouping> StoreContents::GroupsOf(NamespaceId) const {
+  if (capabilities().atomicity == StoreCapabilities::Atomicity::kAnyKeys) return std::nullopt;
+  return KeyGrouping();
+}
+
 void StoreReads::GetAsync(const ReadOptions& options, std::string key, GetDone done) {
   std::string value;
   absl::StatusOr<ReadResult> result = Get(options, key, &value);

@@ -25,6 +25,12 @@ bool ExpiresByDefault(const std::vector<NamespaceDescription>& descriptions) {
       [](const NamespaceDescription& space) { return space.options.default_expiry_ms != 0; });
 }
 
+bool DeclaresGroups(const std::vector<NamespaceDescription>& descriptions) {
+  return std::any_of(
+      descriptions.begin(), descriptions.end(),
+      [](const NamespaceDescription& space) { return space.options.grouping.declared(); });
+}
+
 }  // namespace
 
 NamespaceTable::NamespaceTable(const Manifest& manifest)
@@ -36,6 +42,7 @@ NamespaceTable::NamespaceTable(const Manifest& manifest)
       next_named_(manifest.next_named_namespace),
       has_rules_(HasRules(manifest.descriptions)),
       expires_by_default_(ExpiresByDefault(manifest.descriptions)),
+      declares_groups_(DeclaresGroups(manifest.descriptions)),
       keeps_history_(manifest.has_history) {
   for (const ManifestNamespace& entry : entries_)
     highest_generation_ = std::max(highest_generation_, entry.generation);
@@ -92,6 +99,11 @@ const NamespaceDescription* NamespaceTable::Description(NamespaceId id) const {
   return space != descriptions().end() && space->id == id ? &*space : nullptr;
 }
 
+KeyGrouping NamespaceTable::GroupingOf(NamespaceId id) const {
+  const NamespaceDescription* const space = Description(id);
+  return space != nullptr ? space->options.grouping : KeyGrouping();
+}
+
 std::string NamespaceTable::ShownNameOf(NamespaceId id) const {
   const NamespaceDescription* const described = Description(id);
   return described == nullptr || described->name.empty() ? fmt::to_string(id) : described->name;
@@ -118,6 +130,7 @@ void NamespaceTable::Describe(const NamespaceDescription& space) {
   }
   has_rules_ = HasRules(*changed);
   expires_by_default_ = ExpiresByDefault(*changed);
+  declares_groups_ = DeclaresGroups(*changed);
   descriptions_ = std::move(changed);
 }
 
@@ -126,6 +139,10 @@ absl::Status NamespaceTable::CheckDescription(const NamespaceDescription& space)
   if (space.options.compression.has_value() && !keeps_history_) {
     return absl::FailedPreconditionError(
         "the store's format has no place for compressed values: finalize its upgrade first");
+  }
+  if (space.options.grouping.declared() && !keeps_history_) {
+    return absl::FailedPreconditionError(
+        "the store's format has no place for groups of keys: finalize its upgrade first");
   }
   if (space.name.size() > kMaxNamespaceName) {
     return absl::InvalidArgumentError(
@@ -187,38 +204,52 @@ absl::Status NamespaceTable::Create(const NamespaceChange& change) {
   return absl::OkStatus();
 }
 
+absl::Status NamespaceTable::Clone(const NamespaceChange& change) {
+  const NamespaceId id = change.space.id;
+  const std::optional<ClonedPast>& past = change.past;
+  const ManifestNamespace* const source = Find(change.other);
+  if (source == nullptr && !past) return NoSuchNamespace(change.other);
+  const NamespaceFork fork =
+      past ? NamespaceFork{change.generation, past->parent, past->version, past->expired_by_ms}
+           : NamespaceFork{change.generation, source->generation, change.fork_point};
+  if (source != nullptr && GroupingOf(change.other) != change.space.options.grouping) {
+    return absl::FailedPreconditionError(
+        fmt::format("a clone of namespace '{}' has the groups of keys that its source has",
+                    ShownNameOf(change.other)));
+  }
+  // Only where a repair had to guess which generation is whose.
+  if (fork.parent >= fork.generation) {
+    return absl::InvalidArgumentError(
+        fmt::format("namespace {} can't be forked from a younger generation", id));
+  }
+  const size_t depth = past ? past->ancestry.size() : forks_.DepthOf(fork.parent);
+  if (depth >= kMaxCloneDepth) {
+    return absl::ResourceExhaustedError(
+        fmt::format("namespace {} is a clone of clones, {} deep, as deep as is allowed",
+                    change.other, kMaxCloneDepth));
+  }
+  if (absl::Status created = Create(change); !created.ok()) return created;
+  for (size_t i = 0; past && i < depth; ++i) {
+    if (forks_.Of(past->ancestry[i].generation) == nullptr) forks_.Add(past->ancestry[i]);
+  }
+  forks_.Add(fork);
+  return absl::OkStatus();
+}
+
 absl::Status NamespaceTable::Apply(const NamespaceChange& change) {
   const NamespaceId id = change.space.id;
   if (change.verb == NamespaceChange::Verb::kCreate) return Create(change);
-  if (change.verb == NamespaceChange::Verb::kClone) {
-    const std::optional<ClonedPast>& past = change.past;
-    const ManifestNamespace* const source = Find(change.other);
-    if (source == nullptr && !past) return NoSuchNamespace(change.other);
-    const NamespaceFork fork =
-        past ? NamespaceFork{change.generation, past->parent, past->version, past->expired_by_ms}
-             : NamespaceFork{change.generation, source->generation, change.fork_point};
-    // Only where a repair had to guess which generation is whose.
-    if (fork.parent >= fork.generation) {
-      return absl::InvalidArgumentError(
-          fmt::format("namespace {} can't be forked from a younger generation", id));
-    }
-    const size_t depth = past ? past->ancestry.size() : forks_.DepthOf(fork.parent);
-    if (depth >= kMaxCloneDepth) {
-      return absl::ResourceExhaustedError(
-          fmt::format("namespace {} is a clone of clones, {} deep, as deep as is allowed",
-                      change.other, kMaxCloneDepth));
-    }
-    if (absl::Status created = Create(change); !created.ok()) return created;
-    for (size_t i = 0; past && i < depth; ++i) {
-      if (forks_.Of(past->ancestry[i].generation) == nullptr) forks_.Add(past->ancestry[i]);
-    }
-    forks_.Add(fork);
-    return absl::OkStatus();
-  }
+  if (change.verb == NamespaceChange::Verb::kClone) return Clone(change);
   const std::optional<NamespaceGeneration> present = Generation(id);
   if (!present) return NoSuchNamespace(id);
   if (change.verb == NamespaceChange::Verb::kAlter) {
     if (absl::Status named = CheckDescription(change.space); !named.ok()) return named;
+    if (GroupingOf(id) != change.space.options.grouping) {
+      return absl::FailedPreconditionError(fmt::format(
+          "the groups of keys of namespace '{}' can't be changed: create another one and copy the "
+          "keys",
+          ShownNameOf(id)));
+    }
     Describe(change.space);
   } else if (change.verb == NamespaceChange::Verb::kDrop) {
     if (id == kDefaultNamespace) return absl::InvalidArgumentError("namespace 0 can't be dropped");
@@ -227,6 +258,12 @@ absl::Status NamespaceTable::Apply(const NamespaceChange& change) {
   } else {
     const std::optional<NamespaceGeneration> other = Generation(change.other);
     if (!other) return NoSuchNamespace(change.other);
+    if (GroupingOf(id) != GroupingOf(change.other)) {
+      return absl::FailedPreconditionError(
+          fmt::format("namespaces '{}' and '{}' group their keys differently, and can't exchange "
+                      "what they hold",
+                      ShownNameOf(id), ShownNameOf(change.other)));
+    }
     Set(id, *other);
     Set(change.other, *present);
   }

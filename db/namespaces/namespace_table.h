@@ -74,6 +74,7 @@ class NamespaceTable {
   // has none. The pointer is valid until the table changes.
   const NamespaceDescription* Description(NamespaceId id) const;
   const NamespaceDescription* Named(std::string_view name) const;
+  KeyGrouping GroupingOf(NamespaceId id) const;
   // Returns the name that people see; the number of a database as text.
   std::string ShownNameOf(NamespaceId id) const;
   NamespaceId next_named() const { return next_named_; }
@@ -84,6 +85,8 @@ class NamespaceTable {
   bool keeps_history() const { return keeps_history_; }
   // Returns whether some namespace has a default expiry.
   bool expires_by_default() const { return expires_by_default_; }
+  // Returns whether some namespace declares groups of keys.
+  bool declares_groups() const { return declares_groups_; }
 
  private:
   using Descriptions = std::vector<NamespaceDescription>;  // ascending by id
@@ -91,6 +94,7 @@ class NamespaceTable {
   const ManifestNamespace* Find(NamespaceId id) const;
   const Descriptions& descriptions() const;
   absl::Status Create(const NamespaceChange& change);
+  absl::Status Clone(const NamespaceChange& change);
   absl::Status CheckDescription(const NamespaceDescription& space) const;
   // Inserts or replaces the description; removes it if it says nothing.
   void Describe(const NamespaceDescription& space);
@@ -102,6 +106,7 @@ class NamespaceTable {
   NamespaceId next_named_ = kFirstNamedNamespace;
   bool has_rules_ = false;
   bool expires_by_default_ = false;
+  bool declares_groups_ = false;
   bool keeps_history_ = false;
 };
 

@@ -7,11 +7,14 @@
 
 namespace varve {
 
-void ReadSet::AddKey(std::string_view key, NamespaceId space) {
+bool ReadSet::AddKey(std::string_view key, NamespaceId space,
+                     std::optional<SequenceNumber> version) {
   Space& in = spaces_[space];
-  if (in.keys.find(key) != in.keys.end() || in.ranges.Find(key)) return;
-  in.keys.emplace(key);
+  if (const auto found = in.keys.find(key); found != in.keys.end()) return found->second == version;
+  if (in.ranges.Find(key)) return true;
+  in.keys.emplace(key, version);
   bytes_ += key.size() + kBytesPerKey;
+  return true;
 }
 
 void ReadSet::AddRange(std::string_view begin, std::string_view end, NamespaceId space) {
@@ -28,8 +31,10 @@ void ReadSet::AddTo(WriteBatch* batch, SequenceNumber sequence) const {
   for (const auto& [id, space] : spaces_) {
     for (const auto& [begin, end] : space.ranges.ranges())
       batch->RequireRangeUnchanged(begin, end, sequence, id);
-    for (const std::string& key : space.keys) {
-      if (!space.ranges.Find(key)) batch->RequireUnchanged(key, sequence, id);
+    for (const auto& [key, version] : space.keys) {
+      WriteBatch::ReadPoint read(sequence);
+      read.version = version;
+      if (!space.ranges.Find(key)) batch->RequireUnchanged(key, read, id);
     }
   }
 }
@@ -42,7 +47,7 @@ absl::StatusOr<bool> ReadSet::SameAt(Store* store, const Snapshot& before,
     options.wait_until_durable = false;
     options.without_value = true;
     std::string none;
-    for (const std::string& key : space.keys) {
+    for (const auto& [key, version] : space.keys) {
       options.snapshot = &before;
       VARVE_ASSIGN_OR_RETURN(const ReadResult then, store->Get(options, key, &none));
       options.snapshot = &after;

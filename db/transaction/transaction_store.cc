@@ -10,6 +10,7 @@
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
+#include "varve/key_group.h"
 #include "varve/namespace_status.h"
 
 namespace varve {
@@ -64,18 +65,25 @@ class Adder final : public WriteBatch::OperationVisitor {
   TransactionStore& to_;
 };
 
+absl::Status NoRanges() {
+  return absl::FailedPreconditionError(
+      "the store has no snapshots: a transaction reads and counts no ranges of keys there");
+}
+
 }  // namespace
 
 TransactionStore::TransactionStore(Store* below, const TransactionOptions& options)
     : store_(below),
       options_(options),
       snapshot_(below->GetSnapshot()),
-      sequence_(snapshot_->sequence()) {}
+      sequence_(snapshot_->sequence()),
+      has_snapshot_(below->capabilities().snapshots),
+      instant_ms_(has_snapshot_ ? snapshot_->instant_ms() : below->NowMillis()) {}
 
 ReadOptions TransactionStore::AtSnapshot(const ReadOptions& options) const {
   VARVE_ASSERT(snapshot_ != nullptr);
   ReadOptions at = options;
-  at.snapshot = snapshot_.get();
+  at.snapshot = has_snapshot_ ? snapshot_.get() : nullptr;
   at.space = writes_.Origin(options.space);
   return at;
 }
@@ -102,7 +110,7 @@ bool TransactionStore::ReadOwn(const ReadOptions& options, std::string_view key,
   *result = ReadResult{.read_sequence = sequence_};
   if (written == own->keys.end() || written->second.deleted) return true;
   result->expiry_ms = written->second.expiry_ms;
-  result->expired = !options.expired_too && written->second.Expired(snapshot_->instant_ms());
+  result->expired = !options.expired_too && written->second.Expired(instant_ms_);
   if (result->expired) return true;
   const std::string& bytes = written->second.value;
   if (!options.without_value && bytes.size() > options.max_value_bytes) {
@@ -124,9 +132,15 @@ absl::StatusOr<ReadResult> TransactionStore::Get(const ReadOptions& options, std
     const ReadOptions at = AtSnapshot(options);
     ReadResult own;
     if (ReadOwn(at, key, &own, value)) return own;
-    DependAt(key, at.space);
+    if (has_snapshot_) {
+      DependAt(key, at.space);
+      VARVE_RETURN_IF_ERROR(status_);
+      return store_->Get(at, key, value);
+    }
+    VARVE_ASSIGN_OR_RETURN(ReadResult read, store_->Get(at, key, value));
+    NoteRead(key, at.space, read);
     VARVE_RETURN_IF_ERROR(status_);
-    return store_->Get(at, key, value);
+    return read;
   });
 }
 
@@ -143,15 +157,19 @@ absl::Status TransactionStore::MultiGet(const ReadOptions& options,
       result.status = absl::OkStatus();
       result.read = true;
       if (ReadOwn(at, keys[i], &result.result, &result.value)) continue;
-      DependAt(keys[i], at.space);
+      if (has_snapshot_) DependAt(keys[i], at.space);
       others.push_back(keys[i]);
       places.push_back(i);
     }
     VARVE_RETURN_IF_ERROR(status_);
-    if (others.size() == keys.size()) return store_->MultiGet(at, keys, results);
+    if (has_snapshot_ && others.size() == keys.size()) return store_->MultiGet(at, keys, results);
     VARVE_ASSERT(places.size() == others.size());
     std::vector<MultiGetResult> read(others.size());
     VARVE_RETURN_IF_ERROR(store_->MultiGet(at, others, absl::MakeSpan(read)));
+    for (size_t i = 0; !has_snapshot_ && i < read.size(); ++i) {
+      if (read[i].read && read[i].status.ok()) NoteRead(others[i], at.space, read[i].result);
+    }
+    VARVE_RETURN_IF_ERROR(status_);
     for (size_t i = 0; i < places.size(); ++i) results[places[i]] = std::move(read[i]);
     return absl::OkStatus();
   });
@@ -164,6 +182,7 @@ std::unique_ptr<Iterator> TransactionStore::NewIterator(const ReadOptions& optio
   std::unique_ptr<Iterator> iterator;
   absl::Status made = GuardMemory("making an iterator", [&]() -> absl::Status {
     VARVE_RETURN_IF_ERROR(status_);
+    if (!has_snapshot_) return NoRanges();
     const ReadOptions at = AtSnapshot(options);
     const OwnWrites::Space* const own = writes_.Find(at.space);
     std::unique_ptr<Iterator> below;
@@ -186,6 +205,7 @@ absl::StatusOr<CountResult> TransactionStore::Count(const ReadOptions& options,
                                                     std::string_view upper) {
   return GuardMemory("counting keys", [&]() -> absl::StatusOr<CountResult> {
     VARVE_RETURN_IF_ERROR(status_);
+    if (!has_snapshot_) return NoRanges();
     const OwnWrites::Space* const own = writes_.Find(writes_.Origin(options.space));
     const bool hides = own != nullptr && (own->cleared || !own->hidden.empty());
     // The store's count removes what has expired, which would wait for the end of the exclusive
@@ -219,7 +239,7 @@ absl::StatusOr<CountResult> TransactionStore::CountAll(const ReadOptions& option
     if (read.found) {
       counts += -CountsOf(key.size(), read.value_size, read.MetadataView().size(), read.expiry_ms);
     }
-    if (!write.Hidden(snapshot_->instant_ms()))
+    if (!write.Hidden(instant_ms_))
       counts += CountsOf(key.size(), write.value.size(), write.metadata.size(), write.expiry_ms);
   }
   return ResultOf(counts, count.durable_after);
@@ -247,7 +267,26 @@ void TransactionStore::Depend(std::string_view key, NamespaceId space) {
 void TransactionStore::DependAt(std::string_view key, NamespaceId origin) {
   const OwnWrites::Space* const own = writes_.Find(origin);
   if (own != nullptr && own->created) return;  // the store knows nothing of it
-  Note([&] { reads_.AddKey(key, origin); });
+  if (has_snapshot_) {
+    Note([&] { (void)reads_.AddKey(key, origin); });  // at one snapshot there is one version
+    return;
+  }
+  ReadOptions options;
+  options.space = origin;
+  options.wait_until_durable = false;
+  options.without_value = true;
+  std::string none;
+  const absl::StatusOr<ReadResult> read = store_->Get(options, key, &none);
+  if (read.ok()) return NoteRead(key, origin, *read);
+  if (status_.ok()) status_ = read.status();
+}
+
+void TransactionStore::NoteRead(std::string_view key, NamespaceId origin, const ReadResult& read) {
+  VARVE_ASSERT(!has_snapshot_);
+  bool is_same = true;
+  Note([&] { is_same = reads_.AddKey(key, origin, read.found ? read.version : kNoSequence); });
+  if (!is_same && status_.ok())
+    status_ = absl::AbortedError("a key was written between two reads of a transaction: retry");
 }
 
 void TransactionStore::DependOnRange(std::string_view lower, std::string_view upper,
@@ -255,6 +294,7 @@ void TransactionStore::DependOnRange(std::string_view lower, std::string_view up
   const NamespaceId origin = writes_.Origin(space);
   const OwnWrites::Space* const own = writes_.Find(origin);
   if (own != nullptr && own->created) return;  // the store knows nothing of it
+  if (!has_snapshot_ && status_.ok()) status_ = NoRanges();
   Note([&] { reads_.AddRange(lower, upper, origin); });
 }
 
@@ -298,14 +338,15 @@ void TransactionStore::SwapNamespaces(NamespaceId one, NamespaceId other) {
 
 bool TransactionStore::HasNamespace(NamespaceId space) const {
   const OwnWrites::Space* const own = writes_.Find(space);
-  return (own != nullptr && own->created) ||
-         (snapshot_ != nullptr && snapshot_->HasNamespace(space));
+  if (own != nullptr && own->created) return true;
+  return snapshot_ != nullptr &&
+         (has_snapshot_ ? snapshot_->HasNamespace(space) : store_->HasNamespace(space));
 }
 
 absl::StatusOr<ExplainedRead> TransactionStore::ExplainGet(const ReadOptions& options,
                                                            std::string_view key) {
   ReadOptions at = options;
-  at.snapshot = snapshot_.get();
+  at.snapshot = has_snapshot_ ? snapshot_.get() : nullptr;
   Depend(key, options.space);
   return store_->ExplainGet(at, key);
 }
@@ -375,6 +416,7 @@ absl::StatusOr<CommitResult> TransactionStore::Commit() {
 absl::StatusOr<CommitResult> TransactionStore::CommitInside() {
   VARVE_ASSERT(iterators_ == 0);
   VARVE_ASSERT(snapshot_ != nullptr);
+  if (!has_snapshot_) return CommitByVersion();
   if (writes_.empty() && !counted_) return CommitResult{sequence_, kNoSequence};
   std::shared_ptr<const Snapshot> holds_at = snapshot_;  // what was read still was so then
   absl::StatusOr<CommitResult> result = absl::AbortedError("not tried");
@@ -395,6 +437,19 @@ absl::StatusOr<CommitResult> TransactionStore::CommitInside() {
     holds_at = std::move(now);
   }
   return result;
+}
+
+absl::StatusOr<CommitResult> TransactionStore::CommitByVersion() {
+  WriteBatch batch;
+  writes_.AddTo(&batch);
+  reads_.AddTo(&batch, sequence_);
+  if (writes_.empty()) {
+    // Reads of several groups have no moment in common, and nobody promises one.
+    const auto groups_of = [this](NamespaceId space) { return store_->GroupsOf(space); };
+    if (reads_.empty() || !CheckGroups(batch, groups_of).ok())
+      return CommitResult{sequence_, kNoSequence};
+  }
+  return store_->Submit(options_.write, &batch);
 }
 
 }  // namespace varve

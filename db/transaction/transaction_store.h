@@ -42,8 +42,8 @@ class TransactionStore final : public StoreContents {
   // Explains the read of the store's record, which an own write may hide.
   absl::StatusOr<ExplainedRead> ExplainGet(const ReadOptions& options,
                                            std::string_view key) override;
-  // Returns the clock of the snapshot.
-  uint64_t NowMillis() const override { return snapshot_->instant_ms(); }
+  // Returns the clock of the snapshot, or of the begin where the store has none.
+  uint64_t NowMillis() const override { return instant_ms_; }
 
   // --- Writes: into the transaction --------------------------------------------------------------
   absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch) override {
@@ -67,6 +67,10 @@ class TransactionStore final : public StoreContents {
 
   // A transaction can't clone namespaces, and reads nothing older than its snapshot.
   StoreCapabilities capabilities() const override;
+  // A namespace that the transaction has created has no groups.
+  std::optional<KeyGrouping> GroupsOf(NamespaceId space) const override {
+    return store_->GroupsOf(space);
+  }
 
   // --- The transaction's own ---------------------------------------------------------------------
   void Depend(std::string_view key, NamespaceId space);
@@ -90,6 +94,8 @@ class TransactionStore final : public StoreContents {
   friend class TransactionIterator;
 
   absl::StatusOr<CommitResult> CommitInside();
+  // The same where the store has no snapshots: what was read has its versions.
+  absl::StatusOr<CommitResult> CommitByVersion();
   absl::StatusOr<CountResult> CountAll(const ReadOptions& options);
   absl::StatusOr<CountResult> CountByScan(const ReadOptions& options, std::string_view lower,
                                           std::string_view upper);
@@ -100,6 +106,8 @@ class TransactionStore final : public StoreContents {
   // Requires: `options` come from AtSnapshot().
   bool ReadOwn(const ReadOptions& options, std::string_view key, ReadResult* result,
                std::string* value) const;
+  // Notes what was read of the store, at the snapshot or with its version.
+  void NoteRead(std::string_view key, NamespaceId origin, const ReadResult& read);
   // `change` may run out of memory: then the transaction fails, as it does beyond max_bytes.
   void Note(absl::FunctionRef<void()> change);
 
@@ -107,6 +115,8 @@ class TransactionStore final : public StoreContents {
   const TransactionOptions options_;
   std::shared_ptr<const Snapshot> snapshot_;  // null once it has ended
   const SequenceNumber sequence_;             // of the snapshot
+  const bool has_snapshot_;                   // else each read shows what is there at its time
+  const uint64_t instant_ms_;
   OwnWrites writes_;
   ReadSet reads_;
   // Something was read that is not of the snapshot unless nothing has changed since.

@@ -50,8 +50,10 @@ namespace varve {
 namespace {
 
 constexpr std::string_view kMagic = "VARVEMAN";
-constexpr uint32_t kVersionOfSharedKeys = 7;   // of each manifest of a store that shares keys
-constexpr uint32_t kVersionOfEviction = 6;     // and of no manifest without eviction rules
+// Of each manifest of a store that shares keys, and of each other one with declared groups, whose
+// store shares keys once it is opened again.
+constexpr uint32_t kVersionOfSharedKeys = 7;
+constexpr uint32_t kVersionOfEviction = 6;     // of each other manifest with eviction rules
 constexpr uint32_t kVersionOfHistory = 5;      // of each other manifest of a store with history
 constexpr uint32_t kVersionOfExpiry = 4;       // and of no manifest where no key may expire
 constexpr uint32_t kVersionOfValues = 3;       // and of no manifest without
@@ -164,12 +166,21 @@ bool HasEvictionRules(const Manifest& manifest) {
                      [](const NamespaceDescription& space) { return space.options.eviction.on(); });
 }
 
+bool DeclaresGroups(const Manifest& manifest) {
+  return std::any_of(
+      manifest.descriptions.begin(), manifest.descriptions.end(),
+      [](const NamespaceDescription& space) { return space.options.grouping.declared(); });
+}
+
+uint32_t VersionWithHistory(const Manifest& manifest) {
+  if (manifest.shares_keys || DeclaresGroups(manifest)) return kVersionOfSharedKeys;
+  return HasEvictionRules(manifest) ? kVersionOfEviction : kVersionOfHistory;
+}
+
 // The oldest one that has a place for everything: what refers to no value files and knows no
 // expiries is as it always was.
 uint32_t VersionFor(const Manifest& manifest) {
-  if (manifest.shares_keys) return kVersionOfSharedKeys;
-  if (manifest.has_history)
-    return HasEvictionRules(manifest) ? kVersionOfEviction : kVersionOfHistory;
+  if (manifest.shares_keys || manifest.has_history) return VersionWithHistory(manifest);
   if (manifest.counts_expiry && NeedsPlaceForExpiry(manifest)) return kVersionOfExpiry;
   for (const auto& level : manifest.levels) {
     for (const auto& run : level) {
@@ -221,11 +232,9 @@ class ManifestReader {
     manifest->counts_expiry = version_ >= kVersionOfExpiry;
     if (version_ == kVersionOfExpiry && !NeedsPlaceForExpiry(*manifest))
       return Damaged("it holds no key that expires");
-    if (version_ == kVersionOfEviction && !HasEvictionRules(*manifest))
-      return Damaged("it holds no eviction rule");
-    if (version_ == kVersionOfHistory && HasEvictionRules(*manifest))
-      return Damaged("it holds an eviction rule");
     manifest->shares_keys = version_ == kVersionOfSharedKeys;
+    if (version_ >= kVersionOfHistory && version_ != VersionWithHistory(*manifest))
+      return Damaged("its namespaces have options of another version");
     if (version_ >= kVersionOfHistory) {
       const std::string damaged = DecodeSections(&reader_, manifest);
       if (!damaged.empty()) return Damaged(damaged);

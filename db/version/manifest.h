@@ -8,9 +8,9 @@
 // store, too. Only a repair reads the copy, when MANIFEST is damaged.
 //
 //      0   8  magic "VARVEMAN"
-//      8   4  format version: 5; in a store whose upgrade is not finalized 2, 3 if segments refer
-//             to value files, or 4 if keys may expire. Version 1 is read, too; it has no clock mark
-//             and no descriptions and forks of namespaces
+//      8   4  format version: 5 to 7, by the options of namespaces; in a store whose upgrade is not
+//             finalized 2, 3 if segments refer to value files, or 4 if keys may expire. Version 1
+//             is read, too; it has no clock mark and no descriptions and forks of namespaces
 //     12   4  checksum of everything behind byte 16
 //     16   8  size of everything behind byte 24
 //     24   .  fields, drawn in manifest.cc

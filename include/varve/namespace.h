@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "varve/compression.h"
+#include "varve/key_group.h"
 #include "varve/options.h"
 #include "varve/types.h"
 
@@ -53,6 +54,7 @@ struct NamespaceOptions {
   uint64_t value_separation_size = 0;      // bytes from which a value is kept apart; 0: the store's
   std::optional<HistoryLimits> history;    // nothing: the store's
   std::optional<Compression> compression;  // of its values; nothing: the store's
+  KeyGrouping grouping;                    // given when it is created, and never changed
 
   bool has_quota() const { return max_bytes != 0 || max_keys != 0; }
   friend bool operator==(const NamespaceOptions&, const NamespaceOptions&) = default;

@@ -27,6 +27,10 @@ std::optional<NamespaceId> FullNamespace(const absl::Status& status);
 absl::Status StoreIsFull(const std::string& message);
 bool IsStoreFull(const absl::Status& status);
 
+// FailedPrecondition: the write is not within one group of keys (varve/key_group.h).
+absl::Status CrossGroup(const std::string& message);
+bool IsCrossGroup(const absl::Status& status);
+
 // Returns whether another write may succeed where this one was refused.
 inline bool ConcernsSomeWrites(const absl::Status& status) {
   return !status.ok() &&

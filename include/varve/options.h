@@ -176,6 +176,10 @@ struct WriteOptions {
   const ExclusiveWrite* exclusive_write = nullptr;
   // False: the write fails with Cancelled while another writer has the exclusive right.
   bool waits_for_exclusive_write = true;
+  // The keys of the batch have nothing to do with each other: it may hold keys of several groups
+  // (varve/key_group.h), and a store with Atomicity::kWithinGroup commits it group by group. Where
+  // that fails some of it may be written.
+  bool independent_keys = false;
 };
 
 }  // namespace varve

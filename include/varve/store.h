@@ -16,12 +16,14 @@
 //
 // Calls that may wait have an asynchronous form with a callback (GetAsync, MultiGetAsync,
 // CountAsync, ReadRangeAsync, WriteAsync). A store that answers from this process has the default
-// ones, which do the work inside the call.
+// ones, which do the work inside the call. A remote store never waits in them, since I/O threads
+// call them; it may gather what it is asked until Push(), which an I/O thread calls once per round.
 //
-// Answered locally: HasNamespace, UsualExpiry, NowMillis, pressure, durable_sequence, log_status,
-// PushUnsynced, TrySync, VersionAt, InstantOf and capabilities are asked by I/O threads for each
-// request or round. They never wait for another process, nor for a disk read; a remote store
-// answers them from what it keeps up to date beside.
+// Answered locally: HasNamespace, UsualExpiry, GroupsOf, NowMillis, pressure, CheckData,
+// durable_sequence, log_status, PushUnsynced, TrySync, PauseExpiry, VersionAt, InstantOf and
+// capabilities are asked by I/O threads for each request or round. They never wait for another
+// process, nor for a disk read; a remote store answers them, and Push(), from what it keeps up to
+// date beside.
 //
 // Thread-safety: all functions are thread-safe.
 #pragma once
@@ -44,6 +46,7 @@
 #include "varve/changes.h"
 #include "varve/difference.h"
 #include "varve/iterator.h"
+#include "varve/key_group.h"
 #include "varve/key_history.h"
 #include "varve/namespace.h"
 #include "varve/options.h"
@@ -68,6 +71,8 @@ struct StoreCapabilities {
   bool constant_time_clone = true;         // WriteBatch::CloneNamespace
   bool constant_time_range_delete = true;  // WriteBatch::DeleteRange, also inside a batch
   bool exact_counts = true;                // Count() of a whole namespace is exact and cheap
+  bool quotas = true;                      // NamespaceOptions::max_bytes and max_keys are kept
+  bool swaps = true;                       // WriteBatch::SwapNamespaces
   bool history = false;                    // past states can be read
   bool remote = false;                     // calls wait for other processes
 };
@@ -178,7 +183,7 @@ class StoreWrites {
   // namespace's quota or the limit of all data is reached (NamespaceIsFull, StoreIsFull); nothing
   // was written. Unavailable: the log
   // failed; the write may or may not survive. FailedPrecondition: the batch asks for what the store
-  // can't do (capabilities()); nothing was written.
+  // can't do (capabilities()), or is not within one group (CrossGroup); nothing was written.
   // Requires: no other thread uses the batch meanwhile. It is empty afterwards unless the commit
   // failed.
   [[nodiscard]] virtual absl::StatusOr<CommitResult> Write(const WriteOptions& options,
@@ -229,6 +234,10 @@ class StoreContents : public StoreReads, public StoreWrites, public StoreNamespa
  public:
   // Answered locally, and always with the same answer.
   virtual StoreCapabilities capabilities() const = 0;
+  // Returns how the keys of the namespace are grouped; nothing: it has no groups, and any keys may
+  // be written together. Answered locally. By default no namespace has groups where the store
+  // commits any keys together, and else each key is a group of its own.
+  virtual std::optional<KeyGrouping> GroupsOf(NamespaceId space) const;
 };
 
 // --- Durability ----------------------------------------------------------------------------------

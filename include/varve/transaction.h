@@ -17,6 +17,12 @@
 // and is to be run anew. So transactions that commit could have run one after the other, in the
 // order of their commits; there is no write skew and there are no phantoms. A transaction without
 // writes commits without a look: it has seen one snapshot. Blind writes conflict with nothing.
+// Where keys have groups (varve/key_group.h), what a transaction reads and writes has to be of one
+// group; else the commit fails with CrossGroup. On a store without StoreCapabilities::snapshots
+// each read shows what is there at its time, and the commit compares versions: a transaction that
+// commits is serializable all the same, but one that will fail may have seen states that do not go
+// together, and reads of ranges are refused. There, a transaction that only reads is one moment if
+// it reads one group.
 // Where the store can't tell any more whether a key was written (it was flushed since), what was
 // read is read again: version for version.
 //
@@ -25,8 +31,8 @@
 // transaction lives.
 //
 // Thread-safety: one thread at a time uses a transaction; any number work side by side.
-// Requires: a store with StoreCapabilities::snapshots. A transaction that has not ended is
-// destroyed before its store, and after its iterators.
+// Requires: a transaction that has not ended is destroyed before its store, and after its
+// iterators.
 #pragma once
 
 #include <cstddef>

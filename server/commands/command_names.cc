@@ -474,7 +474,8 @@ constexpr Subcommand kSubcommands[] = {
      .summary = "Makes a namespace: keys of its own, in order.",
      .syntax =
          "name [MAXKEYS n] [MAXBYTES size] [EX seconds|PX ms] [SYNC always|everysec|no|default] "
-         "[VALUESIZE size] [KEEP time|default] [KEEPBYTES size]"},
+         "[VALUESIZE size] [KEEP time|default] [KEEPBYTES size] [TOGETHER yes|no] "
+         "[GROUP delimiter]"},
     {.name = "namespace|drop",
      .arity = 3,
      .flags = kWriteCommand | kAdminCommand,

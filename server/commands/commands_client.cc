@@ -253,7 +253,7 @@ void HandleClient(CommandContext& context, Arguments arguments) {
 constexpr Command kRows[] = {
     {.name = "client",
      .arity = -2,
-     .flags = kConnectionCommand | kContainerCommand,
+     .flags = kConnectionCommand | kContainerCommand | kLocalCommand,
      .handler = HandleClient,
      .group = "connection",
      .summary = "Shows or sets what the server knows of connections.",

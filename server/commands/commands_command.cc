@@ -9,6 +9,7 @@
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
 #include "server/commands/command_traits.h"
+#include "server/execution/store_capability.h"
 #include "server/execution/syntax_arguments.h"
 #include "server/past/past_request.h"
 #include "server/requests/undelete_request.h"
@@ -115,6 +116,16 @@ void ReplyArguments(RespWriter& reply, const std::vector<SyntaxArgument>& argume
   }
 }
 
+// What the command needs of the store, and what it does without that.
+void ReplyNeeds(RespWriter& reply, absl::Span<const CommandNeed> needs) {
+  reply.Bulk("store_needs");
+  reply.Map(needs.size());
+  for (const CommandNeed& need : needs) {
+    reply.Bulk(NameOf(need.need));
+    reply.Bulk(DescriptionOf(need.without));
+  }
+}
+
 void ReplyDocs(RespWriter& reply, const NamedCommand& command) {
   const bool is_subcommand = command.subcommand != nullptr;
   const absl::Span<const Subcommand> subcommands =
@@ -127,7 +138,8 @@ void ReplyDocs(RespWriter& reply, const NamedCommand& command) {
   reply.Bulk(command.name);
   const std::string_view complexity =
       is_subcommand ? std::string_view() : command.command.complexity;
-  reply.Map(4u + !complexity.empty() + !arguments.empty() + !subcommands.empty());
+  const absl::Span<const CommandNeed> needs = NeedsOf(command.name);
+  reply.Map(4u + !complexity.empty() + !needs.empty() + !arguments.empty() + !subcommands.empty());
   reply.Bulk("summary");
   reply.Bulk(is_subcommand ? command.subcommand->summary : command.command.summary);
   reply.Bulk("since");
@@ -138,6 +150,7 @@ void ReplyDocs(RespWriter& reply, const NamedCommand& command) {
     reply.Bulk("complexity");
     reply.Bulk(complexity);
   }
+  if (!needs.empty()) ReplyNeeds(reply, needs);
   reply.Bulk("syntax");
   reply.Bulk(syntax);
   if (!arguments.empty()) {

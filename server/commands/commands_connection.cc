@@ -44,7 +44,7 @@ void HandleReset(CommandContext& context, Arguments arguments) {
 constexpr Command kRows[] = {
     {.name = "echo",
      .arity = 2,
-     .flags = kConnectionCommand | kFastCommand,
+     .flags = kConnectionCommand | kFastCommand | kLocalCommand,
      .handler = HandleEcho,
      .group = "connection",
      .summary = "Answers its argument.",
@@ -53,7 +53,7 @@ constexpr Command kRows[] = {
      .redis = {.flags = "loading stale"}},
     {.name = "ping",
      .arity = -1,
-     .flags = kConnectionCommand | kFastCommand | kSubscriberCommand,
+     .flags = kConnectionCommand | kFastCommand | kSubscriberCommand | kLocalCommand,
      .handler = HandlePing,
      .group = "connection",
      .summary = "Answers PONG, or its argument.",
@@ -63,7 +63,7 @@ constexpr Command kRows[] = {
     {.name = "quit",
      .arity = -1,
      .flags = kConnectionCommand | kFastCommand | kSubscriberCommand | kBeforeLoginCommand |
-              kInTransactionCommand,
+              kInTransactionCommand | kLocalCommand,
      .handler = HandleQuit,
      .group = "connection",
      .summary = "Closes the connection after the replies before it.",
@@ -72,7 +72,7 @@ constexpr Command kRows[] = {
     {.name = "reset",
      .arity = 1,
      .flags = kConnectionCommand | kFastCommand | kSubscriberCommand | kBeforeLoginCommand |
-              kInTransactionCommand,
+              kInTransactionCommand | kLocalCommand,
      .handler = HandleReset,
      .group = "connection",
      .summary = "Makes the connection what it was when it came.",

@@ -55,7 +55,11 @@ void HandleFlushAll(CommandContext& context, Arguments arguments) {
   WriteBatch batch;
   const absl::StatusOr<std::vector<NamespaceId>> databases = Databases(context.store);
   if (!databases.ok()) return context.Fail(databases.status());
-  for (const NamespaceId database : *databases) batch.ClearNamespace(database);
+  for (const NamespaceId database : *databases) {
+    batch.ClearNamespace(database);
+    // Two namespaces are never one group.
+    if (context.store.GroupsOf(database) && !context.Submit(&batch)) return;
+  }
   if (context.Submit(&batch)) context.reply.Ok();
 }
 

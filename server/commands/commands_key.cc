@@ -12,6 +12,7 @@
 #include "server/execution/database_index.h"
 #include "server/execution/key_read.h"
 #include "server/execution/key_update.h"
+#include "server/execution/store_capability.h"
 #include "server/past/past_read.h"
 #include "server/scans/key_scan.h"
 #include "server/scans/random_key.h"
@@ -40,6 +41,7 @@ enum class Transferred : uint8_t { kDone, kNoSource, kTargetExists };
 // Nothing: it failed, and the error was answered. The keys, or their namespaces, differ.
 std::optional<Transferred> Move(CommandContext& context, std::string_view source,
                                 std::string_view target, const Transfer& transfer) {
+  if (RefusedAcrossGroups(context, source, transfer.space, target)) return std::nullopt;
   Transferred outcome = Transferred::kDone;
   std::string value;
   std::string old;

@@ -1,5 +1,6 @@
 // Commands on lists of keys.
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
@@ -7,6 +8,7 @@
 #include "server/commands/command_table.h"
 #include "server/execution/key_read.h"
 #include "server/execution/key_update.h"
+#include "varve/key_group.h"
 
 namespace varve {
 namespace {
@@ -24,7 +26,7 @@ class MGetStream : public ReplyStream {
  public:
   // `keys` stay in place until the batch is done.
   MGetStream(CommandContext& context, Arguments keys)
-      : snapshot_(context.store.GetSnapshot()),
+      : snapshot_(SnapshotOfReply(context.store)),
         keys_(keys),
         results_(std::min(kKeysPerSlice, keys.size())) {
     context.reply.Array(keys.size());
@@ -147,6 +149,18 @@ void NotifyDeleted(CommandContext& context, Arguments keys, Arguments deleted) {
   }
 }
 
+// Returns how many of the sorted keys, from the first on, are deleted at one instant: of one group
+// where keys have groups, which EXEC has seen to.
+size_t KeysDeletedTogether(const CommandContext& context, Arguments keys) {
+  const size_t most = std::min(keys.size(), kKeysPerUpdate);
+  if (context.in_transaction()) return most;
+  const std::optional<KeyGrouping> grouping = context.store.GroupsOf(context.space());
+  if (!grouping) return most;
+  size_t count = 1;
+  while (count < most && GroupOf(*grouping, keys[count]) == GroupOf(*grouping, keys[0])) ++count;
+  return count;
+}
+
 void HandleDel(CommandContext& context, Arguments arguments) {
   const Arguments keys = arguments.subspan(1);
   std::vector<std::string_view> distinct(keys.begin(), keys.end());
@@ -154,8 +168,8 @@ void HandleDel(CommandContext& context, Arguments arguments) {
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   std::vector<std::string_view> deleted;  // in order
   std::string value;
-  for (size_t next = 0; next < distinct.size(); next += kKeysPerUpdate) {
-    const Arguments part = Arguments(distinct).subspan(next, kKeysPerUpdate);
+  for (Arguments left = distinct, part; !left.empty(); left.remove_prefix(part.size())) {
+    part = left.first(KeysDeletedTogether(context, left));
     const size_t before = deleted.size();
     const bool done = Update(context, part, [&](WriteBatch* batch) -> absl::Status {
       deleted.resize(before);
@@ -181,7 +195,7 @@ void HandleExists(CommandContext& context, Arguments arguments) {
   const Arguments keys = arguments.subspan(1);
   std::vector<MultiGetResult> results(std::min(keys.size(), kKeysPerSlice));
   const std::shared_ptr<const Snapshot> snapshot =
-      keys.size() > 1 ? context.store.GetSnapshot() : nullptr;
+      keys.size() > 1 ? SnapshotOfReply(context.store) : nullptr;
   ReadOptions options = NoWaitReadOptions(context.space());
   options.without_value = true;
   options.max_value_bytes = context.max_value_bytes();
@@ -207,8 +221,9 @@ void HandleExists(CommandContext& context, Arguments arguments) {
 constexpr Command kRows[] = {
     {.name = "del",
      .arity = -2,
-     .flags = kWriteCommand,
+     .flags = kWriteCommand | kKeyByKeyCommand,
      .keys = kAllKeys,
+     .kind = CommandKind::kDelete,
      .handler = HandleDel,
      .group = "generic",
      .summary = "Deletes keys; answers how many there were.",
@@ -218,8 +233,9 @@ constexpr Command kRows[] = {
                .key_flags = "RM delete"}},
     {.name = "delete",
      .arity = -2,
-     .flags = kWriteCommand,
+     .flags = kWriteCommand | kKeyByKeyCommand,
      .keys = kAllKeys,
+     .kind = CommandKind::kDelete,
      .handler = HandleDel,
      .group = "generic",
      .summary = "The same as DEL.",
@@ -231,6 +247,7 @@ constexpr Command kRows[] = {
      .arity = -2,
      .flags = kReadCommand | kFastCommand,
      .keys = kAllKeys,
+     .kind = CommandKind::kExists,
      .handler = HandleExists,
      .group = "generic",
      .summary = "Counts how many of the keys exist.",
@@ -241,6 +258,7 @@ constexpr Command kRows[] = {
      .arity = -2,
      .flags = kReadCommand | kFastCommand,
      .keys = kAllKeys,
+     .kind = CommandKind::kMGet,
      .handler = HandleMGet,
      .group = "string",
      .summary = "Reads the values of several keys at one instant.",
@@ -283,8 +301,9 @@ constexpr Command kRows[] = {
      .redis = {.tips = "request_policy:multi_shard response_policy:agg_sum", .key_flags = "RO"}},
     {.name = "unlink",
      .arity = -2,
-     .flags = kWriteCommand | kFastCommand,
+     .flags = kWriteCommand | kFastCommand | kKeyByKeyCommand,
      .keys = kAllKeys,
+     .kind = CommandKind::kDelete,
      .handler = HandleDel,
      .group = "generic",
      .summary = "The same as DEL: memory is never freed while a client waits.",

@@ -92,6 +92,68 @@ bool ParseEvictable(std::string_view text, EvictionRule* rule) {
   return rule->volatile_only || EqualsIgnoreCase(text, "all");
 }
 
+bool IsGroupOption(std::string_view name) {
+  return EqualsIgnoreCase(name, "together") || EqualsIgnoreCase(name, "group");
+}
+
+// TOGETHER yes|no and GROUP delimiter. False: they make no sense, and the error was answered.
+bool ParseGrouping(CommandContext& context, Arguments arguments, KeyGrouping* grouping) {
+  for (size_t i = 0; i + 1 < arguments.size(); i += 2) {
+    const std::string_view value = arguments[i + 1];
+    KeyGrouping given;
+    if (!IsGroupOption(arguments[i])) continue;
+    if (EqualsIgnoreCase(arguments[i], "group")) {
+      if (value.size() != 1) {
+        context.reply.Error(fmt::format(
+            "ERR GROUP takes a delimiter of one byte, and '{}' has {}: keys that share what stands "
+            "before the first delimiter are a group",
+            ShownInError(value), value.size()));
+        return false;
+      }
+      given = KeyGrouping::By(value[0]);
+    } else if (EqualsIgnoreCase(value, "yes")) {
+      given = KeyGrouping::Together();
+    } else if (!EqualsIgnoreCase(value, "no")) {
+      context.reply.Error(fmt::format("ERR '{}' is no value for TOGETHER: it takes yes or no",
+                                      ShownInError(value)));
+      return false;
+    }
+    if (given.declared() && grouping->declared()) {
+      context.reply.Error("ERR TOGETHER yes and GROUP exclude each other, and each is given once");
+      return false;
+    }
+    if (given.declared()) *grouping = given;
+  }
+  return true;
+}
+
+// False: it declares groups, which only a new namespace can do, and the error was answered.
+bool DeclaresNoGroups(CommandContext& context, Arguments arguments) {
+  for (size_t i = 0; i < arguments.size(); i += 2) {
+    if (!IsGroupOption(arguments[i])) continue;
+    context.reply.Error(
+        "ERR TOGETHER and GROUP are given when a namespace is created and never change, as its "
+        "keys lie by them; a clone has those of its source");
+    return false;
+  }
+  return true;
+}
+
+// Returns whether the store of the server knows the option. If not, the error was answered.
+bool StoreTakesOption(CommandContext& context, std::string_view name) {
+  constexpr std::pair<std::string_view, StoreNeed> kNeeds[] = {
+      {"maxkeys", StoreNeed::kQuotas},    {"maxbytes", StoreNeed::kQuotas},
+      {"evict", StoreNeed::kQuotas},      {"evictable", StoreNeed::kQuotas},
+      {"keep", StoreNeed::kHistory},      {"keepbytes", StoreNeed::kHistory},
+      {"sync", StoreNeed::kOwnFiles},     {"valuesize", StoreNeed::kOwnFiles},
+      {"compress", StoreNeed::kOwnFiles},
+  };
+  const auto* const found =
+      std::find_if(std::begin(kNeeds), std::end(kNeeds),
+                   [&](const auto& each) { return EqualsIgnoreCase(name, each.first); });
+  return found == std::end(kNeeds) || StoreMeets(context, found->second);
+}
+
 // False: the options do not go together, and the error was answered.
 bool CheckEviction(CommandContext& context, const NamespaceOptions& options) {
   if (!options.eviction.on()) {
@@ -116,6 +178,7 @@ bool ParseNamespaceOptions(CommandContext& context, Arguments arguments,
   for (size_t i = 0; i < arguments.size(); i += 2) {
     const std::string_view name = arguments[i];
     const std::string_view value = i + 1 < arguments.size() ? arguments[i + 1] : std::string_view();
+    if (!StoreTakesOption(context, name)) return false;
     bool known = true;
     bool fine = false;
     if (EqualsIgnoreCase(name, "maxkeys")) {
@@ -141,7 +204,7 @@ bool ParseNamespaceOptions(CommandContext& context, Arguments arguments,
     } else if (EqualsIgnoreCase(name, "evictable")) {
       fine = ParseEvictable(value, &options->eviction);
     } else {
-      known = false;
+      known = fine = IsGroupOption(name);  // ParseGrouping() has it
     }
     if (!known || i + 1 == arguments.size()) {
       ReplySyntaxError(context);
@@ -205,12 +268,14 @@ void MakeNamespace(CommandContext& context, NamespaceDescription space,
 void CreateNamespace(CommandContext& context, Arguments arguments) {
   NamespaceDescription space{.name = std::string(arguments[2])};
   if (!CheckNewName(context, space.name)) return;
-  if (!ParseNamespaceOptions(context, arguments.subspan(3), &space.options)) return;
+  const Arguments options = arguments.subspan(3);
+  if (!ParseGrouping(context, options, &space.options.grouping) ||
+      !ParseNamespaceOptions(context, options, &space.options))
+    return;
   MakeNamespace(context, std::move(space), std::nullopt);
 }
 
 void CloneNamespace(CommandContext& context, Arguments arguments) {
-  if (!StoreMeets(context, StoreNeed::kConstantTimeClone)) return;
   const std::optional<NamespaceDescription> source = FindNamespace(context, arguments[2]);
   if (!source || !CheckNewName(context, arguments[3])) return;
   CloneSource from{.space = source->id, .version = {}};
@@ -225,7 +290,9 @@ void CloneNamespace(CommandContext& context, Arguments arguments) {
     options = options.first(*before - 4);
   }
   NamespaceDescription space{.name = std::string(arguments[3]), .options = source->options};
-  if (!ParseNamespaceOptions(context, options, &space.options)) return;
+  if (!DeclaresNoGroups(context, options) ||
+      !ParseNamespaceOptions(context, options, &space.options))
+    return;
   MakeNamespace(context, std::move(space), from);
 }
 
@@ -255,7 +322,9 @@ void UndropNamespace(CommandContext& context, Arguments arguments) {
 
 void AlterNamespace(CommandContext& context, Arguments arguments) {
   std::optional<NamespaceDescription> space = FindNamespace(context, arguments[2]);
-  if (!space || !ParseNamespaceOptions(context, arguments.subspan(3), &space->options)) return;
+  if (!space || !DeclaresNoGroups(context, arguments.subspan(3)) ||
+      !ParseNamespaceOptions(context, arguments.subspan(3), &space->options))
+    return;
   WriteBatch batch;
   batch.AlterNamespace(*space);
   if (!context.Submit(&batch)) return;
@@ -297,6 +366,30 @@ void ListNamespaces(CommandContext& context) {
   for (const std::string_view name : names) context.reply.Bulk(name);
 }
 
+// How the keys are grouped, and what a program that works in the namespace may count on.
+constexpr size_t kShownPromises = 4;
+void ShowPromises(CommandContext& context, const NamespaceDescription& space) {
+  RespWriter& reply = context.reply;
+  const KeyGrouping& declared = space.options.grouping;
+  const bool by_delimiter = declared.kind == KeyGrouping::Kind::kDelimiter;
+  reply.Bulk("together");
+  reply.Bulk(declared.kind == KeyGrouping::Kind::kTogether ? "yes" : "no");
+  reply.Bulk("group");
+  reply.Bulk(by_delimiter ? std::string_view(&declared.delimiter, 1) : std::string_view());
+  reply.Bulk("atomicity");
+  const bool any_keys = !context.store.GroupsOf(space.id).has_value();
+  reply.Bulk(any_keys ? "any keys" : declared.declared() ? "keys of a group" : "single keys");
+  std::vector<std::string_view> provided;
+  for (size_t i = 0; i < kStoreNeeds; ++i) {
+    const auto need = static_cast<StoreNeed>(i);
+    const bool is_met = Meets(context.server.store->capabilities(), need);
+    if (is_met && (need != StoreNeed::kAnyKeys || any_keys)) provided.push_back(NameOf(need));
+  }
+  reply.Bulk("provides");
+  reply.Array(provided.size());
+  for (const std::string_view each : provided) reply.Bulk(each);
+}
+
 void ShowNamespace(CommandContext& context, Arguments arguments) {
   const std::optional<NamespaceDescription> space = FindNamespace(context, arguments[2]);
   if (!space) return;
@@ -318,7 +411,7 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
   const std::optional<HistoryLimits>& keeps = options.history;
   const absl::StatusOr<SequenceNumber> first = context.server.store->FirstVersion(space->id);
   RespWriter& reply = context.reply;
-  reply.Map(std::size(figures) + 9 + (first.ok() ? 1 : 0));
+  reply.Map(std::size(figures) + 9 + kShownPromises + (first.ok() ? 1 : 0));
   reply.Bulk("name");
   reply.Bulk(arguments[2]);
   for (const auto& [name, figure] : figures) {
@@ -343,6 +436,7 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
   reply.Bulk(NameOf(options.eviction.order));
   reply.Bulk("evictable");
   reply.Bulk(options.eviction.volatile_only ? "volatile" : "all");
+  ShowPromises(context, *space);
   if (!first.ok()) return;
   reply.Bulk("first_version");
   reply.Integer(static_cast<int64_t>(*first));

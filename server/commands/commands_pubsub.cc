@@ -236,7 +236,7 @@ void HandleMonitor(CommandContext& context, Arguments arguments) {
   Monitor(&context.server.clients, &context.client);
 }
 
-constexpr uint32_t kListens = kPubSubCommand | kSubscriberCommand;
+constexpr uint32_t kListens = kPubSubCommand | kSubscriberCommand | kLocalCommand;
 constexpr Command kRows[] = {
     {.name = "monitor",
      .arity = 1,
@@ -257,7 +257,7 @@ constexpr Command kRows[] = {
      .redis = {.flags = "noscript loading stale"}},
     {.name = "publish",
      .arity = 3,
-     .flags = kPubSubCommand | kFastCommand,
+     .flags = kPubSubCommand | kFastCommand | kLocalCommand,
      .handler = HandlePublish,
      .group = "pubsub",
      .summary = "Sends a message to all who listen to a channel now.",
@@ -282,7 +282,7 @@ constexpr Command kRows[] = {
      .redis = {.flags = "noscript loading stale"}},
     {.name = "spublish",
      .arity = 3,
-     .flags = kPubSubCommand | kFastCommand,
+     .flags = kPubSubCommand | kFastCommand | kLocalCommand,
      .handler = HandleSPublish,
      .group = "pubsub",
      .summary = "Sends a message to all who listen to a shard channel now.",

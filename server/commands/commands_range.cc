@@ -5,10 +5,10 @@
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
 #include "server/execution/key_update.h"
-#include "server/execution/store_capability.h"
 #include "server/past/past_read.h"
 #include "server/requests/key_range.h"
 #include "server/requests/past_point.h"
+#include "server/scans/range_removal.h"
 #include "server/scans/range_stream.h"
 #include "util/resp/resp_parser.h"
 
@@ -79,7 +79,6 @@ void HandleCount(CommandContext& context, Arguments arguments) {
 }
 
 void HandleDbSize(CommandContext& context, Arguments arguments) {
-  if (!StoreMeets(context, StoreNeed::kExactCounts)) return;
   const absl::StatusOr<CountResult> count =
       context.store.Count(NoWaitReadOptions(context.space()), "", "");
   if (!count.ok()) return context.Fail(count.status());
@@ -88,15 +87,9 @@ void HandleDbSize(CommandContext& context, Arguments arguments) {
 }
 
 void HandleDelRange(CommandContext& context, Arguments arguments) {
-  if (!StoreMeets(context, StoreNeed::kConstantTimeRangeDelete)) return;
   const std::optional<KeyRange> range = ParseKeyRange(arguments[1], arguments[2]);
   if (!range) return context.reply.Error(kBadBound);
-  if (!range->empty) {
-    WriteBatch& batch = ClearedBatch(context);
-    batch.DeleteRange(range->lower, range->upper);
-    if (!context.Submit(&batch)) return;
-  }
-  context.reply.Ok();
+  DeleteRange(context, *range);
 }
 
 constexpr Command kRows[] = {

@@ -19,7 +19,6 @@ namespace {
 void HandleMulti(CommandContext& context, Arguments) {
   ClientTransaction& transaction = context.client.modes.transaction;
   if (transaction.open) return context.reply.Error("ERR MULTI calls can not be nested");
-  if (!StoreMeets(context, StoreNeed::kSnapshots)) return;
   transaction.open = true;
   ShowTransaction(&context.client);
   context.reply.Ok();
@@ -49,6 +48,7 @@ void HandleExec(CommandContext& context, Arguments) {
   if (transaction.refused) {
     return context.reply.Error("EXECABORT Transaction discarded because of previous errors.");
   }
+  if (RefusedAcrossGroups(context, transaction)) return;
   const bool is_cached = CachesReads(context.client, transaction);
   auto run = std::make_unique<TransactionRun>(std::move(transaction), is_cached);
   if (!run->ExecuteWhole(context)) context.Stream(std::move(run));
@@ -56,12 +56,13 @@ void HandleExec(CommandContext& context, Arguments) {
 
 // Where the key has expired and is there still, it is removed first: else its removal, later, would
 // be a write to a key that is watched. During a pause nothing is removed, and a follower removes
-// nothing by itself.
+// nothing by itself. A store without an order of all writes compares versions, of which a key that
+// has expired has none.
 absl::StatusOr<ReadResult> LookUpUnexpired(CommandContext& context, std::string_view key) {
   for (;;) {
     absl::StatusOr<ReadResult> read = context.LookUp(key);
     if (!read.ok() || !read->expired || context.server.clients.pause.Any() ||
-        context.server.replication.follows())
+        context.server.replication.follows() || !context.store.capabilities().snapshots)
       return read;
     WriteBatch& batch = ClearedBatch(context);
     batch.Delete(key);
@@ -116,7 +117,7 @@ constexpr uint32_t kQuick = kTransactionCommand | kFastCommand;
 constexpr Command kRows[] = {
     {.name = "discard",
      .arity = 1,
-     .flags = kQuick | kInTransactionCommand,
+     .flags = kQuick | kInTransactionCommand | kLocalCommand,
      .handler = HandleDiscard,
      .group = "transactions",
      .summary = "Forgets the requests since MULTI, and the keys and ranges watched.",
@@ -133,7 +134,7 @@ constexpr Command kRows[] = {
      .redis = {.flags = "noscript loading stale skip_slowlog"}},
     {.name = "multi",
      .arity = 1,
-     .flags = kQuick | kInTransactionCommand,
+     .flags = kQuick | kInTransactionCommand | kLocalCommand,
      .handler = HandleMulti,
      .group = "transactions",
      .summary = "Lets the requests that follow wait for EXEC.",
@@ -141,7 +142,7 @@ constexpr Command kRows[] = {
      .redis = {.flags = "noscript loading stale allow_busy"}},
     {.name = "unwatch",
      .arity = 1,
-     .flags = kQuick,
+     .flags = kQuick | kLocalCommand,
      .handler = HandleUnwatch,
      .group = "transactions",
      .summary = "Forgets the keys and ranges watched.",

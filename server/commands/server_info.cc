@@ -219,8 +219,8 @@ void WriteStats(ServerState& server, InfoText* info) {
   info->Line("slowlog_entries", server.statistics.slow_log.size());
   info->Line("batches_inline", server.statistics.batches_inline.load());
   info->Line("batches_pooled", server.statistics.batches_pooled.load());
-  info->Line("read_cost_ns", server.read_cost.nanos());
-  info->Line("write_cost_ns", server.write_cost.nanos());
+  info->Line("read_cost_ns", server.key_costs.read.nanos());
+  info->Line("write_cost_ns", server.key_costs.write.nanos());
 }
 
 void WriteReplication(const ServerState& server, InfoText* info) {

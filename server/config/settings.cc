@@ -186,6 +186,8 @@ constexpr std::string_view kSyncWords[] = {"always", "everysec", "no"};         
 constexpr std::string_view kSyncBackendWords[] = {"auto", "pwrite", "direct"};    // SyncBackend
 constexpr std::string_view kAclPubSubWords[] = {"resetchannels", "allchannels"};  // bool
 constexpr std::string_view kExecutionWords[] = {"adaptive", "pool", "inline"};    // Execution
+constexpr std::string_view kStoreWords[] = {"embedded", "hbase"};                 // StoreKind
+constexpr std::string_view kHbaseSecurityWords[] = {"simple", "kerberos"};        // HbaseSecurity
 constexpr std::string_view kTlsWords[] = {"off", "optional", "required"};         // TlsMode
 constexpr std::string_view kTlsClientWords[] = {"yes", "no", "optional"};  // TlsClientCertificates
 constexpr std::string_view kTlsUserWords[] = {"off", "CN", "URI"};         // TlsUserName
@@ -194,6 +196,8 @@ constexpr std::string_view kLogLevels[] = {"trace", "debug",    "info", "warning
 
 constexpr int64_t kKi = 1024, kMi = kKi * kKi, kGi = kKi * kMi, kTi = kKi * kGi;
 constexpr std::chrono::seconds kYear{365 * 24 * 3600};
+constexpr std::chrono::minutes kLongestStoreDeadline{10};
+constexpr std::chrono::milliseconds kShortestStoreDeadline{100};
 constexpr int64_t kMostFollowers = 1000;
 constexpr int64_t kLongestKeepalive = 32767;  // the kernel's, in seconds
 
@@ -367,6 +371,28 @@ constexpr Setting kSettings[] = {
     // What is promised of the data.
     Text("dir", VARVE_KEPT_IN(directory), "directory of the data, made if it is missing")
         .Checked(DirectoryNeeded),
+    Word("store", kStoreWords, VARVE_KEPT_IN(store),
+         "where the keys are: embedded (in dir) or hbase (in a cluster that other servers use, "
+         "too)"),
+    Text("hbase-quorum", VARVE_KEPT_IN(hbase.quorum),
+         "the ZooKeeper of the HBase cluster: host:port,host:port"),
+    Text("hbase-masters", VARVE_KEPT_IN(hbase.masters),
+         "masters of the HBase cluster, which are asked where no hbase-quorum is given: "
+         "host:port,host:port"),
+    Text("hbase-table", VARVE_KEPT_IN(hbase.table),
+         "main table of the store in the HBase cluster; the names of its other tables begin with "
+         "it"),
+    Switch("hbase-create", VARVE_KEPT_IN(hbase.create),
+           "make tables of the store that are missing"),
+    Word("hbase-security", kHbaseSecurityWords, VARVE_KEPT_IN(hbase.security),
+         "how the HBase cluster knows the server: simple (it believes the name); kerberos is not "
+         "supported"),
+    Size("hbase-max-value", kKi, 16 * kMi, VARVE_KEPT_IN(hbase.max_value_size),
+         "bytes of a value that the store over HBase takes; much more than 1 MiB harms the servers "
+         "of the cluster"),
+    Duration("store-deadline", kLongestStoreDeadline, VARVE_KEPT_IN(store_deadline),
+             "how long a store on other machines may take to answer; then the client gets "
+             "-UNAVAILABLE"),
     Switch("finalize-upgrade", VARVE_KEPT_IN(engine.finalize_upgrade),
            "have a store that an earlier version made go over to the present format, which that "
            "version cannot read any more; without it the store keeps no times and no history"),
@@ -466,6 +492,9 @@ constexpr Setting kSettings[] = {
             "threads of the pool; 0: one for each core, at least 2"),
     Integer("io-threads", 0, 256, VARVE_KEPT_IN(server.io_threads),
             "threads that read and answer; 0: one for every two cores, 1 to 16"),
+    Integer("store-threads", 1, 4096, VARVE_KEPT_IN(server.store_threads),
+            "threads that wait for a store on other machines, at most; they come and go with the "
+            "requests"),
     Word("execution", kExecutionWords, VARVE_KEPT_IN(server.execution),
          "where requests run: adaptive, pool (always on the pool) or inline (always where they "
          "were read)"),
@@ -712,7 +741,41 @@ std::string WriteSetting(const Setting& setting, const ServerConfig& config) {
   return Show(setting, config, true);
 }
 
+namespace {
+
+absl::Status CheckStore(const ServerConfig& config) {
+  if (config.store != StoreKind::kHbase) return absl::OkStatus();
+  if (config.store_deadline < kShortestStoreDeadline) {
+    return absl::InvalidArgumentError(
+        "store-deadline: less than 100ms is too short for a cluster to answer");
+  }
+  const HbaseSettings& hbase = config.hbase;
+  if (hbase.security == HbaseSecurity::kKerberos) {
+    return absl::InvalidArgumentError(
+        "hbase-security=kerberos: Kerberos is not supported; the cluster has to take "
+        "authentication `simple`, in a network of its own");
+  }
+  if (hbase.quorum.empty() == hbase.masters.empty()) {
+    return absl::InvalidArgumentError(
+        "store=hbase takes one of hbase-quorum and hbase-masters, which say where the cluster is");
+  }
+  if (!config.server.replication.primary.empty()) {
+    return absl::InvalidArgumentError(
+        "store=hbase and replicaof: the servers of one cluster share its keys, and none of them "
+        "follows another");
+  }
+  if (config.server.max_memory != 0 || config.max_disk_bytes != 0) {
+    return absl::InvalidArgumentError(
+        "store=hbase with maxmemory or max-disk-bytes: no server can bound what all of them keep "
+        "in the cluster");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status CheckTogether(const ServerConfig& config) {
+  if (absl::Status store = CheckStore(config); !store.ok()) return store;
   if (!config.password_file.empty() && !config.server.password.empty()) {
     return absl::InvalidArgumentError(
         "requirepass and requirepass-file: only one of them can hold the password");

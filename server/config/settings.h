@@ -6,6 +6,8 @@
 // Thread-safety: The table is constant, and a ServerConfig is a plain value.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -22,6 +24,21 @@ namespace varve {
 
 class LiveSettings;
 
+// Where the keys are kept; the number is the index of the setting's words.
+enum class StoreKind : uint8_t { kEmbedded, kHbase };
+// How the server shows the cluster who it is; likewise.
+enum class HbaseSecurity : uint8_t { kSimple, kKerberos };
+
+// The cluster that holds the keys of a server with store = hbase.
+struct HbaseSettings {
+  std::string quorum;   // of ZooKeeper: host:port,...
+  std::string masters;  // of HBase, asked instead of a quorum: host:port,...
+  std::string table = "varve";
+  bool create = true;  // whether tables that are missing are made
+  HbaseSecurity security = HbaseSecurity::kSimple;
+  size_t max_value_size = 1u << 20;  // bytes
+};
+
 // The values of all settings. A fresh one has the defaults.
 struct ServerConfig {
   std::string directory = "data";
@@ -32,6 +49,9 @@ struct ServerConfig {
   // (server/config/memory_plan.h).
   uint64_t memory_limit = 0;
   uint64_t max_disk_bytes = 0;  // that the data directory may take; 0: any
+  StoreKind store = StoreKind::kEmbedded;
+  HbaseSettings hbase;
+  std::chrono::milliseconds store_deadline{30'000};  // of a call of a store on other machines
   EngineOptions engine;
   ServerOptions server;
   // Names of settings that AssignSetting gave a value, the default perhaps.

@@ -25,6 +25,7 @@ EvictionStep::EvictionStep(const EvictionParts& parts, std::vector<SpaceOrder*> 
                            const WriteOptions& options)
     : parts_(parts), orders_(std::move(orders)), options_(options) {
   options_.waits_for_exclusive_write = false;
+  options_.independent_keys = true;
 }
 
 absl::StatusOr<EvictionStep::Result> EvictionStep::Run(const EvictionNeed& need) {

@@ -8,6 +8,7 @@
 #include "server/execution/request_account.h"
 #include "server/execution/request_checks.h"
 #include "server/execution/rights_check.h"
+#include "server/execution/store_capability.h"
 #include "server/execution/transaction_queue.h"
 #include "util/base/assert.h"
 #include "util/base/letter_case.h"
@@ -48,8 +49,23 @@ void BatchExecutor::BeginReplies(PendingReplies* replies) {
 Placement BatchExecutor::Place(bool writers_wait) const {
   if (batch().maintenance && !maintenance_refused_) return Placement::kMaintenance;
   if (needs_pool_ || maintenance_refused_) return Placement::kPool;
-  return PlaceBatch(server_->options.execution, batch(), server_->read_cost, server_->write_cost,
-                    writers_wait);
+  if (server_->store_waits.remote()) [[unlikely]]
+    return batch().slow || NextAsksStore() ? Placement::kPool : Placement::kInline;
+  return PlaceBatch(server_->options.execution, batch(), server_->key_costs.read,
+                    server_->key_costs.write, writers_wait);
+}
+
+bool BatchExecutor::NextAsksStore() const {
+  if (stream_ != nullptr) return true;
+  const RequestBatch::Request& next = batch().requests[cursor_.next];
+  return !batch().refused && AsksStore(*client_, next.command, batch().ArgumentsOf(next));
+}
+
+bool BatchExecutor::IsOutside(Scope scope, size_t first_of_slice) const {
+  if (scope == Scope::kLocal) return NextAsksStore();
+  // What RemoteRun did not take comes first here.
+  if (stream_ != nullptr || cursor_.next == first_of_slice) return false;
+  return IsAskedTogether(*server_, *client_, batch(), batch().requests[cursor_.next]);
 }
 
 bool BatchExecutor::MayJoin(RequestRun::Kind kind) const {
@@ -62,9 +78,9 @@ bool BatchExecutor::MayJoin(RequestRun::Kind kind) const {
 
 int64_t BatchExecutor::WorthSharing() const {
   if (client_->Restricted() || continued_ || needs_pool_ || batch().reads < kFewestToShare ||
-      batch().writes > 0)
+      batch().writes > 0 || server_->store_waits.remote())
     return 0;
-  return batch().reads * server_->read_cost.nanos();
+  return batch().reads * server_->key_costs.read.nanos();
 }
 
 BatchExecutor::Progress BatchExecutor::Run(Where where) {
@@ -72,6 +88,8 @@ BatchExecutor::Progress BatchExecutor::Run(Where where) {
   const bool may_block =
       where == Where::kWorker || needs_pool_ || server_->options.execution == Execution::kInline;
   const size_t max_value_bytes = may_block ? SIZE_MAX : kInlineInputBytes;
+  if (server_->store_waits.remote()) [[unlikely]]
+    return RunSlice(max_value_bytes, where == Where::kLoop ? Scope::kLocal : Scope::kWaits);
   const bool is_whole =
       !continued_ && !needs_pool_ && cursor_.next == 0 && !batch().slow && !batch().maintenance;
   if (!is_whole || (where == Where::kLoop && ++executions_ % kMeasureEvery != 0))
@@ -82,8 +100,8 @@ BatchExecutor::Progress BatchExecutor::Run(Where where) {
     const int64_t nanos =
         std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
     const RequestBatch& all = batch();
-    if (all.reads > 0 && all.writes == 0) server_->read_cost.Measured(nanos, all.reads);
-    if (all.writes > 0 && all.reads == 0) server_->write_cost.Measured(nanos, all.writes);
+    if (all.reads > 0 && all.writes == 0) server_->key_costs.read.Measured(nanos, all.reads);
+    if (all.writes > 0 && all.reads == 0) server_->key_costs.write.Measured(nanos, all.writes);
   }
   return progress;
 }
@@ -94,16 +112,23 @@ uint64_t BatchExecutor::Lap() {
       std::chrono::nanoseconds(now - std::exchange(lap_begin_, now)).count());
 }
 
-BatchExecutor::Progress BatchExecutor::RunSlice(size_t max_value_bytes) {
+BatchExecutor::Progress BatchExecutor::RunSlice(size_t max_value_bytes, Scope scope) {
   PendingReplies& replies = *cursor_.replies;
   CommandContext context(server_, client_, &replies.bytes());
   const size_t full = replies.size() + server_->options.reply_slice_bytes;
+  const size_t first_of_slice = cursor_.next;
+  bool comes_back = false;
   lap_begin_ = std::chrono::steady_clock::now();
   change_wait_.reset();
   while (progress() == Progress::kMore) {
     if (replies.size() >= full || context.slice_spent()) {
       if (stream_ != nullptr) replies.Mark(kNoSequence, 0);  // the header it began with
       continued_ = true;
+      break;
+    }
+    if (scope != Scope::kAll && IsOutside(scope, first_of_slice)) [[unlikely]] {
+      continued_ = true;
+      comes_back = scope == Scope::kWaits;
       break;
     }
     context.set_max_value_bytes(max_value_bytes);
@@ -124,7 +149,7 @@ BatchExecutor::Progress BatchExecutor::RunSlice(size_t max_value_bytes) {
     VARVE_ASSERT(cursor_.next > first);
   }
   cursor_.submitted = cursor_.submitted || context.submitted();
-  slice_spent_ = context.slice_spent();
+  slice_spent_ = context.slice_spent() || comes_back;
   needs_pool_ = context.needs_pool();
   return progress();
 }
@@ -195,7 +220,9 @@ void BatchExecutor::RunNext(CommandContext* context) {
 bool BatchExecutor::RunTogether(CommandContext* context, RequestRun::Kind kind) {
   RequestRun& run = RequestRun::OfThread();
   run.Begin(kind, server_, context->max_value_bytes());
-  const bool one_by_one = sets_apart_ && kind == RequestRun::Kind::kSets;
+  // What is on other machines is atomic by key, or by group of keys, and no more.
+  const bool one_by_one =
+      (sets_apart_ || server_->store_waits.remote()) && kind == RequestRun::Kind::kSets;
   if (run.Take(&cursor_, one_by_one ? 1 : run.room()) == 0) return false;
   RequestRun::Outcome outcome = run.Execute();
   if (outcome == RequestRun::Outcome::kApart) {
@@ -231,6 +258,7 @@ bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request&
   } else {
     if (client_->Restricted() && RefuseRestricted(context, *request.command, arguments))
       return true;
+    if (RefuseByStore(context, *request.command, arguments)) return true;
     if (MayRefuseByBounds(*server_) && RefuseByBounds(context, *request.command, arguments))
       return true;
     return MayRefuseForReplication(*server_) &&
@@ -253,6 +281,16 @@ bool BatchExecutor::RefuseRestricted(CommandContext* context, const Command& com
   broken_ = checked == RightsCheck::kUserGone;
   server_->statistics.commands.Rejected(command.index);
   return true;
+}
+
+bool BatchExecutor::RefuseByStore(CommandContext* context, const Command& command,
+                                  Arguments arguments) {
+  // What waits for EXEC is checked there, together with all that is around it.
+  const bool refused = RefusedByStore(*context, command, arguments) ||
+                       (WritesTogether(command) && !client_->modes.transaction.open &&
+                        RefusedAcrossGroups(*context, command, arguments));
+  if (refused) server_->statistics.commands.Rejected(command.index);
+  return refused;
 }
 
 bool BatchExecutor::RefuseByBounds(CommandContext* context, const Command& command,
@@ -390,7 +428,7 @@ void RoundExecutor::ExecuteJoint(RequestRun* run, RequestRun::Kind kind) {
   (void)run->Execute();  // what is left unanswered is executed apart, in the same round
   const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin;
   if (kind == RequestRun::Kind::kGets && ++joint_reads_ % kMeasureEvery == 0)
-    server_->read_cost.Measured(taken.count(), static_cast<int64_t>(run->size()));
+    server_->key_costs.read.Measured(taken.count(), static_cast<int64_t>(run->size()));
   run->Account(static_cast<uint64_t>(taken.count()));
 }
 

@@ -43,7 +43,9 @@ class BatchExecutor {
   // The replies of the next steps go to `*replies`.
   void BeginReplies(PendingReplies* replies);
 
-  // Returns where the batch, or what is left of it, should be executed.
+  // Returns where the batch, or what is left of it, should be executed. Where the store is on other
+  // machines, kInline is for the requests at the front that do not ask it, and kPool for threads
+  // that may wait, or for a RemoteRun (server/remote/remote_run.h).
   Placement Place(bool writers_wait) const;
   // From now on the batch's commands for maintenance answer an error.
   void RefuseMaintenance() { maintenance_refused_ = true; }
@@ -104,7 +106,14 @@ class BatchExecutor {
   bool continued() const { return continued_; }
 
  private:
-  Progress RunSlice(size_t max_value_bytes);
+  // The scope says which requests a slice executes where the store is on other machines: on the
+  // loop's thread those that do not ask it, on a thread that may wait those that have to be asked
+  // for by themselves. The slice ends before a request outside of its scope.
+  enum class Scope : uint8_t { kAll, kLocal, kWaits };
+  Progress RunSlice(size_t max_value_bytes, Scope scope = Scope::kAll);
+  bool IsOutside(Scope scope, size_t first_of_slice) const;
+  // Returns whether what comes next may ask the store for what lies on other machines.
+  bool NextAsksStore() const;
   // Goes on with stream_. False: it is not done, and this slice ends.
   bool ContinueStream(CommandContext* context, size_t full);
   bool RunStream(CommandContext* context, size_t budget);
@@ -121,6 +130,7 @@ class BatchExecutor {
   // Refuse() calls it for the rights and the modes of a client that is Restricted().
   bool RefuseRestricted(CommandContext* context, const Command& command, Arguments arguments);
   // Refuse() calls it when there is a bound on data.
+  bool RefuseByStore(CommandContext* context, const Command& command, Arguments arguments);
   bool RefuseByBounds(CommandContext* context, const Command& command, Arguments arguments);
   // Refuse() calls it when this server follows another one, or asks for followers.
   bool RefuseForReplication(CommandContext* context, const Command& command, Arguments arguments);

@@ -7,6 +7,7 @@
 #include "varve/history_status.h"
 #include "varve/namespace_status.h"
 #include "varve/replication.h"
+#include "varve/store_status.h"
 
 namespace varve {
 absl::StatusOr<ReadResult> CommandContext::GetIn(NamespaceId of, std::string_view key,
@@ -42,12 +43,13 @@ void CommandContext::Tell(NamespaceId of, std::string_view event, std::string_vi
   }
 }
 
-absl::StatusOr<CommitResult> CommandContext::Commit(WriteBatch* batch) {
+absl::StatusOr<CommitResult> CommandContext::Commit(WriteBatch* batch, bool independent_keys) {
   const bool changes = !batch->empty();
   TrackedWrite own(&server.clients.tracking);
   TrackedWrite& write = tracked_write_ != nullptr ? *tracked_write_ : own;
   write.Note(*batch);
-  const WriteOptions options = write_options();
+  WriteOptions options = write_options();
+  options.independent_keys = independent_keys;
   absl::StatusOr<CommitResult> committed = WriteWithRoom(
       server.evictor.NeedOf(*batch), options, [&] { return store.Submit(options, batch); });
   if (changes && committed.ok()) NoteChange(*committed);
@@ -81,6 +83,8 @@ std::string CommandContext::ErrorText(const absl::Status& status) {
   if (absl::IsResourceExhausted(status) || absl::IsUnavailable(status)) code = "MISCONF";
   if (absl::IsDataLoss(status)) code = "DATALOSS";
   if (IsNamespaceFull(status)) code = "QUOTA";
+  if (IsStoreUnavailable(status)) code = "UNAVAILABLE";
+  if (IsCrossGroup(status)) code = "CROSSGROUP";
   std::string text(code);
   text += ' ';
   const absl::string_view message = status.message();

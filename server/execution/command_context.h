@@ -125,7 +125,9 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   }
   // Commits `batch`, as StoreWrites::Submit does, and tells those who track its keys. All writes of
   // commands go through this function or Update() (server/execution/key_update.h).
-  [[nodiscard]] absl::StatusOr<CommitResult> Commit(WriteBatch* batch);
+  // `independent_keys` as in WriteOptions.
+  [[nodiscard]] absl::StatusOr<CommitResult> Commit(WriteBatch* batch,
+                                                    bool independent_keys = false);
   // Does `write`, and again once room was made for it (Evictor::WriteWithRoom). Inside EXEC it is
   // EXEC's commit that makes room.
   [[nodiscard]] absl::StatusOr<CommitResult> WriteWithRoom(
@@ -188,6 +190,12 @@ inline ReadOptions NoWaitReadOptions(NamespaceId space) {
   options.space = space;
   options.wait_until_durable = false;
   return options;
+}
+
+// Returns a snapshot for several reads of one reply. Null where the store has none: each read shows
+// what is there at its time.
+inline std::shared_ptr<const Snapshot> SnapshotOfReply(StoreContents& store) {
+  return store.capabilities().snapshots ? store.GetSnapshot() : nullptr;
 }
 
 inline constexpr size_t kReadTogetherBytes = 1u << 20;

@@ -53,6 +53,12 @@ class KeyCost {
   std::atomic<int64_t> nanos_;
 };
 
+// What a key that is read, and one that is written, costs.
+struct KeyCosts {
+  KeyCost read{400};
+  KeyCost write{600};
+};
+
 // Returns where a batch runs. `writers_wait`: the store's pressure is above kFreePressure, so a
 // write may sleep.
 inline Placement PlaceBatch(Execution execution, const RequestBatch& batch,

@@ -170,6 +170,31 @@ bool RefusedForReplication(CommandContext& context, const Command& command, Argu
   return true;
 }
 
+bool AsksStore(const ClientState& client, const Command* command, Arguments arguments) {
+  if (command == nullptr || !TakesArguments(*command, arguments)) return false;
+  if ((command->flags & kLocalCommand) != 0) return false;
+  return !client.modes.transaction.open || (command->flags & kInTransactionCommand) != 0;
+}
+
+bool IsAskedTogether(const ServerState& server, const ClientState& client,
+                     const RequestBatch& batch, const RequestBatch::Request& request) {
+  if (request.command == nullptr || request.command->kind == CommandKind::kOther) return false;
+  if (!TakesArguments(*request.command, batch.ArgumentsOf(request))) return false;
+  if (batch.refused || client.Restricted() || server.clients.pause.Any() ||
+      MayRefuseForReplication(server))
+    return false;
+  switch (request.command->kind) {
+    case CommandKind::kGet:
+      return request.count == 2;
+    case CommandKind::kSet:
+      // Else it has to look whether its key is new, or whether there is room for it.
+      return request.count == 3 && !server.clients.events.Tells(kNewEvent) &&
+             !MayRefuseByBounds(server);
+    default:
+      return true;
+  }
+}
+
 bool IsHeldUp(const ClientState& client, ClientPause::Kind pause, const Command* command,
               Arguments arguments) {
   if (pause == ClientPause::Kind::kNone || command == nullptr ||

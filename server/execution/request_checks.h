@@ -47,6 +47,17 @@ inline bool MayRefuseForReplication(const ServerState& server) {
 [[nodiscard]] bool RefusedForReplication(CommandContext& context, const Command& command,
                                          Arguments arguments);
 
+// Returns whether the request may ask the store for what lies on other machines, where the store
+// does (StoreCapabilities::remote). What is queued for EXEC asks nothing, nor does what no command
+// takes. `command` is null for an unknown one.
+bool AsksStore(const ClientState& client, const Command* command, Arguments arguments);
+
+// Returns whether a store on other machines may be asked for the request together with others, for
+// which no thread waits (server/remote/remote_run.h): GET, MGET, EXISTS, SET without options, and
+// the deletion of keys, where no mode of the client or of the server concerns each by itself.
+bool IsAskedTogether(const ServerState& server, const ClientState& client,
+                     const RequestBatch& batch, const RequestBatch::Request& request);
+
 // Returns whether a pause of that kind holds the request up. CLIENT UNPAUSE is never held up, nor
 // is what no command takes: its error is told at once.
 bool IsHeldUp(const ClientState& client, ClientPause::Kind pause, const Command* command,

@@ -145,6 +145,7 @@ void RequestRun::AnswerGets(const Part& part, const absl::Status& status,
 RequestRun::Outcome RequestRun::ExecuteSets() {
   WriteOptions options;
   options.waits_for_exclusive_write = max_value_bytes_ == SIZE_MAX;
+  options.independent_keys = true;
   const absl::StatusOr<CommitResult> committed =
       server_->evictor.WriteWithRoom(server_->evictor.NeedOf(writes_), options,
                                      [&] { return server_->store->Submit(options, &writes_); });

@@ -32,6 +32,7 @@
 #include "server/replication/replication_state.h"
 #include "server/replication/sync_gate.h"
 #include "server/statistics/server_statistics.h"
+#include "server/statistics/store_waits.h"
 #include "type/server_options.h"
 #include "util/os/bounded_file_system.h"
 #include "varve/store.h"
@@ -161,10 +162,10 @@ struct ServerState final : public LiveSettings {
   ReplicationState replication;
   ReplicaServices for_followers{store, replication.followers};
   ReplicationCalls calls;
-  KeyCost read_cost{400};
-  KeyCost write_cost{600};
+  KeyCosts key_costs;
   BoundedFileSystem* const disk;  // as in ServerProgram
   Evictor evictor{store, &clients, &replication};
+  StoreWaits store_waits{store->capabilities().remote};
 };
 
 }  // namespace varve

@@ -1,18 +1,99 @@
-// Refuses commands that need a promise which the store does not keep (StoreCapabilities). The
-// embedded engine keeps all of them.
+// What commands need of the store, and what becomes of them on a store that does not provide it
+// (StoreCapabilities). The table here is the only source: requests are refused by it, COMMAND DOCS
+// and docs/scale.md show it. The embedded engine provides everything.
 //
 // Thread-safety: one thread at a time uses a context; the store answers locally.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/types/span.h"
+#include "server/clients/client_transaction.h"
 #include "server/execution/command_context.h"
+#include "server/requests/command.h"
 
 namespace varve {
 
-// The needs that a command may have.
-enum class StoreNeed { kSnapshots, kConstantTimeClone, kConstantTimeRangeDelete, kExactCounts };
+enum class StoreNeed : uint8_t {
+  kAnyKeys,      // any keys are committed together
+  kSnapshots,    // one moment of all keys can be read
+  kRangeDelete,  // a range is deleted in one step
+  kClone,
+  kExactCounts,
+  kQuotas,
+  kHistory,
+  kSwaps,
+  kOwnFiles,  // the data lies in files of this server
+};
+inline constexpr size_t kStoreNeeds = 9;
+
+// What a command does on a store that doesn't meet its need.
+enum class WithoutNeed : uint8_t {
+  kRefused,
+  kOneGroup,      // refused unless its keys are of one group (varve/key_group.h)
+  kGroupByGroup,  // it goes on group by group
+  kInParts,       // it reads each part of the keys at a moment of its own
+  kInSlices,      // it deletes in slices; inside MULTI it is refused
+  kReads,         // it reads all keys to count them
+  kOptions,       // the options that need it are refused
+};
+
+struct CommandNeed {
+  std::string_view command;  // its full name: "namespace|clone"
+  StoreNeed need;
+  WithoutNeed without;
+};
+
+// Ascending by command.
+absl::Span<const CommandNeed> CommandNeeds();
+// Returns the needs of the command, or subcommand, of this full name.
+absl::Span<const CommandNeed> NeedsOf(std::string_view command);
+// Return the words that people see: "snapshots", and "refused".
+std::string_view NameOf(StoreNeed need);
+std::string_view DescriptionOf(StoreNeed need);
+std::string_view DescriptionOf(WithoutNeed without);
+
+bool Meets(const StoreCapabilities& capabilities, StoreNeed need);
+inline bool MeetsAll(const StoreCapabilities& capabilities) {
+  return capabilities.atomicity == StoreCapabilities::Atomicity::kAnyKeys &&
+         capabilities.snapshots && capabilities.constant_time_range_delete &&
+         capabilities.constant_time_clone && capabilities.exact_counts && capabilities.quotas &&
+         capabilities.history && capabilities.swaps && !capabilities.remote;
+}
 
 // Returns whether the server's store meets the need. If not, the command was answered with an error
 // that names the need, and has to end.
 [[nodiscard]] bool StoreMeets(CommandContext& context, StoreNeed need);
+
+// Returns true, and has answered the error, if the table refuses the request. One that is to wait
+// for EXEC is refused where it would be inside a transaction.
+[[nodiscard]] bool RefusedByStore(CommandContext& context, const Command& command,
+                                  Arguments arguments);
+
+// --- Groups of keys ------------------------------------------------------------------------------
+// Requests that would write keys of several groups as one step (varve/key_group.h) are refused by
+// their keys, before anything is read or written. What their keys don't tell, the store refuses at
+// the commit with the same words.
+
+// Returns whether the command writes several keys as one step, by its row.
+inline bool WritesTogether(const Command& command) {
+  return (command.flags & (kWriteCommand | kKeyByKeyCommand)) == kWriteCommand &&
+         command.keys.first != 0 && command.keys.last != command.keys.first;
+}
+
+// Each returns true if the keys are not of one group, and then has answered CROSSGROUP with the
+// reason and what to do.
+// The keys of a request that WritesTogether().
+[[nodiscard]] bool RefusedAcrossGroups(CommandContext& context, const Command& command,
+                                       Arguments arguments);
+// Two keys, which may be in two namespaces.
+[[nodiscard]] bool RefusedAcrossGroups(CommandContext& context, std::string_view source,
+                                       NamespaceId space, std::string_view target);
+// All that EXEC would read and write, if it would write or something is watched. A database that
+// the transaction selects counts from there on.
+[[nodiscard]] bool RefusedAcrossGroups(CommandContext& context,
+                                       const ClientTransaction& transaction);
 
 }  // namespace varve

@@ -64,6 +64,7 @@ absl::StatusOr<NamespaceId> RdbLoad::StagingOf(NamespaceId database) {
     staging.options.value_separation_size = place->options.value_separation_size;
     staging.options.history = place->options.history;
     staging.options.compression = place->options.compression;
+    staging.options.grouping = place->options.grouping;
   }
   VARVE_ASSIGN_OR_RETURN(const NamespaceId id, Create(server_.store, std::move(staging)));
   staging_.emplace(database, id);
@@ -95,7 +96,7 @@ absl::Status RdbLoad::Add(const RdbItem& item) {
 }
 
 absl::Status RdbLoad::Submit() {
-  VARVE_RETURN_IF_ERROR(server_.store->Submit(WriteOptions(), &batch_).status());
+  VARVE_RETURN_IF_ERROR(server_.store->Submit({.independent_keys = true}, &batch_).status());
   batch_.Clear();
   return server_.store->Push();
 }

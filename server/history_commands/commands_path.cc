@@ -6,10 +6,10 @@
 #include "fmt/format.h"
 #include "server/commands/command_groups.h"
 #include "server/execution/key_update.h"
-#include "server/execution/store_capability.h"
 #include "server/past/past_read.h"
 #include "server/requests/key_range.h"
 #include "server/scans/children_stream.h"
+#include "server/scans/range_removal.h"
 #include "server/scans/tree_stream.h"
 #include "util/base/status.h"
 #include "util/resp/resp_parser.h"
@@ -125,11 +125,7 @@ void HandleTree(CommandContext& context, Arguments arguments) {
 // --- DELPREFIX -----------------------------------------------------------------------------------
 
 void HandleDelPrefix(CommandContext& context, Arguments arguments) {
-  if (!StoreMeets(context, StoreNeed::kConstantTimeRangeDelete)) return;
-  const KeyRange range = PrefixRange(arguments[1]);
-  WriteBatch& batch = ClearedBatch(context);
-  batch.DeleteRange(range.lower, range.upper);
-  if (context.Submit(&batch)) context.reply.Ok();
+  DeleteRange(context, PrefixRange(arguments[1]));
 }
 
 constexpr Command kRows[] = {

@@ -8,7 +8,6 @@
 #include "fmt/format.h"
 #include "server/clients/client_modes.h"
 #include "server/commands/command_groups.h"
-#include "server/execution/store_capability.h"
 #include "server/requests/key_range.h"
 
 namespace varve {
@@ -18,7 +17,6 @@ void Watch(CommandContext& context, std::string_view name, KeyRange range) {
   ClientTransaction& transaction = context.client.modes.transaction;
   if (transaction.open)
     return context.reply.Error(fmt::format("ERR {} inside MULTI is not allowed", name));
-  if (!StoreMeets(context, StoreNeed::kSnapshots)) return;
   // As it was when it was watched first.
   const bool is_watched =
       std::any_of(transaction.watched_ranges.begin(), transaction.watched_ranges.end(),

@@ -21,8 +21,8 @@ namespace {
 
 using Type = MetricsText::Type;
 
-constexpr std::string_view kLimits[] = {"sync",      "flush",   "merge", "disk_full",
-                                        "maxmemory", "clients", "cpu",   "nothing"};
+constexpr std::string_view kLimits[] = {"sync",    "flush", "merge", "disk_full", "maxmemory",
+                                        "clients", "store", "cpu",   "nothing"};
 constexpr std::string_view kMergeFigure = "compactions_";
 
 // A figure of the store as a metric.
@@ -133,6 +133,18 @@ void WriteHealth(ServerState& server, const StoreObservation& seen, MetricsText*
              load.loop_busy);
   text->Only("varve_log_sync_busy_ratio", Type::kGauge, "ratio",
              "The share of the last second or two in which a sync was under way.", load.sync_busy);
+  text->Only("varve_store_busy_ratio", Type::kGauge, "ratio",
+             "The share of the last second or two in which a store on other machines had requests.",
+             load.store_busy);
+  const StoreWaits::Figures waits = server.store_waits.Look(load.now.at);
+  text->Only("varve_store_requests_in_flight", Type::kGauge, "",
+             "Requests that a store on other machines has not answered yet.",
+             uint64_t{waits.in_flight});
+  text->Only("varve_store_waiting_clients", Type::kGauge, "",
+             "Connections that wait until a store on other machines has room for their requests.",
+             uint64_t{waits.waiting});
+  text->Only("varve_store_requests", Type::kCounter, "",
+             "Requests for which a store on other machines was asked.", waits.asked);
   text->Only("varve_pressure_ratio", Type::kGauge, "ratio",
              "How far flushes and merges are behind; writers are slowed down above 0.5.",
              server.store->pressure());

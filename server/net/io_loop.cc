@@ -24,15 +24,15 @@ constexpr std::chrono::milliseconds kBetweenTries{5};
 
 }  // namespace
 
-IoLoop::IoLoop(ServerState* server, ThreadPool* pool, UpkeepPool* maintenance, LoopTimes* times)
+IoLoop::IoLoop(ServerState* server, const LoopPools& pools, LoopTimes* times)
     : server_(server),
-      pool_(pool),
-      maintenance_(maintenance),
+      pools_(pools),
       times_(*times),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       scratch_(kScratchBytes),
       executor_(server),
-      helpers_(server, pool),
+      helpers_(server, pools.pool),
+      remote_(server, pools.store, this),
       idle_policy_(/*is_only_loop=*/server->options.io_threads == 1) {}
 
 IoLoop::~IoLoop() {
@@ -100,6 +100,7 @@ void IoLoop::CollectInbox() {
   for (LoopInbox::Connection& connection : left_.connections) Welcome(std::move(connection));
   for (const std::shared_ptr<Session>& session : left_.completed) {
     const bool was_handshake = session->lent_for_handshake();
+    remote_.NoteCompleted(session.get());
     session->OnCompleted();
     if (was_handshake) DispatchHandshake(NextHandshake());
   }
@@ -202,6 +203,7 @@ void IoLoop::ExecuteRound() {
   idle_policy_.Served<Session>(round_);
   for (Session* session : round_) session->ReadAndParse(drain_seen_);
   ExecuteBatches();
+  remote_.EndRound();
   if (!executed_.empty() || unpushed_) PushRound();
   const SequenceNumber durable = server_->store->durable_sequence();
   for (Session* session : round_) {
@@ -238,7 +240,12 @@ bool IoLoop::IsPlacedHere(Session* session, bool writers_wait) {
     session->executor().RefuseMaintenance();  // too many such requests wait already
     placement = session->executor().Place(writers_wait);
   }
-  return placement == Placement::kInline || !Dispatch(session, placement);
+  if (placement == Placement::kInline) return true;
+  if (server_->store_waits.remote()) [[unlikely]] {
+    remote_.Execute(session);
+    return false;
+  }
+  return !Dispatch(session, placement);
 }
 
 void IoLoop::DispatchHandshake(std::shared_ptr<Session> session) {
@@ -260,8 +267,9 @@ std::shared_ptr<Session> IoLoop::NextHandshake() {
 bool IoLoop::Dispatch(Session* session, Placement placement) {
   session->Lend();
   ThreadPool::Task task = [owner = session->shared_from_this()] { owner->ExecuteOnWorker(); };
-  const bool taken = placement == Placement::kMaintenance ? maintenance_->TrySubmit(std::move(task))
-                                                          : pool_->TrySubmit(std::move(task));
+  const bool taken = placement == Placement::kMaintenance
+                         ? pools_.maintenance->TrySubmit(std::move(task))
+                         : pools_.pool->TrySubmit(std::move(task));
   if (taken) {
     server_->statistics.batches_pooled.fetch_add(1, std::memory_order_relaxed);
     return true;
@@ -356,7 +364,8 @@ void IoLoop::FreeRemoved() {
   std::erase_if(removed_, [this](const std::shared_ptr<Session>& session) {
     if (session->in_flight()) return false;
     // A full queue destroys the task, and so the session, here.
-    if (session->LeavesSlowly()) (void)pool_->TrySubmit([session] { session->LeaveOnWorker(); });
+    if (session->LeavesSlowly())
+      (void)pools_.pool->TrySubmit([session] { session->LeaveOnWorker(); });
     return true;
   });
 }
@@ -367,13 +376,13 @@ void IoLoop::VisitSessions() {
   server_->clients.tracking.Tidy();
   // Where the pool is busy, the next second will do.
   if (server_->ingests.any())
-    (void)pool_->TrySubmit([server = server_] { server->ingests.EndIdle(CoarseNow()); });
+    (void)pools_.pool->TrySubmit([server = server_] { server->ingests.EndIdle(CoarseNow()); });
   if (server_->backups.holds_files()) {
-    (void)pool_->TrySubmit(
+    (void)pools_.pool->TrySubmit(
         [server = server_] { server->backups.EndIdle(CoarseNow(), server->live.backup_ttl); });
   }
   if (server_->for_followers.copies.holds_files()) {
-    (void)pool_->TrySubmit([server = server_] {
+    (void)pools_.pool->TrySubmit([server = server_] {
       server->for_followers.copies.EndIdle(CoarseNow(), server->live.backup_ttl);
     });
   }
@@ -391,6 +400,7 @@ void IoLoop::CloseAll() {
   for (Session* session : round_) session->Close();
   round_.clear();
   parked_.clear();
+  for (const std::shared_ptr<Session>& session : removed_) RemoteRounds::Abandon(session.get());
   // Workers may still have some of these: the pools are stopped before the loop is destroyed.
   std::erase_if(removed_,
                 [](const std::shared_ptr<Session>& session) { return !session->in_flight(); });

@@ -24,18 +24,28 @@
 #include "server/net/handshake_turns.h"
 #include "server/net/idle_policy.h"
 #include "server/net/loop_inbox.h"
+#include "server/net/remote_rounds.h"
 #include "server/net/round_helpers.h"
 #include "server/net/session.h"
 #include "server/net/upkeep_pool.h"
+#include "structure/elastic_pool.h"
 #include "structure/thread_pool.h"
 
 namespace varve {
+
+// The threads to which I/O loops hand work: the pool, the thread for maintenance, and those that
+// may wait for a store on other machines.
+struct LoopPools {
+  ThreadPool* pool;
+  UpkeepPool* maintenance;
+  ElasticPool* store;
+};
 
 class IoLoop {
  public:
   // Requires: the pools outlive the loop's sessions and are stopped before the loop is destroyed.
   // `times`: where the loop says how busy it is; outlives the loop.
-  IoLoop(ServerState* server, ThreadPool* pool, UpkeepPool* maintenance, LoopTimes* times);
+  IoLoop(ServerState* server, const LoopPools& pools, LoopTimes* times);
   ~IoLoop();
   IoLoop(const IoLoop&) = delete;
   IoLoop& operator=(const IoLoop&) = delete;
@@ -71,7 +81,9 @@ class IoLoop {
   // Calls Release() of the session after `delay` and lets it take part in a round.
   void Hold(std::shared_ptr<Session> session, Session::Wait wait, std::chrono::milliseconds delay);
   // Has a thread of the pool call `task`. False: the pool's queue is full.
-  [[nodiscard]] bool RunOnPool(ThreadPool::Task task) { return pool_->TrySubmit(std::move(task)); }
+  [[nodiscard]] bool RunOnPool(ThreadPool::Task task) {
+    return pools_.pool->TrySubmit(std::move(task));
+  }
   // Returns whether the log had failed before this round began: what is read shows only what is
   // durable.
   bool log_failed() const { return !log_error_.empty(); }
@@ -108,7 +120,8 @@ class IoLoop {
   void ReleaseHeld(Time now);
   void ExecuteRound();
   void ExecuteBatches();
-  // Returns whether the session's batch is executed here; if not it went to a pool, or it waits.
+  // Returns whether the session's batch is executed here; if not it went to a pool, or to a store
+  // on other machines, or it waits.
   [[nodiscard]] bool IsPlacedHere(Session* session, bool writers_wait);
   // Hands the session to the pool for the next step of its handshake; where that can't be now, the
   // session waits for its turn or for a little while. Null: nothing is to be done.
@@ -137,8 +150,7 @@ class IoLoop {
   void CloseAll();
 
   ServerState* const server_;
-  ThreadPool* const pool_;
-  UpkeepPool* const maintenance_;
+  const LoopPools pools_;
   LoopTimes& times_;
   const int epoll_;
   LoopInbox inbox_;
@@ -157,6 +169,7 @@ class IoLoop {
 
   RoundExecutor executor_;
   RoundHelpers helpers_;
+  RemoteRounds remote_;
   IdlePolicy idle_policy_;
   bool unpushed_ = false;  // something that was written here is not pushed
   bool drain_seen_ = false;

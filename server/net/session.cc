@@ -202,6 +202,10 @@ void Session::Release(Wait wait) {
     socket_.NoteUnknown();  // the events until now are used
     return;
   }
+  if (wait == Wait::kRoom) {
+    remote.awaits_room = false;
+    return;
+  }
   VARVE_ASSERT(state_ == State::kHeld);
   MoveTo(RestingState(batch_, client_));
 }
@@ -442,6 +446,7 @@ void Session::TakeMail() {
                           (state_ == State::kHeld && !client_.close_after_reply);
   Mailbox& mailbox = client_.link.mailbox;
   if (!may_answer || mailbox.empty() || executor_.replying() || IsFull(output_, *server_)) return;
+  if (remote.run != nullptr) return;  // a part of a reply may be written
   mailbox.Take(&output_, client_.protocol, server_->live.unsent_max_bytes - output_.size());
 }
 
@@ -493,6 +498,7 @@ void Session::EndRound(bool draining) {
     if (is_next_due && !lacks_text) loop_->Schedule(this);
     return executor_.Rest();
   }
+  if (remote.awaits_room) return;
   // A client that has gone does not wait for the end of the pause.
   if (waits_ && !draining) return socket_.peer_closing() ? Close() : void();
   const bool has_mail = !client_.link.mailbox.empty() && output_.empty();
@@ -510,7 +516,7 @@ void Session::Lend() {
   VARVE_ASSERT(batch_.empty() ? ShakesHands() : ready());
   MoveTo(State::kInFlight);
   if (batch_.empty()) return socket_.NoteUsed();
-  worker_.may_send = output_.empty() && socket_.writable();
+  worker_.may_send = output_.empty() && socket_.writable() && remote.run == nullptr;
   worker_.log_had_failed = loop_->log_failed();
   worker_.may_get_messages = client_.MayGetMessages();
 }
@@ -565,6 +571,13 @@ void Session::ExecuteOnWorker() {
 }
 
 void Session::OnCompleted() {
+  if (remote.run != nullptr) [[unlikely]] {
+    // Also where the client has gone: others may wait to hear of what it wrote.
+    const bool all = remote.run->Answer(&worker_.replies);
+    worker_.progress = executor_.progress();
+    worker_.broken = false;
+    if (all || worker_.progress == BatchExecutor::Progress::kDone) remote.run = nullptr;
+  }
   TakeBack();
   if (closed()) return;
   if (state_ == State::kHandshake) return OnHandshake();

@@ -41,6 +41,7 @@
 #include "server/net/client_socket.h"
 #include "server/net/door.h"
 #include "server/net/loop_inbox.h"
+#include "server/remote/remote_run.h"
 #include "server/requests/request_batch.h"
 #include "util/resp/resp_buffer.h"
 #include "util/resp/resp_parser.h"
@@ -70,8 +71,9 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // The reasons why a session is in IoLoop::Hold(): the delay of a login, in kHeld; the end of a
   // pause of clients or of the time for a commit, in kReady; room in the pool for its handshake, in
-  // kHandshake.
-  enum class Wait : uint8_t { kLogin, kPause, kHandshake };
+  // kHandshake. RemoteRounds has those that wait for room among the requests to a remote store, in
+  // kReady.
+  enum class Wait : uint8_t { kLogin, kPause, kHandshake, kRoom };
 
   // Takes over the connection, which Clients::connected counts already.
   Session(IoLoop* loop, ServerState* server, LoopInbox::Connection connection);
@@ -86,7 +88,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool ShakesHands() const;
   // Returns whether the batch may be executed now.
   bool ready() const {
-    return state_ == State::kReady && !HoldsBack() && (!waits_ || server_->draining);
+    return state_ == State::kReady && !HoldsBack() && (!waits_ || server_->draining) &&
+           !remote.awaits_room;
   }
   // Returns whether LeaveOnWorker() should be called before the session is destroyed.
   bool LeavesSlowly() const;
@@ -135,6 +138,15 @@ class Session : public std::enable_shared_from_this<Session> {
   void ExecuteOnWorker();
   // Ends the modes of a session that is closed and not in flight.
   void LeaveOnWorker();
+
+  // The part of RemoteRounds. The loop's thread alone uses it.
+  struct RemotePart {
+    // The requests that a store on other machines is asked, or has answered in part.
+    std::shared_ptr<RemoteRun> run;
+    size_t in_flight = 0;      // requests that are on their way
+    bool awaits_room = false;  // until Release(Wait::kRoom)
+  };
+  RemotePart remote;
 
   // For the loop alone.
   bool scheduled = false;  // is in its list for the next round

@@ -63,6 +63,9 @@ class PastStore final : public StoreContents {
   uint64_t UsualExpiry(NamespaceId space) const override { return below_.UsualExpiry(space); }
 
   StoreCapabilities capabilities() const override { return below_.capabilities(); }
+  std::optional<KeyGrouping> GroupsOf(NamespaceId space) const override {
+    return below_.GroupsOf(space);
+  }
 
  private:
   ReadOptions InThePast(ReadOptions options) const {

@@ -42,6 +42,12 @@ enum CommandFlags : uint32_t {
   kPastCommand = 131072,
   // The command reads what is no part of a past state: AT does not stand in front of it.
   kPresentCommand = 262144,
+  // The command asks the store for nothing that lies on other machines where the store does
+  // (StoreCapabilities::remote): an I/O thread executes it.
+  kLocalCommand = 524288,
+  // The keys of a request have nothing to do with each other: where keys have groups
+  // (varve/key_group.h) the command goes on group by group.
+  kKeyByKeyCommand = 1048576,
 };
 
 // How the executor may treat a request without calling its handler.
@@ -49,6 +55,11 @@ enum class CommandKind : uint8_t {
   kOther,
   kGet,  // with one key: the executor reads consecutive requests together
   kSet,  // with key and value alone: the executor commits consecutive requests together
+  // A store on other machines is asked for the following together with GETs and SETs
+  // (server/remote).
+  kMGet,
+  kExists,
+  kDelete,
 };
 
 // Executes a request. Writes exactly one reply to `context`, or hands over a ReplyStream.

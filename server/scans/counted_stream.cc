@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "fmt/format.h"
 #include "spdlog/spdlog.h"
 
 namespace varve {
@@ -15,14 +16,15 @@ CountedStream::CountedStream(SelectedKeys keys, const RangeCursor::Options& opti
 bool CountedStream::Prepare(CommandContext& context) {
   if (phase_ == Phase::kCollect) {
     RespWriter writer(&collected_, context.reply.protocol());
-    while (remaining_ > 0 && collected_.size() < kCollectBytes && Find(context)) {
+    const size_t most = has_snapshot_ ? kCollectBytes : kMostCollectBytes;
+    while (remaining_ > 0 && collected_.size() < most && Find(context)) {
       Write(&writer);
       Pass();
       ++collected_count_;
       --remaining_;
     }
     const bool wants_more = remaining_ > 0 && !AtEnd();
-    if (wants_more && collected_.size() < kCollectBytes) return false;
+    if (wants_more && (collected_.size() < most || !has_snapshot_)) return false;
     if (wants_more) rest_begins_.assign(cursor_.key());
     phase_ = Phase::kCount;
   }
@@ -48,10 +50,16 @@ ReplyStream::Progress CountedStream::Produce(CommandContext& context, size_t bud
     return Progress::kDone;
   }
   const size_t full = context.reply.buffer()->size() + budget;
+  has_snapshot_ = context.store.capabilities().snapshots;
   const RangeCursor::Slice slice(&cursor_, context);
   if (phase_ != Phase::kSend && !Prepare(context)) {
-    if (cursor_.status().ok()) return Progress::kMore;
-    context.Fail(cursor_.status());
+    const bool is_too_large = !has_snapshot_ && collected_.size() >= kMostCollectBytes;
+    if (cursor_.status().ok() && !is_too_large) return Progress::kMore;
+    context.Fail(is_too_large ? absl::OutOfRangeError(fmt::format(
+                                    "the reply has more than {} bytes, which takes a store with "
+                                    "snapshots: ask for less at a time, with LIMIT",
+                                    kMostCollectBytes))
+                              : cursor_.status());
     return Progress::kDone;
   }
   while (remaining_ > 0 && context.reply.buffer()->size() < full && Find(context)) {

@@ -3,7 +3,9 @@
 // RESP announces an array's length before its elements. So a stream collects up to kCollectBytes;
 // if the cursor comes to an end within them, the length is known. Otherwise it counts the rest at
 // the same snapshot, announces the sum, sends what it collected and goes on reading from there.
-// Memory stays bounded whatever there is. Collecting and counting end their slice with nothing
+// Memory stays bounded whatever there is. On a store without snapshots the keys may be others when
+// they are read again: there it collects all, and a reply of more than kMostCollectBytes is
+// refused. Collecting and counting end their slice with nothing
 // written when its time is spent, so that they keep no thread from others.
 //
 // Thread-safety: one thread at a time uses a stream.
@@ -21,6 +23,7 @@ namespace varve {
 class CountedStream : public ReplyStream {
  public:
   static constexpr size_t kCollectBytes = 256u << 10;
+  static constexpr size_t kMostCollectBytes = 256u << 20;
 
   Progress Produce(CommandContext& context, size_t budget) final;
   void Rest() final { cursor_.Rest(); }
@@ -54,6 +57,7 @@ class CountedStream : public ReplyStream {
   void Announce(CommandContext& context);
 
   Phase phase_ = Phase::kCollect;
+  bool has_snapshot_ = true;
   int64_t remaining_ = INT64_MAX;  // still wanted
   ByteBuffer collected_;
   int64_t collected_count_ = 0;

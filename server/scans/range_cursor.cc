@@ -20,7 +20,7 @@ RangeCursor::Slice::~Slice() {
 
 void RangeCursor::Resume(CommandContext& context) {
   if (iterator_ != nullptr) return;
-  if (snapshot_ == nullptr) snapshot_ = context.store.GetSnapshot();
+  if (snapshot_ == nullptr) snapshot_ = SnapshotOfReply(context.store);
   ReadOptions options = NoWaitReadOptions(context.space());
   options.snapshot = snapshot_.get();
   options.fill_cache = false;
@@ -30,7 +30,8 @@ void RangeCursor::Resume(CommandContext& context) {
                                         keys_.ranges.back().upper, &durable_after_);
   opened_ = std::chrono::steady_clock::now();
   if (resume_.has_value()) {
-    iterator_->Seek(*resume_);  // a key of the range, so both directions find it
+    // A key of the range, which may be gone where there is no snapshot.
+    options_.reverse ? iterator_->SeekForPrev(*resume_) : iterator_->Seek(*resume_);
   } else if (options_.reverse) {
     iterator_->SeekToLast();
   } else {

@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kPressureThatSlows = 0.5;  // above it, writers pay (include/varve/store.h)
 constexpr double kBusySync = 0.5;
+constexpr double kBusyStore = 0.5;
 constexpr double kBusyLoop = 0.9;
 constexpr double kBusyPool = 0.9;
 constexpr uint64_t kLongWait = 1'000'000'000;
@@ -61,6 +62,15 @@ Limit LimitOf(const Load& load) {
             fmt::format("Writes wait for the disk: a sync was under way for {} % of the time.",
                         Percent(load.sync_busy))};
   }
+  if (now.store_is_crowded) {
+    return {"store",
+            "Requests wait until the store, which is on other machines, has answered others."};
+  }
+  if (load.store_busy >= kBusyStore && load.store_busy >= load.loop_busy) {
+    return {"store", fmt::format("Requests wait for the store, which is on other machines: it had "
+                                 "some for {} % of the time.",
+                                 Percent(load.store_busy))};
+  }
   if (load.loop_busy >= kBusyLoop) {
     return {"cpu",
             fmt::format("An I/O thread is busy for {} % of the time.", Percent(load.loop_busy))};
@@ -99,6 +109,9 @@ Load LoadSampler::Look(LoadSample sample) {
   load.sync_busy =
       share(static_cast<double>(load.now.sync_busy_nanos) -
             static_cast<double>(std::min(earlier_.sync_busy_nanos, load.now.sync_busy_nanos)));
+  // Also where the count has begun anew.
+  const uint32_t store_millis = load.now.store_busy_millis - earlier_.store_busy_millis;
+  load.store_busy = share(1e6 * store_millis);
   const auto since = [](uint64_t now, uint64_t before) { return now - std::min(before, now); };
   load.connections_refused = since(load.now.connections_refused, earlier_.connections_refused);
   load.commands_refused = since(load.now.commands_refused, earlier_.commands_refused);

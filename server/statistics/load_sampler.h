@@ -35,6 +35,8 @@ struct LoadSample {
   bool disk_is_full = false;
   bool data_is_full = false;  // the store holds more than maxmemory
   bool log_failed = false;
+  bool store_is_crowded = false;   // connections wait until a store on other machines has room
+  uint32_t store_busy_millis = 0;  // for which it has had requests; begins anew after 49 days
 };
 
 // The latest sample, and what was going on until then.
@@ -44,12 +46,13 @@ struct Load {
   double loop_busy = 0;              // the share of it in which the busiest I/O loop worked
   double pool_busy = 0;              // the share of it in which the idlest pool thread worked
   double sync_busy = 0;              // the share of it in which a sync was under way
+  double store_busy = 0;             // the share of it in which a store elsewhere had requests
   uint64_t connections_refused = 0;  // in it
   uint64_t commands_refused = 0;     // in it
 };
 
-// A limit is what bounds the server: sync, flush, merge, disk_full, maxmemory, clients, cpu or
-// nothing.
+// A limit is what bounds the server: sync, flush, merge, disk_full, maxmemory, clients, store, cpu
+// or nothing.
 struct Limit {
   std::string_view id;
   std::string text;  // a sentence for people
@@ -57,7 +60,7 @@ struct Limit {
 
 // Returns what bounds the server. Where several things do, the one that keeps most from going on
 // comes first: a full disk, writes that maxmemory refuses, writers that wait for flushes or merges,
-// clients that are refused; then the busier of disk and processor.
+// clients that are refused; then the busier of processor and disk, or store on other machines.
 Limit LimitOf(const Load& load);
 
 class LoadSampler {

@@ -114,6 +114,9 @@ Load LookAtLoad(ServerState& server, const StoreObservation& seen) {
   sample.disk_is_full = seen.disk_is_full;
   sample.data_is_full = server.store->CheckData(0) == DataCheck::kOver;
   sample.log_failed = !server.store->log_status().ok();
+  const StoreWaits::Figures waits = server.store_waits.Look(sample.at);
+  sample.store_is_crowded = waits.waiting > 0;
+  sample.store_busy_millis = static_cast<uint32_t>(waits.busy_nanos / 1'000'000);
   return server.statistics.load.Look(std::move(sample));
 }
 

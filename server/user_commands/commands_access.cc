@@ -147,7 +147,7 @@ void HandleHello(CommandContext& context, Arguments arguments) {
   reply.Array(0);
 }
 
-constexpr uint32_t kFlags = kConnectionCommand | kFastCommand | kBeforeLoginCommand;
+constexpr uint32_t kFlags = kConnectionCommand | kFastCommand | kBeforeLoginCommand | kLocalCommand;
 constexpr Command kRows[] = {
     {.name = "auth",
      .arity = -2,

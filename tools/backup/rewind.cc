@@ -29,6 +29,7 @@ absl::Status Rewind(const NamespaceDescription& space, SequenceNumber version, S
     clone.name = fmt::format("restored-{:08x}", device());
   } while (list.Find(clone.name) != nullptr);
   clone.options.history = HistoryLimits{};  // it keeps nothing of its own
+  clone.options.grouping = space.options.grouping;
   WriteBatch batch;
   batch.CloneNamespaceAt(space.id, version, clone);
   VARVE_RETURN_IF_ERROR(Write(store, &batch));

@@ -5,7 +5,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "server/commands/command_names.h"
+#include "server/commands/command_table.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/map_store.h"
 
@@ -41,7 +44,6 @@ class StoreCapabilityTest : public ::testing::Test {
     return reply.ok() ? *std::move(reply) : Reply();
   }
 
- private:
   testing::MapStore store_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Client> client_;
@@ -51,17 +53,97 @@ TEST_F(StoreCapabilityTest, CommandsOnSingleKeysNeedNothing) {
   EXPECT_FALSE(Call({"SET", "k", "1"}).is_error());
   EXPECT_EQ(Call({"INCR", "k"}).integer, 2);
   EXPECT_EQ(Call({"GET", "k"}).text, "2");
-  EXPECT_FALSE(Call({"MSET", "a", "1", "b", "2"}).is_error());
-  EXPECT_EQ(Call({"DEL", "a"}).integer, 1);
-  EXPECT_EQ(Call({"EXISTS", "a"}).integer, 0);
+  EXPECT_EQ(Call({"DEL", "k"}).integer, 1);
+  EXPECT_EQ(Call({"EXISTS", "k"}).integer, 0);
+}
+
+TEST_F(StoreCapabilityTest, EachKeyIsAGroupWhereNoneAreDeclared) {
+  EXPECT_THAT(Refusal({"MSET", "a", "1", "b", "2"}), HasSubstr("each key is a group of its own"));
+  EXPECT_THAT(Refusal({"RENAME", "a", "b"}), HasSubstr("CROSSGROUP"));
+  Call({"SET", "a", "1"});
+  Call({"SET", "b", "2"});
+  EXPECT_EQ(Call({"MGET", "a", "b", "c"}).elements.size(), 3u);
+  EXPECT_EQ(Call({"EXISTS", "a", "b", "c"}).integer, 2);
+  EXPECT_EQ(Call({"DEL", "a", "b", "c"}).integer, 2);
+}
+
+TEST_F(StoreCapabilityTest, CommandsAndTransactionsAreAtomicWithinADeclaredGroup) {
+  Call({"NAMESPACE", "CREATE", "users", "GROUP", ":"});
+  Call({"NAMESPACE", "USE", "users"});
+  EXPECT_FALSE(Call({"MSET", "a:1", "1", "a:2", "2"}).is_error());
+  EXPECT_EQ(Call({"COPY", "a:1", "a:3"}).integer, 1);
+  Call({"WATCH", "a:1", "a:9"});
+  Call({"MULTI"});
+  Call({"INCR", "a:1"});
+  Call({"MGET", "a:1", "a:2"});
+  const Reply done = Call({"EXEC"});
+  ASSERT_EQ(done.elements.size(), 2u);
+  EXPECT_EQ(done.elements[0].integer, 2);
+
+  Call({"WATCH", "a:9"});
+  Call({"SET", "a:9", "somebody else's"});
+  Call({"MULTI"});
+  Call({"SET", "a:1", "lost"});
+  EXPECT_TRUE(Call({"EXEC"}).is_null());
+  EXPECT_EQ(Call({"GET", "a:1"}).text, "2");
+
+  Call({"MULTI"});
+  Call({"SET", "a:1", "lost"});
+  Call({"SET", "b:1", "lost"});
+  EXPECT_THAT(Refusal({"EXEC"}), HasSubstr("CROSSGROUP"));
+  EXPECT_EQ(Call({"GET", "a:1"}).text, "2");
+  EXPECT_EQ(Call({"EXISTS", "b:1"}).integer, 0);
 }
 
 TEST_F(StoreCapabilityTest, CommandsThatNeedMoreAreRefusedWithAReason) {
-  EXPECT_THAT(Refusal({"MULTI"}), HasSubstr("no transactions over all keys"));
   EXPECT_THAT(Refusal({"EXEC"}), HasSubstr("EXEC without MULTI"));
-  EXPECT_THAT(Refusal({"DBSIZE"}), HasSubstr("no exact count"));
-  EXPECT_THAT(Refusal({"DELRANGE", "-", "+"}), HasSubstr("can't delete a range"));
   EXPECT_THAT(Refusal({"NAMESPACE", "CLONE", "0", "copy"}), HasSubstr("can't clone"));
+  EXPECT_THAT(Refusal({"NAMESPACE", "CREATE", "n", "MAXKEYS", "3"}), HasSubstr("no quotas"));
+  EXPECT_THAT(Refusal({"NAMESPACE", "CREATE", "n", "KEEP", "1d"}), HasSubstr("old versions"));
+  EXPECT_THAT(Refusal({"SWAPDB", "0", "1"}), HasSubstr("can't exchange"));
+  EXPECT_THAT(Refusal({"HISTORY", "k"}), HasSubstr("old versions"));
+  EXPECT_THAT(Refusal({"CHANGES", "SINCE", "0"}), HasSubstr("feed of changes"));
+  EXPECT_THAT(Refusal({"WATCHRANGE", "-", "+"}), HasSubstr("no snapshots"));
+  EXPECT_THAT(Refusal({"PURGE", "k"}), HasSubstr("other machines"));
+  Call({"MULTI"});
+  EXPECT_THAT(Refusal({"DELRANGE", "-", "+"}), HasSubstr("outside of MULTI"));
+  EXPECT_THAT(Refusal({"EXEC"}), HasSubstr("EXECABORT"));
+}
+
+TEST_F(StoreCapabilityTest, ARangeIsDeletedInSlicesAndKeysAreCountedByReading) {
+  constexpr int kKeys = 1100;  // of several slices
+  for (int i = 0; i < kKeys; ++i) Call({"SET", "key" + std::to_string(10000 + i), "v"});
+  EXPECT_EQ(Call({"DBSIZE"}).integer, kKeys);
+  EXPECT_EQ(Call({"COUNT", "-", "+"}).integer, kKeys);
+  EXPECT_EQ(Call({"RANGE", "+", "-", "REV", "LIMIT", "0", "2", "KEYS"}).elements.size(), 2u);
+  EXPECT_EQ(Call({"RANGE", "-", "+", "KEYS"}).elements.size(), static_cast<size_t>(kKeys));
+  EXPECT_FALSE(Call({"DELRANGE", "[key10001", "(key11099"}).is_error());
+  EXPECT_EQ(Call({"DBSIZE"}).integer, 2);
+  EXPECT_FALSE(Call({"DELPREFIX", "key"}).is_error());
+  EXPECT_EQ(Call({"DBSIZE"}).integer, 0);
+}
+
+// What the table says of a command is what the server does.
+TEST_F(StoreCapabilityTest, EveryRowOfTheTableNamesACommandAndItsRefusals) {
+  const std::string refusals = "the store of this server";
+  for (const CommandNeed& row : CommandNeeds()) {
+    const std::string name(row.command);
+    const size_t bar = name.find('|');
+    const Command* const command = FindCommand(name.substr(0, bar));
+    ASSERT_NE(command, nullptr) << name;
+    EXPECT_TRUE(bar == std::string::npos || FindSubcommand(name) != nullptr) << name;
+    if (row.without != WithoutNeed::kRefused) continue;
+    EXPECT_FALSE(Meets(store_.capabilities(), row.need)) << name;
+    std::vector<std::string> words = {name.substr(0, bar)};
+    if (bar != std::string::npos) words.push_back(name.substr(bar + 1));
+    while (!ArityMatches(command->arity, words.size()) || words.size() < 4) {
+      if (command->arity >= 0 && words.size() >= static_cast<size_t>(command->arity)) break;
+      words.push_back("1");
+    }
+    const std::vector<std::string_view> views(words.begin(), words.end());
+    const absl::StatusOr<Reply> reply = client_->Call(views);
+    EXPECT_THAT(std::string(reply.status().message()), HasSubstr(refusals)) << name;
+  }
 }
 
 }  // namespace

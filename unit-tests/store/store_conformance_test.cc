@@ -6,8 +6,23 @@
 #include <vector>
 
 #include "varve/namespace_status.h"
+#include "varve/transaction.h"
 
 namespace varve {
+
+void StoreConformanceTest::SetUp() {
+  under_test_ = GetParam().make();
+  if (under_test_ == nullptr) GTEST_SKIP() << "there is nothing to open this store with";
+  const absl::Status created =
+      Create({.id = kTogether, .options = {.grouping = KeyGrouping::Together()}});
+  ASSERT_TRUE(created.ok()) << created;
+}
+
+absl::Status StoreConformanceTest::Create(const NamespaceDescription& space) {
+  WriteBatch batch;
+  batch.CreateNamespace(space);
+  return store().Write({}, &batch).status();
+}
 
 void StoreConformanceTest::Put(std::string_view key, std::string_view value, NamespaceId space) {
   WriteBatch batch;
@@ -29,9 +44,9 @@ std::string StoreConformanceTest::Get(std::string_view key, NamespaceId space) {
   return read->found ? value : "(missing)";
 }
 
-ReadResult StoreConformanceTest::Read(std::string_view key) {
+ReadResult StoreConformanceTest::Read(std::string_view key, NamespaceId space) {
   std::string value;
-  const absl::StatusOr<ReadResult> read = store().Get({}, key, &value);
+  const absl::StatusOr<ReadResult> read = store().Get({.space = space}, key, &value);
   EXPECT_TRUE(read.ok()) << read.status();
   return read.ok() ? *read : ReadResult();
 }
@@ -156,7 +171,7 @@ TEST_P(StoreConformanceTest, MetadataIsReadOnRequest) {
   WriteBatch batch;
   batch.Put("k", "12345", {.metadata = bytes});
   batch.Put("plain", "1");
-  ASSERT_TRUE(store().Write({}, &batch).ok());
+  ASSERT_TRUE(store().Write({.independent_keys = true}, &batch).ok());
   std::string value;
   absl::StatusOr<ReadResult> read = store().Get({.with_metadata = true}, "k", &value);
   ASSERT_TRUE(read.ok() && read->metadata != nullptr);
@@ -229,7 +244,7 @@ TEST_P(StoreConformanceTest, WhatHasExpiredIsNotSeen) {
   WriteBatch batch;
   batch.Put("gone", "v", kDefaultNamespace, 1);
   batch.Put("there", "v", kDefaultNamespace, now + 3600 * 1000);
-  ASSERT_TRUE(store().Write({}, &batch).ok());
+  ASSERT_TRUE(store().Write({.independent_keys = true}, &batch).ok());
   EXPECT_FALSE(Read("gone").found);
   EXPECT_EQ(Read("there").expiry_ms, now + 3600 * 1000);
   EXPECT_EQ(Scan(), "there=v ");
@@ -278,8 +293,9 @@ TEST_P(StoreConformanceTest, ASnapshotKeepsWhatItSawOrIsRefused) {
 // --- Writes --------------------------------------------------------------------------------------
 
 TEST_P(StoreConformanceTest, ABatchIsWrittenWholeAndLaterOperationsWin) {
-  Put("b", "old");
+  Put("b", "old", kTogether);
   WriteBatch batch;
+  batch.UseNamespace(kTogether);
   batch.Put("a", "1");
   batch.Delete("b");
   batch.Put("c", "1");
@@ -287,7 +303,7 @@ TEST_P(StoreConformanceTest, ABatchIsWrittenWholeAndLaterOperationsWin) {
   const absl::StatusOr<CommitResult> written = store().Write({}, &batch);
   ASSERT_TRUE(written.ok()) << written.status();
   EXPECT_TRUE(batch.empty());
-  EXPECT_EQ(Scan(), "a=1 c=2 ");
+  EXPECT_EQ(Scan({}, {}, false, kTogether), "a=1 c=2 ");
 }
 
 TEST_P(StoreConformanceTest, ABatchOverTheLimitsIsRefusedWhole) {
@@ -299,30 +315,56 @@ TEST_P(StoreConformanceTest, ABatchOverTheLimitsIsRefusedWhole) {
 }
 
 TEST_P(StoreConformanceTest, AConditionHoldsWhileTheVersionThatWasReadIsThere) {
-  Put("k", "1");
-  const ReadResult read = Read("k");
+  Put("k", "1", kTogether);
+  const ReadResult read = Read("k", kTogether);
   WriteBatch batch;
+  batch.UseNamespace(kTogether);
   batch.RequireUnchanged("k", read);
-  batch.RequireUnchanged("missing", Read("missing"));
+  batch.RequireUnchanged("missing", Read("missing", kTogether));
   batch.Put("k", "2");
   ASSERT_TRUE(store().Write({}, &batch).ok());
+  batch.UseNamespace(kTogether);
   batch.RequireUnchanged("k", read);  // it was written since
   batch.Put("other", "v");
   EXPECT_TRUE(absl::IsAborted(store().Write({}, &batch).status()));
-  EXPECT_EQ(Scan(), "k=2 ");
+  EXPECT_EQ(Scan({}, {}, false, kTogether), "k=2 ");
 }
 
 TEST_P(StoreConformanceTest, AConditionOnAMissingKeyFailsOnceItIsPut) {
-  const ReadResult missing = Read("k");
-  Put("k", "1");
+  const ReadResult missing = Read("k", kTogether);
+  Put("k", "1", kTogether);
   WriteBatch batch;
+  batch.UseNamespace(kTogether);
   batch.RequireNotPut("k", WriteBatch::ReadPoint(missing));
   batch.Put("other", "v");
   EXPECT_TRUE(absl::IsAborted(store().Write({}, &batch).status()));
   batch.Clear();
-  batch.RequireNotPut("other", WriteBatch::ReadPoint(Read("other")));
+  batch.UseNamespace(kTogether);
+  batch.RequireNotPut("other", WriteBatch::ReadPoint(Read("other", kTogether)));
   batch.Put("other", "v");
   EXPECT_TRUE(store().Write({}, &batch).ok());
+}
+
+TEST_P(StoreConformanceTest, ADeletedKeyIsMissingToConditionsAndIsWrittenAgain) {
+  Put("k", "1");
+  const ReadResult first = Read("k");
+  Delete("k");
+  const ReadResult deleted = Read("k");
+  EXPECT_FALSE(deleted.found);
+  WriteBatch batch;
+  batch.RequireUnchanged("k", first);
+  batch.Put("k", "2");
+  EXPECT_TRUE(absl::IsAborted(store().Write({}, &batch).status()));
+  batch.Clear();
+  batch.RequireUnchanged("k", deleted);
+  batch.Put("k", "2");
+  ASSERT_TRUE(store().Write({}, &batch).ok());
+  const ReadResult again = Read("k");
+  EXPECT_TRUE(again.found);
+  EXPECT_GT(again.version, first.version);
+  batch.RequireUnchanged("k", deleted);
+  batch.Put("k", "3");
+  EXPECT_TRUE(absl::IsAborted(store().Write({}, &batch).status()));
 }
 
 TEST_P(StoreConformanceTest, AConditionOnARangeHoldsOrIsRefused) {
@@ -382,11 +424,17 @@ TEST_P(StoreConformanceTest, TheHolderOfTheExclusiveRightWrites) {
   EXPECT_EQ(Get("k"), "v");
 }
 
-TEST_P(StoreConformanceTest, ARangeIsDeleted) {
+TEST_P(StoreConformanceTest, ARangeIsDeletedOrThatIsRefused) {
   for (const char* key : {"a", "b", "c", "d"}) Put(key, "v");
   WriteBatch batch;
   batch.DeleteRange("b", "d");
-  ASSERT_TRUE(store().Write({}, &batch).ok());
+  const absl::Status deleted = store().Write({}, &batch).status();
+  if (!store().capabilities().constant_time_range_delete) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(deleted)) << deleted;
+    EXPECT_EQ(Scan(), "a=v b=v c=v d=v ");
+    return;
+  }
+  ASSERT_TRUE(deleted.ok()) << deleted;
   EXPECT_EQ(Scan(), "a=v d=v ");
   batch.DeleteRange("b", "");
   ASSERT_TRUE(store().Write({}, &batch).ok());
@@ -424,20 +472,34 @@ TEST_P(StoreConformanceTest, NamespacesAreApart) {
   EXPECT_EQ(Get("k", OneNamespace::kId), "(missing)");
 }
 
-TEST_P(StoreConformanceTest, NamespacesAreNamedAlteredSwappedAndDropped) {
+TEST_P(StoreConformanceTest, NamespacesAreSwappedOrThatIsRefused) {
+  const OneNamespace created(store());
+  Put("k", "here");
+  Put("k", "there", OneNamespace::kId);
+  WriteBatch batch;
+  batch.SwapNamespaces(kDefaultNamespace, OneNamespace::kId);
+  const absl::Status swapped = store().Write({}, &batch).status();
+  if (!store().capabilities().swaps) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(swapped)) << swapped;
+    EXPECT_EQ(Get("k"), "here");
+    return;
+  }
+  ASSERT_TRUE(swapped.ok()) << swapped;
+  EXPECT_EQ(Get("k"), "there");
+  EXPECT_EQ(Get("k", OneNamespace::kId), "here");
+}
+
+TEST_P(StoreConformanceTest, NamespacesAreNamedAlteredAndDropped) {
   const absl::StatusOr<NamespaceList> before = store().Namespaces();
   ASSERT_TRUE(before.ok());
   const NamespaceId id = before->next_id;
   EXPECT_GE(id, kFirstNamedNamespace);
   const OneNamespace created(store(), {.id = id, .name = "orders"});
-  Put("k", "here");
   Put("k", "there", id);
   WriteBatch batch;
-  batch.SwapNamespaces(kDefaultNamespace, id);
   batch.AlterNamespace({.id = id, .name = "bills"});
   ASSERT_TRUE(store().Write({}, &batch).ok());
-  EXPECT_EQ(Get("k"), "there");
-  EXPECT_EQ(Get("k", id), "here");
+  EXPECT_EQ(Get("k", id), "there");
   const absl::StatusOr<NamespaceList> now = store().Namespaces();
   ASSERT_TRUE(now.ok());
   EXPECT_EQ(now->Find("orders"), nullptr);
@@ -471,6 +533,106 @@ TEST_P(StoreConformanceTest, ACloneSharesWhatItsSourceHeldOrIsRefused) {
   ASSERT_TRUE(cloned.ok()) << cloned;
   Put("k", "2");
   EXPECT_EQ(Get("k", OneNamespace::kId), "1");
+}
+
+// --- Groups of keys ------------------------------------------------------------------------------
+
+TEST_P(StoreConformanceTest, KeysOfANamespaceWithoutGroupsGoTogetherByTheAbilityOfTheStore) {
+  const bool any_keys = store().capabilities().atomicity == StoreCapabilities::Atomicity::kAnyKeys;
+  EXPECT_EQ(store().GroupsOf(kDefaultNamespace).has_value(), !any_keys);
+  WriteBatch batch;
+  batch.Put("a", "1");
+  batch.Put("b", "1");
+  const absl::Status written = store().Write({}, &batch).status();
+  EXPECT_EQ(IsCrossGroup(written), !any_keys) << written;
+  EXPECT_EQ(Scan(), any_keys ? "a=1 b=1 " : "");
+}
+
+TEST_P(StoreConformanceTest, ADeclaredGroupIsWrittenWholeAndNothingBeyondIt) {
+  const KeyGrouping grouping = KeyGrouping::By(':');
+  ASSERT_TRUE(Create({.id = 10, .options = {.grouping = grouping}}).ok());
+  EXPECT_EQ(store().GroupsOf(10), grouping);
+  EXPECT_EQ(store().GroupsOf(kTogether), KeyGrouping::Together());
+  WriteBatch batch;
+  batch.UseNamespace(10);
+  batch.RequireNotPut("user17:b", WriteBatch::ReadPoint(Read("user17:b", 10)));
+  batch.Put("user17:a", "1");
+  batch.Put("user17:b", "1");
+  ASSERT_TRUE(store().Write({}, &batch).ok());
+  const std::string before = "user17:a=1 user17:b=1 ";
+  EXPECT_EQ(Scan({}, {}, false, 10), before);
+  for (const char* other : {"user18:a", "user17", "user17;", ""}) {
+    batch.Clear();
+    batch.UseNamespace(10);
+    batch.Put("user17:a", "2");
+    batch.Put(other, "2");
+    EXPECT_TRUE(IsCrossGroup(store().Write({}, &batch).status())) << other;
+    batch.Clear();
+    batch.UseNamespace(10);
+    batch.RequireUnchanged(other, Read(other, 10));
+    batch.Delete("user17:a");
+    EXPECT_TRUE(IsCrossGroup(store().Write({}, &batch).status())) << other;
+  }
+  batch.Clear();
+  batch.Put("user17:a", "2", 10);
+  batch.Put("user17:a", "2", kTogether);
+  const absl::Status two_namespaces = store().Write({}, &batch).status();
+  EXPECT_TRUE(IsCrossGroup(two_namespaces)) << two_namespaces;
+  EXPECT_TRUE(absl::IsFailedPrecondition(two_namespaces));
+  EXPECT_EQ(Scan({}, {}, false, 10), before);
+  EXPECT_EQ(Scan({}, {}, false, kTogether), "");
+}
+
+TEST_P(StoreConformanceTest, IndependentKeysOfSeveralGroupsAreWritten) {
+  ASSERT_TRUE(Create({.id = 10, .options = {.grouping = KeyGrouping::By(':')}}).ok());
+  WriteBatch batch;
+  batch.Put("a:1", "1", 10);
+  batch.Put("b:1", "1", 10);
+  batch.Put("c", "1", kTogether);
+  ASSERT_TRUE(store().Write({.independent_keys = true}, &batch).ok());
+  EXPECT_EQ(Scan({}, {}, false, 10), "a:1=1 b:1=1 ");
+  EXPECT_EQ(Get("c", kTogether), "1");
+}
+
+TEST_P(StoreConformanceTest, TheGroupsOfANamespaceNeverChange) {
+  WriteBatch batch;
+  batch.AlterNamespace({.id = kTogether});
+  EXPECT_TRUE(absl::IsFailedPrecondition(store().Write({}, &batch).status()));
+  batch.Clear();
+  batch.AlterNamespace(
+      {.id = kTogether,
+       .options = {.default_expiry_ms = 3600 * 1000, .grouping = KeyGrouping::Together()}});
+  EXPECT_TRUE(store().Write({}, &batch).ok());
+  batch.SwapNamespaces(kDefaultNamespace, kTogether);
+  EXPECT_TRUE(absl::IsFailedPrecondition(store().Write({}, &batch).status()));
+  EXPECT_EQ(store().GroupsOf(kTogether), KeyGrouping::Together());
+}
+
+TEST_P(StoreConformanceTest, ATransactionOverOneGroupIsAtomicAndOverTwoIsRefused) {
+  ASSERT_TRUE(Create({.id = 10, .options = {.grouping = KeyGrouping::By(':')}}).ok());
+  Put("a:n", "1", 10);
+  Put("b:n", "1", 10);
+  const auto add = [this](const std::string& from, const std::string& to) {
+    return RunTransaction(&store(), {},
+                          [&](Transaction* transaction) -> absl::Status {
+                            std::string value;
+                            const auto read = transaction->Get({.space = 10}, from, &value);
+                            if (!read.ok()) return read.status();
+                            transaction->Put(to, value + "1", 10);
+                            return absl::OkStatus();
+                          })
+        .status();
+  };
+  EXPECT_TRUE(add("a:n", "a:m").ok());
+  EXPECT_TRUE(IsCrossGroup(add("a:n", "b:n")));
+  EXPECT_EQ(Scan({}, {}, false, 10), "a:m=11 a:n=1 b:n=1 ");
+  Transaction loser(&store());
+  std::string value;
+  ASSERT_TRUE(loser.Get({.space = 10}, "a:n", &value).ok());
+  loser.Put("a:m", "lost", 10);
+  Put("a:n", "2", 10);
+  EXPECT_TRUE(absl::IsAborted(loser.Commit().status()));
+  EXPECT_EQ(Get("a:m", 10), "11");
 }
 
 // --- Durability and upkeep -----------------------------------------------------------------------

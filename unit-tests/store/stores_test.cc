@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "unit-tests/store/store_conformance.h"
+#include "unit-tests/testing/delayed_store.h"
 #include "unit-tests/testing/map_store.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "varve/storage_engine.h"
@@ -34,12 +35,24 @@ class StoreOfMaps final : public StoreUnderTest {
   testing::MapStore store_;
 };
 
+// The embedded engine on another machine, as far as callers can tell.
+class StoreFarAway final : public StoreUnderTest {
+ public:
+  StoreFarAway() : delayed_(&embedded_.store()) {}
+  Store& store() override { return delayed_; }
+
+ private:
+  EmbeddedStore embedded_{EngineOptions()};
+  testing::DelayedStore delayed_;
+};
+
 std::vector<StoreFactory> Stores() {
   EngineOptions small;
   small.write_buffer_size = 64u << 10;
   return {{"Embedded", [] { return std::make_unique<EmbeddedStore>(EngineOptions()); }},
           {"EmbeddedSmallBuffers", [small] { return std::make_unique<EmbeddedStore>(small); }},
-          {"Maps", [] { return std::make_unique<StoreOfMaps>(); }}};
+          {"Maps", [] { return std::make_unique<StoreOfMaps>(); }},
+          {"FarAway", [] { return std::make_unique<StoreFarAway>(); }}};
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, StoreConformanceTest, ::testing::ValuesIn(Stores()),
@@ -53,6 +66,8 @@ TEST(StoreCapabilitiesTest, TheEmbeddedEngineKeepsEveryPromiseOfThisProcess) {
   EXPECT_TRUE(capabilities.constant_time_clone);
   EXPECT_TRUE(capabilities.constant_time_range_delete);
   EXPECT_TRUE(capabilities.exact_counts);
+  EXPECT_TRUE(capabilities.quotas);
+  EXPECT_TRUE(capabilities.swaps);
   EXPECT_TRUE(capabilities.history);
   EXPECT_FALSE(capabilities.remote);
 }

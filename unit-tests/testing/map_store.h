@@ -1,7 +1,7 @@
 // A store that uses nothing but the public interface: maps in memory behind one lock. It is
 // what a remote store may be at the least: no snapshots, no order of all writes, no clones, nothing
-// that waits to become durable. It reads batches through their visitors and compares conditions by
-// version.
+// that waits to become durable, and nothing that is atomic beyond a group of keys. It reads batches
+// through their visitors and compares conditions by version.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "varve/key_group.h"
 #include "varve/namespace_status.h"
 #include "varve/store.h"
 
@@ -28,7 +29,13 @@ class MapStore final : public Store {
             .constant_time_clone = false,
             .constant_time_range_delete = false,
             .exact_counts = false,
+            .quotas = false,
+            .swaps = false,
             .remote = true};
+  }
+  std::optional<KeyGrouping> GroupsOf(NamespaceId space) const override {
+    const std::lock_guard lock(mutex_);
+    return GroupingLocked(space);
   }
 
   // --- Reads
@@ -182,6 +189,10 @@ class MapStore final : public Store {
   class Applier;
   class MapIterator;
 
+  KeyGrouping GroupingLocked(NamespaceId space) const {
+    const auto found = spaces_.find(space);
+    return found == spaces_.end() ? KeyGrouping() : found->second.description.options.grouping;
+  }
   absl::Status Refusal(const ReadOptions& options) const {
     if (closed_) return absl::FailedPreconditionError("the store is closed");
     if (options.snapshot != nullptr)
@@ -225,7 +236,11 @@ class MapStore::Checker final : public WriteBatch::ConditionVisitor {
     const auto in = store_.spaces_.find(space);
     if (in == store_.spaces_.end()) return NoSuchNamespace(space);
     const auto found = in->second.keys.find(key);
-    const SequenceNumber now = found == in->second.keys.end() ? kNoSequence : found->second.version;
+    // One whose time is over is missing.
+    const bool is_there =
+        found != in->second.keys.end() &&
+        (found->second.expiry_ms == kNoExpiry || found->second.expiry_ms > store_.NowMillis());
+    const SequenceNumber now = is_there ? found->second.version : kNoSequence;
     return now == *read.version ? absl::OkStatus() : absl::AbortedError("the key was written");
   }
   absl::Status NotPut(NamespaceId space, std::string_view key,
@@ -258,12 +273,8 @@ class MapStore::Applier final : public WriteBatch::OperationVisitor {
       if (const auto found = in->keys.find(key); found != in->keys.end()) in->keys.erase(found);
     });
   }
-  absl::Status DeleteRange(NamespaceId space, std::string_view begin,
-                           std::string_view end) override {
-    return Change(space, [&](Space* in) {
-      in->keys.erase(in->keys.lower_bound(begin),
-                     end.empty() ? in->keys.end() : in->keys.lower_bound(end));
-    });
+  absl::Status DeleteRange(NamespaceId, std::string_view, std::string_view) override {
+    return absl::FailedPreconditionError("this store deletes no ranges");
   }
   absl::Status ClearNamespace(NamespaceId space) override {
     return Change(space, [](Space* in) { in->keys.clear(); });
@@ -280,14 +291,15 @@ class MapStore::Applier final : public WriteBatch::OperationVisitor {
     return absl::FailedPreconditionError("this store doesn't clone namespaces");
   }
   absl::Status AlterNamespace(const NamespaceDescription& space) override {
+    if (store_.GroupingLocked(space.id) != space.options.grouping)
+      return absl::FailedPreconditionError("the groups of a namespace never change");
     return Change(space.id, [&](Space* in) { in->description = space; });
   }
   absl::Status DropNamespace(NamespaceId space) override {
     return spaces_.erase(space) > 0 ? absl::OkStatus() : NoSuchNamespace(space);
   }
-  absl::Status SwapNamespaces(NamespaceId one, NamespaceId other) override {
-    if (!spaces_.contains(one)) return NoSuchNamespace(one);
-    return Change(other, [&](Space* in) { std::swap(in->keys, spaces_[one].keys); });
+  absl::Status SwapNamespaces(NamespaceId, NamespaceId) override {
+    return absl::FailedPreconditionError("this store doesn't swap namespaces");
   }
 
  private:
@@ -304,9 +316,16 @@ class MapStore::Applier final : public WriteBatch::OperationVisitor {
   Spaces& spaces_;
 };
 
-inline absl::StatusOr<CommitResult> MapStore::Submit(const WriteOptions&, WriteBatch* batch) {
+inline absl::StatusOr<CommitResult> MapStore::Submit(const WriteOptions& options,
+                                                     WriteBatch* batch) {
   const std::lock_guard lock(mutex_);
   if (closed_) return absl::FailedPreconditionError("the store is closed");
+  const auto groups_of = [this](NamespaceId space) -> std::optional<KeyGrouping> {
+    return GroupingLocked(space);
+  };
+  if (!options.independent_keys) {
+    if (absl::Status groups = CheckGroups(*batch, groups_of); !groups.ok()) return groups;
+  }
   Spaces changed = spaces_;  // so that a refused batch changes nothing
   Checker checker(this);
   Applier applier(this, &changed);

@@ -80,6 +80,28 @@ TEST(NamespaceChangeTest, WhatComesBackIsWhatWasWrittenAndNothingElse) {
   EXPECT_FALSE(DecodeNamespaceChange({.key = key, .value = "\5"}));
 }
 
+TEST(NamespaceChangeTest, TheBytesOfGroupsNeverChange) {
+  NamespaceDescription space = Users();
+  space.options.eviction = {EvictionOrder::kLru, false};
+  space.options.grouping = KeyGrouping::By(':');
+  EXPECT_EQ(EncodeNamespaceChange(Create(space, 7)),
+            "\1\0\0\0\7\5users\xac\2\2\xe8\7\x52\x80\x20\1\2:"s);
+  for (const KeyGrouping& grouping :
+       {KeyGrouping::By('\0'), KeyGrouping::By('\xff'), KeyGrouping::Together(), KeyGrouping()}) {
+    space.options.grouping = grouping;
+    const std::string key = KeyOf(kUsers), value = EncodeNamespaceChange(Create(space, 7));
+    const auto decoded = DecodeNamespaceChange({.key = key, .value = value});
+    ASSERT_TRUE(decoded);
+    EXPECT_EQ(decoded->space, space);
+    EXPECT_EQ(EncodeNamespaceChange(*decoded), value);
+  }
+  for (const std::string& grouping : {"\0\0"s, "\1:"s, "\3:"s}) {
+    EXPECT_FALSE(DecodeNamespaceChange(
+        {.key = KeyOf(kUsers),
+         .value = "\1\0\0\0\7\5users\xac\2\2\xe8\7\x12\x80\x20"s + grouping}));
+  }
+}
+
 TEST(NamespaceChangeTest, DamagedBytesAreRefusedOrHaveOneEncoding) {
   std::mt19937 random(3);
   const std::string good = EncodeNamespaceChange(Create(Users(), 7)), key = KeyOf(kUsers);

@@ -217,6 +217,27 @@ TEST(ManifestTest, AStoreThatSharesKeysHasAVersionOfItsOwn) {
   EXPECT_FALSE(DecodeManifest(whole, "MANIFEST")->shares_keys);
 }
 
+TEST(ManifestTest, DeclaredGroupsHaveAVersionOfTheirOwn) {
+  Manifest manifest = SmallManifest();
+  manifest.levels[0][0][0].live = GenerationKeyCounts();
+  manifest.counted_groups.clear();
+  manifest.has_history = true;
+  manifest.history_id = 1;
+  manifest.descriptions = {{.id = kFirstNamedNamespace,
+                            .name = "a",
+                            .options = {.max_keys = 1,
+                                        .eviction = {EvictionOrder::kTtl, true},
+                                        .grouping = KeyGrouping::By(':')}}};
+  const std::string bytes = EncodeManifest(manifest);
+  EXPECT_EQ(bytes.substr(0, 12), "VARVEMAN\7\0\0\0"s);
+  const Manifest decoded = DecodeManifest(bytes, "MANIFEST").value();
+  EXPECT_EQ(decoded.descriptions, manifest.descriptions);
+  EXPECT_EQ(EncodeManifest(decoded), bytes);
+  std::string other = bytes;
+  other[8] = 6;
+  EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(Sealed(other), "MANIFEST").status()));
+}
+
 TEST(ManifestTest, TheBytesOfIngestedSegmentsNeverChange) {
   Manifest manifest = SmallManifest();
   manifest.has_history = true;

@@ -186,15 +186,20 @@ TEST_F(NamespaceCommandsTest, NamedOnesComeAndGo) {
   EXPECT_EQ(Do({"GET", "key"}), "value");
   const std::string limits =
       " maxkeys 1000 maxbytes 1048576 default_expiry_ms 60000 value_separation_size 4096 sync ";
+  const std::string promises =
+      " together no group  atomicity any keys provides (any-keys snapshots range-delete clone "
+      "exact-counts quotas history swaps own-files)";
   EXPECT_EQ(Do({"NAMESPACE", "INFO", "users"}),
             "(name users id 65536 keys 1 bytes 8" + limits +
                 "everysec keep default keep_bytes 0 compress default plain_value_bytes 0 "
-                "stored_value_bytes 0 evict none evictable all first_version 3)");
+                "stored_value_bytes 0 evict none evictable all" +
+                promises + " first_version 3)");
   EXPECT_EQ(Do({"NAMESPACE", "ALTER", "users", "SYNC", "default", "MAXKEYS", "1000"}), "OK");
   EXPECT_EQ(Do({"NAMESPACE", "INFO", "users"}),
             "(name users id 65536 keys 1 bytes 8" + limits +
                 "default keep default keep_bytes 0 compress default plain_value_bytes 0 "
-                "stored_value_bytes 0 evict none evictable all first_version 4)");
+                "stored_value_bytes 0 evict none evictable all" +
+                promises + " first_version 4)");
   EXPECT_EQ(Do({"NAMESPACE", "DROP", "users"}), "OK");
   const std::string dropped =
       "!ERR the namespace in use was dropped: SELECT a database, or NAMESPACE USE another one";

@@ -76,6 +76,7 @@ const std::vector<Bounds>& AllBounds() {
       {"unixsocketperm", "-1", "0", "777", "1000"},
       {"threads", "-1", "0", "256", "257"},
       {"io-threads", "-1", "0", "256", "257"},
+      {"store-threads", "0", "1", "4096", "4097"},
       {"max-background-jobs", "-1", "0", "256", "257"},
       {"maxclients", "0", "1", "1000000", "1000001"},
       {"databases", "0", "1", "1024", "1025"},
@@ -110,6 +111,8 @@ const std::vector<Bounds>& AllBounds() {
       {"min-replicas-max-lag", "-1", "0", "31536000", "31536001"},
       {"value-separation-size", "-1", "0", "1GiB", "1073741825", "0", "1073741824"},
       {"group-max-delay", "-1s", "0", "10s", "10001ms"},
+      {"store-deadline", "-1s", "0", "10min", "601s"},
+      {"hbase-max-value", "1023", "1KiB", "16MiB", "16777217", "1024", "16777216"},
       {"snapshot-max-age", "-1s", "0", "365d", "31536001s"},
   };
   return bounds;
@@ -140,6 +143,12 @@ const std::map<std::string, std::vector<std::string>>& Words() {
       {"http-hosts", {"", "metrics.example,other"}},
       {"metrics-prefixes", {"", "user:,session:"}},
       {"dir", {"data", "/srv/x y"}},
+      {"store", {"embedded"}},
+      {"hbase-quorum", {"", "a:2181,b:2181"}},
+      {"hbase-masters", {"", "a:16000"}},
+      {"hbase-table", {"varve", "team:varve"}},
+      {"hbase-create", {"yes", "no"}},
+      {"hbase-security", {"simple", "kerberos"}},
       {"sync", {"always", "everysec", "no"}},
       {"sync-backend", {"auto", "pwrite", "direct"}},
       {"replicaof", {"", "10.0.0.7 7777", "::1 1", "primary.example 65535"}},
@@ -310,6 +319,25 @@ TEST(ServerFlagsTest, WhatIsUnknownIsRefusedWithTheNearestName) {
             "--nonsense-of-a-flag is no setting; --help lists them");
   EXPECT_EQ(Problem({"stray"}), "stray is no setting; --help lists them");
   EXPECT_EQ(Problem({"--port"}), "--port needs a value");
+}
+
+TEST(ServerFlagsTest, AStoreOverHbaseNeedsAClusterThatCanBeAsked) {
+  EXPECT_EQ(Problem({"--store=elsewhere"}), "--store=elsewhere: takes embedded, hbase");
+  EXPECT_EQ(Problem({"--store=hbase", "--hbase-quorum=a:2181"}), "");
+  EXPECT_EQ(Problem({"--store=hbase", "--hbase-masters=a:16000"}), "");
+  const std::string which =
+      "store=hbase takes one of hbase-quorum and hbase-masters, which say where the cluster is";
+  EXPECT_EQ(Problem({"--store=hbase"}), which);
+  EXPECT_EQ(Problem({"--store=hbase", "--hbase-quorum=a:2181", "--hbase-masters=a:16000"}), which);
+  for (const auto& [flag, word] : std::map<std::string, std::string>{
+           {"--hbase-security=kerberos", "Kerberos is not supported"},
+           {"--store-deadline=99ms", "too short"},
+           {"--replicaof=10.0.0.7 7777", "none of them follows another"},
+           {"--maxmemory=1GiB", "no server can bound"},
+           {"--max-disk-bytes=1GiB", "no server can bound"}}) {
+    const std::string problem = Problem({"--store=hbase", "--hbase-quorum=a:2181", flag});
+    EXPECT_NE(problem.find(word), std::string::npos) << flag << ": " << problem;
+  }
 }
 
 TEST(ServerFlagsTest, TextsThatCantServeAreRefused) {

@@ -76,10 +76,10 @@ TEST_F(LargeValuesTest, StandAmongSmallOnesInOrder) {
 }
 
 TEST_F(LargeValuesTest, DontChangeWhatSmallOnesCost) {
-  const int64_t before = server_.state().read_cost.nanos();
+  const int64_t before = server_.state().key_costs.read.nanos();
   ASSERT_EQ(Do({"SETBIT", "huge", "200000000", "1"}), "0");  // 25 MB: milliseconds to read
   for (int i = 0; i < 30; ++i) ASSERT_EQ(Do({"GETRANGE", "huge", "-1", "-1"}), "\x80");
-  EXPECT_LT(server_.state().read_cost.nanos(), before + kInlineBudgetNanos);
+  EXPECT_LT(server_.state().key_costs.read.nanos(), before + kInlineBudgetNanos);
   EXPECT_EQ(OnPool({"GET", "small"}), 0u);
 }
 

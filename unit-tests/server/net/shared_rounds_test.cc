@@ -78,7 +78,7 @@ class SharedRoundsTest : public ::testing::Test {
     for (int i = 0; i < kClients; ++i) clients.emplace_back([&, i] { body(i, stop); });
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (!done() && std::chrono::steady_clock::now() < deadline) {
-      server_.server().state().read_cost.Measured(kInlineKeyNanos - 500, 1);
+      server_.server().state().key_costs.read.Measured(kInlineKeyNanos - 500, 1);
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
     stop = true;

@@ -10,6 +10,8 @@
 #include "fmt/ranges.h"
 #include "server/commands/command_traits.h"
 #include "server/config/settings.h"
+#include "server/execution/store_capability.h"
+#include "util/base/letter_case.h"
 
 namespace varve::reference {
 namespace {
@@ -243,6 +245,22 @@ std::string MetricPage(std::string_view metrics) {
     page += fmt::format("| `{}` | {} | {} | {} |\n", name, family.type, labels, Prose(family.help));
   }
   return page;
+}
+
+std::string StoreNeedTables() {
+  std::string tables = "\n| Ability | What it means |\n| --- | --- |\n";
+  for (size_t i = 0; i < kStoreNeeds; ++i) {
+    const auto need = static_cast<StoreNeed>(i);
+    tables += fmt::format("| `{}` | {} |\n", NameOf(need), DescriptionOf(need));
+  }
+  tables += "\n| Command | needs | on a store without it |\n| --- | --- | --- |\n";
+  for (const CommandNeed& row : CommandNeeds()) {
+    std::string command = UpperCase(row.command);
+    std::replace(command.begin(), command.end(), '|', ' ');
+    tables += fmt::format("| `{}` | `{}` | {} |\n", command, NameOf(row.need),
+                          DescriptionOf(row.without));
+  }
+  return tables + "\n";
 }
 
 }  // namespace varve::reference

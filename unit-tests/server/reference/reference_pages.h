@@ -19,4 +19,7 @@ std::string SettingPage();
 // is known where the family has a sample with it.
 std::string MetricPage(std::string_view metrics);
 
+// Returns the tables of docs/scale.md: what stores provide, and which commands need it.
+std::string StoreNeedTables();
+
 }  // namespace varve::reference

@@ -51,6 +51,22 @@ TEST(ReferenceTest, Commands) {
 
 TEST(ReferenceTest, Settings) { ComparePage("settings.md", SettingPage()); }
 
+// The tables are a part of a page that is written by hand.
+TEST(ReferenceTest, WhatCommandsNeedOfTheStore) {
+  const fs::path path = VARVE_SOURCE_DIR "/docs/scale.md";
+  const std::string begin = "<!-- The tables begin. -->\n";
+  const std::string page = ReadAll(path);
+  const size_t from = page.find(begin) + begin.size();
+  const size_t to = page.find("<!-- The tables end. -->", from);
+  ASSERT_NE(page.find(begin), std::string::npos);
+  ASSERT_NE(to, std::string::npos);
+  const std::string tables = StoreNeedTables();
+  if (std::getenv("VARVE_WRITE_REFERENCE") != nullptr)
+    std::ofstream(path) << page.substr(0, from) << tables << page.substr(to);
+  EXPECT_TRUE(page.substr(from, to - from) == tables)
+      << "docs/scale.md is stale; run: make docs-reference";
+}
+
 using MetricReferenceTest = testing::CommandTest;
 
 // Every family has a sample, so that its labels are seen.

@@ -64,6 +64,31 @@ TEST(LoadSamplerTest, TheBusierOfDiskAndProcessorLimits) {
   EXPECT_EQ(LimitAfter(hangs), "sync");
 }
 
+TEST(LoadSamplerTest, AStoreOnOtherMachinesLimitsWhereItHasRequestsMostOfTheTime) {
+  LoadSample store = At(2);
+  store.store_busy_millis = 800;  // of a second
+  EXPECT_EQ(LimitAfter(store), "store");
+  LoadSample cpu = store;
+  cpu.loop_idle_nanos[1] = 100'000'000;
+  EXPECT_EQ(LimitAfter(cpu), "cpu");
+  LoadSample crowded = cpu;
+  crowded.store_is_crowded = true;
+  EXPECT_EQ(LimitAfter(crowded), "store");
+  LoadSample idle = At(2);
+  idle.store_busy_millis = 300;
+  EXPECT_EQ(LimitAfter(idle), "nothing");
+}
+
+TEST(LoadSamplerTest, ATimeThatBeginsAnewIsStillATime) {
+  LoadSampler sampler;
+  LoadSample before = At(0), later = At(1), now = At(2);
+  before.store_busy_millis = later.store_busy_millis = UINT32_MAX - 99;
+  now.store_busy_millis = 600;  // 700 ms later
+  sampler.Look(before);
+  sampler.Look(later);
+  EXPECT_NEAR(sampler.Look(now).store_busy, 0.7, 1e-9);
+}
+
 // Samples whose pool threads have rested for these times between the first and the last.
 Limit LimitWithPool(std::vector<int64_t> idle_nanos, uint64_t sync_busy_nanos = 0) {
   LoadSampler sampler;

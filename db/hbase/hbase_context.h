@@ -1,0 +1,92 @@
+// What the parts of a store over HBase share: the client, the clock of versions, what is known of
+// namespaces, and the gate through which every call of the store goes.
+//
+// Thread-safety: The members are thread-safe; the plain ones do not change any more.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/hbase/operation_gate.h"
+#include "db/hbase/row_codec.h"
+#include "db/hbase/space_view.h"
+#include "db/hbase/version_clock.h"
+#include "db/hbase_rpc/hbase_client.h"
+#include "util/os/clock.h"
+
+namespace varve {
+
+struct HbaseStoreOptions {
+  std::string table = "varve";
+  bool may_create = true;                      // whether tables that are missing are made
+  size_t max_value_size = 1u << 20;            // bytes of a value; a longer one is refused
+  std::chrono::milliseconds deadline{30'000};  // of one call of the store
+  const Clock* clock = &RealClock();
+  // How often this server looks at the namespaces and at the floor of versions, and how long it
+  // goes on with what it saw while the cluster does not answer. A server that was not heard of for
+  // longer than `dead_after` counts as dead, so `trust` is the shorter one.
+  std::chrono::milliseconds beat{1'000};
+  std::chrono::milliseconds trust{75'000};
+  std::chrono::milliseconds dead_after{90'000};
+  // How long rows of deleted and expired keys stay, and how often they are looked for.
+  std::chrono::milliseconds kept_when_gone{3'600'000};
+  std::chrono::milliseconds sweep{600'000};
+};
+
+struct HbaseContext {
+  HbaseContext(std::unique_ptr<HbaseClient> tables, const HbaseStoreOptions& given, uint32_t id)
+      : options(given),
+        client(std::move(tables)),
+        clock(given.clock),
+        writer(id),
+        spaces(given.table, given.clock) {}
+
+  HbaseClient::Deadline NewDeadline() const {
+    return std::chrono::steady_clock::now() + options.deadline;
+  }
+  // The rows that one read asks for, so that its answer keeps to a bound.
+  size_t RowsPerRead() const {
+    constexpr size_t kBytes = 64u << 20;
+    return std::clamp(kBytes / std::max<size_t>(options.max_value_size, 1), size_t{1}, size_t{256});
+  }
+
+  const HbaseStoreOptions options;
+  const std::unique_ptr<HbaseClient> client;
+  VersionClock clock;
+  const uint32_t writer;  // in every cell that this process writes
+  SpaceView spaces;
+  OperationGate operations;
+  std::atomic<uint64_t> changes{0};  // operations that this process wrote
+};
+
+// Reads the rows in several steps where they are many. `done` gets one value for each row.
+void ReadRowsInSteps(const HbaseContext& context, std::string table, std::vector<std::string> rows,
+                     HbaseClient::Deadline deadline, HbaseClient::RowsDone done);
+
+// Returns the status as callers of a store are told of it: that the cluster did not answer is
+// StoreUnavailable.
+absl::Status AsStoreStatus(const absl::Status& status);
+
+// Waits for the one answer of `start`, which is given a callback to pass on. For threads that may
+// block.
+template <typename Answer>
+Answer AwaitAnswer(const std::function<void(std::function<void(Answer)>)>& start) {
+  const auto answer = std::make_shared<std::promise<Answer>>();
+  std::future<Answer> future = answer->get_future();
+  start([answer](Answer given) { answer->set_value(std::move(given)); });
+  return future.get();
+}
+
+}  // namespace varve

@@ -1,0 +1,222 @@
+#include "db/hbase/hbase_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "db/hbase/range_reads.h"
+#include "fmt/format.h"
+#include "util/base/memory_guard.h"
+#include "util/base/status.h"
+
+namespace varve {
+namespace {
+
+// Puts what the cell holds into `*result`, as the options want it.
+absl::Status Show(const HbaseContext& context, const PlacedSpace& place, const ReadOptions& options,
+                  const std::optional<std::string>& cell, ReadResult* result, std::string* value) {
+  *result = ReadResult();
+  if (!cell.has_value()) return absl::OkStatus();
+  const std::optional<HbaseCell> decoded = DecodeCell(*cell);
+  if (!decoded) return NotACell(place.table, cell->size());
+  result->read_sequence = decoded->version;
+  if (decoded->is_tombstone) return absl::OkStatus();
+  result->expiry_ms = decoded->expiry_ms;
+  result->expired = !options.expired_too && decoded->IsExpired(context.clock.NowMillis());
+  if (result->expired) return absl::OkStatus();
+  result->too_large = !options.without_value && decoded->value.size() > options.max_value_bytes;
+  if (result->too_large) return absl::OkStatus();
+  result->found = true;
+  result->version = decoded->version;
+  result->value_size = decoded->value.size();
+  if (!options.without_value) value->assign(decoded->value);
+  if (options.with_metadata && !decoded->metadata.empty())
+    result->metadata = std::make_shared<const std::string>(decoded->metadata);
+  return absl::OkStatus();
+}
+
+// One MultiGet, which ends before all keys are read once the values reach the bound of the options.
+class ManyReads final : public std::enable_shared_from_this<ManyReads> {
+ public:
+  ManyReads(const HbaseContext& context, OperationGate::Pass pass, PlacedSpace place,
+            const ReadOptions& options, std::vector<std::string> keys,
+            StoreReads::MultiGetDone done)
+      : context_(context),
+        pass_(std::move(pass)),
+        place_(std::move(place)),
+        options_(options),
+        keys_(std::move(keys)),
+        done_(std::move(done)),
+        deadline_(context.NewDeadline()),
+        results_(keys_.size()) {
+    for (MultiGetResult& result : results_) result.read = false;
+  }
+
+  void ReadNext() {
+    std::vector<std::string> rows;
+    while (next_ < keys_.size() && rows.size() < context_.RowsPerRead()) {
+      const size_t index = next_++;
+      // No key is as long as that.
+      results_[index].read = keys_[index].size() > kMaxHbaseKeySize;
+      if (results_[index].read) continue;
+      asked_.push_back(index);
+      rows.push_back(place_.RowOf(keys_[index]));
+    }
+    if (rows.empty()) return Finish(absl::OkStatus());
+    context_.client->GetRows(
+        place_.table, std::move(rows), deadline_,
+        [self = shared_from_this()](absl::StatusOr<std::vector<std::optional<std::string>>> read) {
+          self->Take(read);
+        });
+  }
+
+ private:
+  void Take(const absl::StatusOr<std::vector<std::optional<std::string>>>& read) {
+    if (!read.ok()) return Finish(read.status());
+    const absl::Status taken = GuardMemory("reading keys", [&] {
+      for (size_t i = 0; i < asked_.size(); ++i) {
+        if (read_any_ && bytes_ >= options_.max_bytes) return absl::OkStatus();
+        read_any_ = true;
+        MultiGetResult& result = results_[asked_[i]];
+        result.read = true;
+        result.status = Show(context_, place_, options_, (*read)[i], &result.result, &result.value);
+        bytes_ += result.value.size();
+      }
+      return absl::OkStatus();
+    });
+    asked_.clear();
+    if (!taken.ok() || next_ == keys_.size() || bytes_ >= options_.max_bytes) return Finish(taken);
+    ReadNext();
+  }
+
+  void Finish(const absl::Status& status) {
+    if (!status.ok()) results_.clear();
+    pass_.reset();
+    done_(status, std::move(results_));
+  }
+
+  const HbaseContext& context_;
+  OperationGate::Pass pass_;
+  const PlacedSpace place_;
+  const ReadOptions options_;
+  const std::vector<std::string> keys_;
+  const StoreReads::MultiGetDone done_;
+  const HbaseClient::Deadline deadline_;
+  std::vector<MultiGetResult> results_;
+  std::vector<size_t> asked_;  // the keys that are being read
+  size_t next_ = 0;
+  size_t bytes_ = 0;
+  bool read_any_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<HbaseReader::Begun> HbaseReader::Begin(const ReadOptions& options) const {
+  if (options.snapshot != nullptr) {
+    return absl::FailedPreconditionError(
+        "a store over HBase has no snapshots over several keys, so it can't read at one");
+  }
+  VARVE_ASSIGN_OR_RETURN(OperationGate::Pass pass, context_->operations.Enter());
+  VARVE_ASSIGN_OR_RETURN(PlacedSpace place, context_->spaces.Find(options.space));
+  return Begun{std::move(pass), std::move(place)};
+}
+
+void HbaseReader::GetAsync(const ReadOptions& options, std::string key,
+                           StoreReads::GetDone done) const {
+  absl::StatusOr<Begun> begun = Begin(options);
+  if (!begun.ok()) return done(begun.status(), {});
+  if (key.size() > kMaxHbaseKeySize) return done(ReadResult(), {});
+  std::vector<std::string> rows(1, begun->place.RowOf(key));
+  std::string table = begun->place.table;
+  context_->client->GetRows(
+      std::move(table), std::move(rows), context_->NewDeadline(),
+      [context = context_, options, begun = *std::move(begun), done = std::move(done)](
+          absl::StatusOr<std::vector<std::optional<std::string>>> read) mutable {
+        ReadResult result;
+        std::string value;
+        absl::Status status = read.status();
+        if (status.ok()) {
+          status = GuardMemory("reading a key", [&] {
+            return Show(*context, begun.place, options, read->front(), &result, &value);
+          });
+        }
+        begun.pass.reset();
+        status.ok() ? done(std::move(result), std::move(value)) : done(std::move(status), {});
+      });
+}
+
+void HbaseReader::MultiGetAsync(const ReadOptions& options, std::vector<std::string> keys,
+                                StoreReads::MultiGetDone done) const {
+  absl::StatusOr<Begun> begun = Begin(options);
+  if (!begun.ok()) return done(begun.status(), {});
+  std::make_shared<ManyReads>(*context_, std::move(begun->pass), std::move(begun->place), options,
+                              std::move(keys), std::move(done))
+      ->ReadNext();
+}
+
+void HbaseReader::ReadRangeAsync(const ReadOptions& options, StoreReads::RangeRequest range,
+                                 StoreReads::RangeDone done) const {
+  absl::StatusOr<Begun> begun = Begin(options);
+  if (!begun.ok()) return done(begun.status());
+  ReadPlacedRange(*context_, std::move(begun->place), options, std::move(range),
+                  [pass = std::move(begun->pass),
+                   done = std::move(done)](absl::StatusOr<RangeSlice> slice) mutable {
+                    pass.reset();
+                    done(std::move(slice));
+                  });
+}
+
+void HbaseReader::CountAsync(const ReadOptions& options, std::string_view lower,
+                             std::string_view upper, StoreReads::CountDone done) const {
+  absl::StatusOr<Begun> begun = Begin(options);
+  if (!begun.ok()) return done(begun.status());
+  CountPlacedRange(*context_, begun->place, lower, upper,
+                   [pass = std::move(begun->pass),
+                    done = std::move(done)](absl::StatusOr<CountResult> count) mutable {
+                     pass.reset();
+                     done(std::move(count));
+                   });
+}
+
+absl::StatusOr<ReadResult> HbaseReader::Get(const ReadOptions& options, std::string_view key,
+                                            std::string* value) const {
+  using Answer = std::pair<absl::StatusOr<ReadResult>, std::string>;
+  Answer answer = AwaitAnswer<Answer>([&](std::function<void(Answer)> pass_on) {
+    GetAsync(options, std::string(key),
+             [pass_on = std::move(pass_on)](absl::StatusOr<ReadResult> result, std::string read) {
+               pass_on({std::move(result), std::move(read)});
+             });
+  });
+  if (answer.first.ok() && answer.first->found && !options.without_value)
+    *value = std::move(answer.second);
+  return std::move(answer.first);
+}
+
+absl::Status HbaseReader::MultiGet(const ReadOptions& options,
+                                   absl::Span<const std::string_view> keys,
+                                   absl::Span<MultiGetResult> results) const {
+  using Answer = std::pair<absl::Status, std::vector<MultiGetResult>>;
+  Answer answer = AwaitAnswer<Answer>([&](std::function<void(Answer)> pass_on) {
+    MultiGetAsync(
+        options, std::vector<std::string>(keys.begin(), keys.end()),
+        [pass_on = std::move(pass_on)](absl::Status status, std::vector<MultiGetResult> read) {
+          pass_on({std::move(status), std::move(read)});
+        });
+  });
+  if (!answer.first.ok()) return answer.first;
+  std::move(answer.second.begin(), answer.second.end(), results.begin());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RangeSlice> HbaseReader::ReadRange(const ReadOptions& options,
+                                                  const StoreReads::RangeRequest& range) const {
+  return AwaitAnswer<absl::StatusOr<RangeSlice>>(
+      [&](StoreReads::RangeDone done) { ReadRangeAsync(options, range, std::move(done)); });
+}
+
+absl::StatusOr<CountResult> HbaseReader::Count(const ReadOptions& options, std::string_view lower,
+                                               std::string_view upper) const {
+  return AwaitAnswer<absl::StatusOr<CountResult>>(
+      [&](StoreReads::CountDone done) { CountAsync(options, lower, upper, std::move(done)); });
+}
+
+}  // namespace varve

@@ -1,0 +1,79 @@
+// The writes of a store over HBase.
+//
+// A batch of keys goes to the cluster as one commit of rows, which all lie in one region as they
+// are of one group. Batches of one key that are written asynchronously wait for Push() and go out
+// together, each on its own terms: the cluster syncs its log once for those of a region.
+// WriteOptions::independent_keys has each key of a batch written by itself.
+//
+// A write is durable when it is answered: three copies of the log are on disk (`hsync`).
+//
+// Thread-safety: All functions are thread-safe.
+// Requires: The context outlives every call's answer.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "db/hbase/batch_plan.h"
+#include "db/hbase/hbase_context.h"
+#include "db/hbase/namespace_writer.h"
+#include "varve/store.h"
+#include "varve/write_batch.h"
+
+namespace varve {
+
+class HbaseWriter {
+ public:
+  HbaseWriter(HbaseContext* context, NamespaceWriter* namespaces)
+      : context_(context), namespaces_(namespaces) {}
+
+  // As StoreWrites has them. WriteAsync() takes batches of keys alone (FailedPrecondition
+  // otherwise): a change of namespaces waits for other servers.
+  absl::StatusOr<CommitResult> Write(const WriteOptions& options, WriteBatch* batch);
+  void WriteAsync(const WriteOptions& options, WriteBatch* batch, StoreWrites::WriteDone done);
+  absl::StatusOr<CommitResult> Update(const WriteOptions& options,
+                                      absl::Span<const std::string_view> keys,
+                                      absl::FunctionRef<absl::Status(WriteBatch*)> decide);
+  // Sends what WriteAsync() has gathered.
+  void Push();
+
+ private:
+  // One write that waits for Push().
+  struct Gathered {
+    RowIntent intent;
+    size_t bytes;
+    size_t operations;  // 0: it is a condition alone
+    OperationGate::Pass pass;
+    StoreWrites::WriteDone done;
+  };
+  struct GatheredTable {
+    std::string name;
+    std::vector<Gathered> writes;
+  };
+  // Writers of the same keys in this process, one after the other once they have met.
+  class Turn;
+
+  absl::StatusOr<BatchPlan> Plan(const WriteOptions& options, const WriteBatch& batch) const;
+  void Commit(bool independent, BatchPlan plan, OperationGate::Pass pass,
+              StoreWrites::WriteDone done);
+  void Gather(BatchPlan plan, OperationGate::Pass pass, StoreWrites::WriteDone done);
+  void Send(std::string table, std::vector<Gathered> writes);
+
+  HbaseContext* const context_;
+  NamespaceWriter* const namespaces_;
+  absl::Mutex mutex_;
+  std::vector<GatheredTable> gathered_ ABSL_GUARDED_BY(mutex_);
+  std::array<std::timed_mutex, 256> turns_;
+};
+
+}  // namespace varve

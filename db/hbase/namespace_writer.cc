@@ -1,0 +1,57 @@
+#include "db/hbase/namespace_writer.h"
+
+#include <utility>
+#include <vector>
+
+#include "fmt/format.h"
+#include "util/base/status.h"
+
+namespace varve {
+
+absl::StatusOr<SequenceNumber> NamespaceWriter::ChangeCatalog(
+    const std::function<absl::Status(SpaceCatalog*)>& change) {
+  const HbaseClient::Deadline deadline = context_->NewDeadline();
+  for (;;) {
+    VARVE_ASSIGN_OR_RETURN(const std::vector<SystemRow> read, rows_->Read({kCatalogRow}));
+    if (!read.front().is_there) {
+      return absl::DataLossError(fmt::format(
+          "the list of namespaces of table {} is gone; somebody has removed rows of the table",
+          context_->options.table));
+    }
+    VARVE_ASSIGN_OR_RETURN(SpaceCatalog catalog, SpaceCatalog::Decode(read.front().value));
+    VARVE_RETURN_IF_ERROR(change(&catalog));
+    const absl::StatusOr<SequenceNumber> version =
+        rows_->Replace(kCatalogRow, read.front(), catalog.Encode());
+    if (version.ok()) {
+      context_->spaces.Show(std::move(catalog), *version);
+      return version;
+    }
+    if (!absl::IsAborted(version.status())) return version;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return absl::UnavailableError(
+          "other servers changed namespaces again and again, so this change was given up");
+    }
+  }
+}
+
+absl::StatusOr<CommitResult> NamespaceWriter::Change(const BatchPlan& plan) {
+  for (const KeyGrouping& grouping : plan.new_groupings) {
+    VARVE_RETURN_IF_ERROR(context_->client->EnsureTable(TableOf(context_->options.table, grouping),
+                                                        context_->options.may_create));
+  }
+  VARVE_ASSIGN_OR_RETURN(const SequenceNumber version,
+                         ChangeCatalog([&](SpaceCatalog* catalog) -> absl::Status {
+                           for (const BatchPlan::CatalogChange& change : plan.catalog_changes)
+                             VARVE_RETURN_IF_ERROR(change(catalog));
+                           return absl::OkStatus();
+                         }));
+  absl::Status seen = roster_->Beat();
+  if (seen.ok()) seen = roster_->WaitForAll({.catalog = version});
+  if (seen.ok()) return CommitResult{.sequence = version};
+  return absl::UnavailableError(
+      fmt::format("the namespaces were changed, but other servers may still work with them as they "
+                  "were, and what is written there meanwhile may be lost: {}",
+                  std::string(seen.message())));
+}
+
+}  // namespace varve

@@ -1,0 +1,39 @@
+// The changes of namespaces of a store over HBase: conditional writes of the catalog, seen by every
+// server before they are answered.
+//
+// Thread-safety: All functions are thread-safe. They wait for the cluster and for other servers.
+// Requires: The context, the rows and the roster outlive this object.
+#pragma once
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/hbase/batch_plan.h"
+#include "db/hbase/hbase_context.h"
+#include "db/hbase/server_roster.h"
+#include "db/hbase/system_rows.h"
+#include "varve/read_result.h"
+
+namespace varve {
+
+class NamespaceWriter {
+ public:
+  NamespaceWriter(HbaseContext* context, SystemRows* rows, ServerRoster* roster)
+      : context_(context), rows_(rows), roster_(roster) {}
+
+  // Makes all changes of the plan in one step. Unavailable: they were made, but some server may not
+  // know of them yet; the message says so.
+  absl::StatusOr<CommitResult> Change(const BatchPlan& plan);
+
+  // Changes the catalog, again and again if others do so at the same time. Returns its version.
+  absl::StatusOr<SequenceNumber> ChangeCatalog(
+      const std::function<absl::Status(SpaceCatalog*)>& change);
+
+ private:
+  HbaseContext* const context_;
+  SystemRows* const rows_;
+  ServerRoster* const roster_;
+};
+
+}  // namespace varve

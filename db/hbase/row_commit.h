@@ -1,0 +1,97 @@
+// A row commit writes rows of one table, on the condition that they are as its caller wants them
+// and as it has found them itself.
+//
+// A row that has no condition of the caller's is read first, and written on the condition that it
+// is unchanged. Where another writer came between, the commit reads again and tries again until its
+// deadline. So the versions of a row ascend, and a delete of a key that is not there writes
+// nothing. A condition of the caller's fails for good (Aborted).
+//
+// Thread-safety: One thread begins a commit; the client's threads go on with it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "db/hbase/hbase_context.h"
+#include "db/hbase/row_codec.h"
+#include "db/hbase_rpc/hbase_client.h"
+#include "varve/types.h"
+
+namespace varve {
+
+// What is to become of one row.
+struct RowIntent {
+  enum class Kind : uint8_t { kCheckOnly, kPut, kDelete };
+
+  std::string row;
+  Kind kind = Kind::kCheckOnly;
+  std::string value;
+  std::string metadata;
+  uint64_t expiry_ms = kNoExpiry;
+  // The version that the caller wants the row to have, a tombstone's included; kNoSequence: there
+  // must be no row. Nothing: any.
+  std::optional<SequenceNumber> required;
+};
+
+class RowCommit : public std::enable_shared_from_this<RowCommit> {
+ public:
+  // The status of the rows, in the order of the intents (one status for all of them if they are
+  // written together), and the highest version that was written.
+  using Done =
+      std::function<void(const std::vector<absl::Status>& statuses, SequenceNumber version)>;
+
+  // Writes all rows or none. Requires: they are of one group and distinct.
+  static void Together(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
+                       Done done);
+  // Writes each row by itself. Requires: they are distinct.
+  static void Each(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
+                   Done done);
+
+  // For make_shared alone.
+  RowCommit(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
+            bool is_together, Done done);
+
+ private:
+  // A row as it was found: its cell's beginning and version, or that it is not there.
+  struct Found {
+    std::string identity;  // empty: there is no row
+    SequenceNumber version = kNoSequence;
+    bool is_gone = true;
+  };
+
+  void Try();
+  void TakeRead(const std::vector<size_t>& read,
+                const absl::StatusOr<std::vector<std::optional<std::string>>>& cells);
+  absl::Status Note(size_t index, const std::optional<std::string>& cell);
+  void Send();
+  bool HasNothingToDo(size_t index) const;
+  HbaseRowWrite WriteOf(size_t index, SequenceNumber version) const;
+  SequenceNumber SeenVersion(size_t index) const;
+  void SendTogether();
+  void SendEach();
+  void TakeTogether(const absl::Status& status);
+  void TakeEach(const std::vector<size_t>& sent, const std::vector<absl::Status>& statuses);
+  bool IsPastDeadline() const;
+  absl::Status GaveUp() const;
+  void Finish();
+  void FinishWith(const absl::Status& status);
+
+  HbaseContext* const context_;
+  const std::string table_;
+  const std::vector<RowIntent> intents_;
+  const bool is_together_;
+  const Done done_;
+  const HbaseClient::Deadline deadline_;
+  std::vector<std::optional<Found>> found_;  // of each intent; nothing: not read yet
+  std::vector<size_t> open_;                 // the intents that are not settled yet
+  std::vector<absl::Status> statuses_;
+  SequenceNumber version_ = kNoSequence;
+};
+
+}  // namespace varve

@@ -1,0 +1,147 @@
+#include "db/hbase/server_roster.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "fmt/format.h"
+#include "util/base/coding.h"
+#include "util/base/status.h"
+
+namespace varve {
+namespace {
+
+// A row is shown anew at least so often, so that it changes while its server lives.
+constexpr int kShownPerTrust = 8;
+constexpr std::chrono::milliseconds kFirstPause{2};
+constexpr std::chrono::milliseconds kLongestPause{100};
+
+uint64_t Nanos(std::chrono::milliseconds span) {
+  return static_cast<uint64_t>(std::chrono::nanoseconds(span).count());
+}
+
+std::string EncodeSeen(const ServerRoster::Seen& seen) {
+  std::string value;
+  PutVarint64(&value, seen.catalog);
+  PutVarint64(&value, seen.floor);
+  return value;
+}
+
+// What makes no sense has seen nothing.
+ServerRoster::Seen DecodeSeen(std::string_view value) {
+  ServerRoster::Seen seen;
+  ByteReader reader(value);
+  if (!reader.ReadVarint64(&seen.catalog) || !reader.ReadVarint64(&seen.floor)) return {};
+  return seen;
+}
+
+}  // namespace
+
+ServerRoster::ServerRoster(HbaseContext* context, SystemRows* rows)
+    : context_(context),
+      rows_(rows),
+      name_(fmt::format("{}{:08x}{:08x}", kServerRows, context->writer,
+                        static_cast<uint32_t>(context->clock.NowMillis()))) {}
+
+absl::Status ServerRoster::Beat() {
+  const absl::MutexLock lock(&beating_);
+  if (has_left_) return absl::FailedPreconditionError("the store is closed");
+  const bool trusts = context_->spaces.IsTrusted();
+  if (!trusts) VARVE_RETURN_IF_ERROR(Show());
+  VARVE_RETURN_IF_ERROR(Look());
+  const Seen seen{context_->spaces.version(), context_->clock.floor()};
+  const bool is_new = seen.catalog != shown_.catalog || seen.floor != shown_.floor;
+  const uint64_t age = context_->options.clock->MonotonicNanos() - shown_at_nanos_;
+  if (trusts && !is_new && age < Nanos(context_->options.trust) / kShownPerTrust)
+    return absl::OkStatus();
+  shown_ = seen;
+  VARVE_RETURN_IF_ERROR(Show());
+  context_->spaces.TrustUntil(shown_at_nanos_ + Nanos(context_->options.trust));
+  return absl::OkStatus();
+}
+
+absl::Status ServerRoster::Show() {
+  beating_.AssertHeld();
+  const uint64_t begin = context_->options.clock->MonotonicNanos();
+  VARVE_RETURN_IF_ERROR(rows_->Put(name_, EncodeSeen(shown_)));
+  shown_at_nanos_ = begin;
+  return absl::OkStatus();
+}
+
+absl::Status ServerRoster::Look() {
+  for (;;) {
+    VARVE_ASSIGN_OR_RETURN(const std::vector<SystemRow> read,
+                           rows_->Read({kCatalogRow, kFloorRow}));
+    const SystemRow& floor = read[1];
+    if (floor.is_there) {
+      uint64_t version = kNoSequence;
+      if (!ByteReader(floor.value).ReadVarint64(&version))
+        return absl::DataLossError(fmt::format("the floor of versions in table {} makes no sense",
+                                               context_->options.table));
+      context_->clock.RaiseFloor(version);
+    }
+    if (read[0].is_there) return ShowCatalog(read[0]);
+    const absl::Status made =
+        rows_->Replace(kCatalogRow, read[0], SpaceCatalog::New().Encode()).status();
+    if (!made.ok() && !absl::IsAborted(made)) return made;
+  }
+}
+
+absl::Status ServerRoster::ShowCatalog(const SystemRow& row) {
+  if (row.version == context_->spaces.version()) return absl::OkStatus();
+  VARVE_ASSIGN_OR_RETURN(SpaceCatalog catalog, SpaceCatalog::Decode(row.value));
+  context_->spaces.Show(std::move(catalog), row.version);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ServerRoster::FindBehind(const Seen& seen) {
+  VARVE_ASSIGN_OR_RETURN(const auto rows, rows_->List(kServerRows));
+  for (const auto& [id, row] : rows) {
+    const Seen has = DecodeSeen(row.value);
+    if (has.catalog < seen.catalog || has.floor < seen.floor) return id;
+  }
+  return std::string();
+}
+
+absl::Status ServerRoster::WaitForAll(const Seen& seen) {
+  const HbaseClient::Deadline deadline = context_->NewDeadline();
+  for (std::chrono::milliseconds pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+    VARVE_ASSIGN_OR_RETURN(const std::string behind, FindBehind(seen));
+    if (behind.empty()) return absl::OkStatus();
+    if (std::chrono::steady_clock::now() + pause >= deadline) {
+      return absl::DeadlineExceededError(fmt::format(
+          "server {} has not confirmed it within {} ms; if that server is gone, it counts as dead "
+          "after {} ms",
+          behind, context_->options.deadline.count(), context_->options.dead_after.count()));
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+absl::Status ServerRoster::RemoveDead() {
+  const uint64_t now = context_->options.clock->MonotonicNanos();
+  VARVE_ASSIGN_OR_RETURN(const auto rows, rows_->List(kServerRows));
+  std::set<std::string> there;
+  for (const auto& [id, row] : rows) {
+    there.insert(id);
+    const auto [watched, is_new] = watched_.try_emplace(id, Row{row.identity, now});
+    if (!is_new && watched->second.identity != row.identity) watched->second = {row.identity, now};
+    if (now - watched->second.since_nanos < Nanos(context_->options.dead_after)) continue;
+    const absl::Status removed = rows_->Remove(std::string(kServerRows) + id, row);
+    if (!removed.ok() && !absl::IsAborted(removed)) return removed;
+  }
+  std::erase_if(watched_, [&](const auto& each) { return !there.contains(each.first); });
+  return absl::OkStatus();
+}
+
+void ServerRoster::Leave() {
+  const absl::MutexLock lock(&beating_);
+  has_left_ = true;
+  const absl::StatusOr<std::vector<SystemRow>> read = rows_->Read({name_});
+  // A row that stays counts as that of a dead server later.
+  if (read.ok() && read->front().is_there) rows_->Remove(name_, read->front()).IgnoreError();
+}
+
+}  // namespace varve

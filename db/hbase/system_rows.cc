@@ -1,0 +1,174 @@
+#include "db/hbase/system_rows.h"
+
+#include <algorithm>
+
+#include "db/hbase/space_catalog.h"
+#include "fmt/format.h"
+#include "util/base/coding.h"
+#include "util/base/status.h"
+
+namespace varve {
+namespace {
+
+constexpr std::string_view kFormatRow = "format";
+constexpr std::string_view kMark = "varve over hbase";
+constexpr uint8_t kFormat = 1;
+
+std::string FormatValue(uint32_t id) {
+  std::string value(kMark);
+  value.push_back(static_cast<char>(kFormat));
+  return value + fmt::format("{:08x}", id);
+}
+
+absl::Status IsForeign(std::string_view table) {
+  return absl::FailedPreconditionError(fmt::format(
+      "table {} was not made by varve: it holds rows, but not the one that says what it is; name "
+      "another table (--hbase-table)",
+      table));
+}
+
+}  // namespace
+
+SystemRows::SystemRows(HbaseContext* context)
+    : context_(context), prefix_(RowPrefix(kSystemGeneration, LeftOutByte({}))) {}
+
+absl::StatusOr<SystemRow> SystemRows::RowFrom(std::string_view name,
+                                              const std::optional<std::string>& cell) const {
+  SystemRow row;
+  if (!cell.has_value()) return row;
+  const std::optional<HbaseCell> decoded = DecodeCell(*cell);
+  if (!decoded) {
+    return absl::DataLossError(
+        fmt::format("row {} of table {} holds {} bytes that this version of varve did not write",
+                    name, context_->options.table, cell->size()));
+  }
+  row.is_there = true;
+  row.version = decoded->version;
+  row.identity = cell->substr(0, kCellIdentitySize);
+  row.value = decoded->value;
+  return row;
+}
+
+absl::StatusOr<std::vector<SystemRow>> SystemRows::Read(
+    const std::vector<std::string_view>& names) {
+  std::vector<std::string> wanted;
+  for (const std::string_view name : names) wanted.push_back(RowOf(name));
+  using Cells = absl::StatusOr<std::vector<std::optional<std::string>>>;
+  const Cells cells = AwaitAnswer<Cells>([&](HbaseClient::RowsDone done) {
+    context_->client->GetRows(context_->options.table, std::move(wanted), context_->NewDeadline(),
+                              std::move(done));
+  });
+  if (!cells.ok()) return cells.status();
+  std::vector<SystemRow> rows;
+  for (size_t i = 0; i < names.size(); ++i) {
+    VARVE_ASSIGN_OR_RETURN(SystemRow row, RowFrom(names[i], (*cells)[i]));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+absl::StatusOr<std::vector<std::pair<std::string, SystemRow>>> SystemRows::List(
+    std::string_view prefix) {
+  HbaseScanRequest request;
+  request.lower = RowOf(prefix);
+  request.upper = request.lower;
+  ++request.upper.back();  // names end with letters and the like
+  std::vector<std::pair<std::string, SystemRow>> rows;
+  for (;;) {
+    using Slice = absl::StatusOr<HbaseScanSlice>;
+    const Slice slice = AwaitAnswer<Slice>([&](HbaseClient::ScanDone done) {
+      context_->client->ScanRows(context_->options.table, request, context_->NewDeadline(),
+                                 std::move(done));
+    });
+    if (!slice.ok()) return slice.status();
+    for (const auto& [row, cell] : slice->rows) {
+      VARVE_ASSIGN_OR_RETURN(SystemRow read, RowFrom(row.substr(prefix_.size()), cell));
+      rows.emplace_back(row.substr(prefix_.size() + prefix.size()), std::move(read));
+    }
+    if (slice->is_complete || slice->rows.empty()) return rows;
+    request.lower = slice->rows.back().first + '\0';
+  }
+}
+
+absl::Status SystemRows::Commit(HbaseRowWrite write) {
+  return AwaitAnswer<absl::Status>([&](HbaseClient::CommitDone done) {
+    std::vector<HbaseRowWrite> writes(1, std::move(write));
+    context_->client->CommitRows(context_->options.table, std::move(writes),
+                                 context_->NewDeadline(), std::move(done));
+  });
+}
+
+absl::Status SystemRows::Put(std::string_view name, std::string_view value) {
+  HbaseRowWrite write;
+  write.row = RowOf(name);
+  write.timestamp = context_->clock.Next(kNoSequence);
+  write.value =
+      EncodeCell({.version = write.timestamp, .writer = context_->writer, .value = value});
+  return Commit(std::move(write));
+}
+
+absl::StatusOr<SequenceNumber> SystemRows::Replace(std::string_view name, const SystemRow& read,
+                                                   std::string_view value) {
+  const SequenceNumber version = context_->clock.Next(read.version);
+  HbaseRowWrite write;
+  write.row = RowOf(name);
+  write.is_checked = true;
+  write.expects_prefix = true;
+  if (read.is_there) write.expected = read.identity;
+  write.timestamp = version;
+  write.value = EncodeCell({.version = version, .writer = context_->writer, .value = value});
+  VARVE_RETURN_IF_ERROR(Commit(std::move(write)));
+  return version;
+}
+
+absl::Status SystemRows::Remove(std::string_view name, const SystemRow& read) {
+  HbaseRowWrite write;
+  write.row = RowOf(name);
+  write.is_checked = true;
+  write.expects_prefix = true;
+  write.expected = read.identity;
+  write.kind = HbaseRowWrite::Kind::kDelete;
+  write.timestamp = read.version;
+  return Commit(std::move(write));
+}
+
+absl::Status SystemRows::CheckIsEmpty() {
+  HbaseScanRequest request;
+  request.max_rows = 1;
+  request.keys_only = true;
+  using Slice = absl::StatusOr<HbaseScanSlice>;
+  const Slice slice = AwaitAnswer<Slice>([&](HbaseClient::ScanDone done) {
+    context_->client->ScanRows(context_->options.table, request, context_->NewDeadline(),
+                               std::move(done));
+  });
+  if (!slice.ok()) return slice.status();
+  if (slice->rows.empty() || slice->rows.front().first == RowOf(kFormatRow))
+    return absl::OkStatus();
+  return IsForeign(context_->options.table);
+}
+
+absl::Status SystemRows::CheckFormat(const SystemRow& row) const {
+  const std::string& table = context_->options.table;
+  if (!row.value.starts_with(kMark) || row.value.size() <= kMark.size()) return IsForeign(table);
+  const auto format = static_cast<uint8_t>(row.value[kMark.size()]);
+  if (format == kFormat) return absl::OkStatus();
+  return absl::FailedPreconditionError(fmt::format(
+      "table {} has format {}, and this version of varve knows format {}; use the version that "
+      "made it, or name another table (--hbase-table)",
+      table, format, kFormat));
+}
+
+absl::Status SystemRows::Open() {
+  for (;;) {
+    absl::StatusOr<std::vector<SystemRow>> rows = Read({kFormatRow});
+    if (absl::IsDataLoss(rows.status())) return IsForeign(context_->options.table);
+    if (!rows.ok()) return rows.status();
+    if (rows->front().is_there) return CheckFormat(rows->front());
+    VARVE_RETURN_IF_ERROR(CheckIsEmpty());
+    const absl::Status made =
+        Replace(kFormatRow, rows->front(), FormatValue(context_->writer)).status();
+    if (!made.ok() && !absl::IsAborted(made)) return made;
+  }
+}
+
+}  // namespace varve

@@ -1,0 +1,48 @@
+// ClientContext is what the parts of one HbaseClient share: the loop that runs them, its timers,
+// the settings and the counters.
+//
+// Thread-safety: The thread that runs `io` alone uses everything but the counters and the options.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+#include "asio/io_context.hpp"
+#include "db/hbase_rpc/hbase_client.h"
+#include "db/hbase_rpc/timer_queue.h"
+
+namespace varve {
+
+struct HbaseCounters {
+  std::atomic<uint64_t> calls{0};
+  std::atomic<uint64_t> requests{0};
+  std::atomic<uint64_t> retries{0};
+  std::atomic<uint64_t> region_lookups{0};
+  std::atomic<uint64_t> connections_opened{0};
+  std::atomic<uint64_t> bytes_sent{0};
+  std::atomic<uint64_t> bytes_received{0};
+  std::atomic<uint64_t> missed_deadlines{0};
+  std::atomic<uint64_t> in_flight{0};
+  std::atomic<uint64_t> in_flight_bytes{0};
+  std::atomic<uint64_t> wait_nanos{0};
+};
+
+struct ClientContext {
+  using Time = std::chrono::steady_clock::time_point;
+
+  explicit ClientContext(HbaseOptions settings) : options(std::move(settings)), timers(io) {}
+
+  // When an attempt that begins now ends at the latest.
+  Time AttemptEnd(Time deadline) const {
+    return std::min(deadline, std::chrono::steady_clock::now() + options.attempt_timeout);
+  }
+
+  const HbaseOptions options;
+  asio::io_context io;
+  TimerQueue timers;
+  HbaseCounters counters;
+};
+
+}  // namespace varve

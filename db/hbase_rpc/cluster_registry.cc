@@ -1,0 +1,111 @@
+#include "db/hbase_rpc/cluster_registry.h"
+
+#include <Registry.pb.h>
+#include <ZooKeeper.pb.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "db/hbase_rpc/zookeeper_lookup.h"
+
+namespace varve {
+namespace {
+
+using Server = absl::StatusOr<std::string>;
+
+Server AddressOf(const hbase::pb::ServerName& name) {
+  if (name.host_name().empty() || name.port() == 0 || name.port() > 0xffff) {
+    return absl::UnavailableError("HBase names a server without a host or a port");
+  }
+  return fmt::format("{}:{}", name.host_name(), name.port());
+}
+
+Server NotOpenYet(std::string_view what) {
+  return absl::FailedPreconditionError(fmt::format("HBase has no {} at the moment", what));
+}
+
+Server MetaOfNode(const std::string& message) {
+  hbase::pb::MetaRegionServer meta;
+  if (!meta.ParseFromString(message)) return absl::DataLossError("a damaged node of HBase");
+  if (meta.has_state() && meta.state() != hbase::pb::RegionState::OPEN) {
+    return NotOpenYet("server of hbase:meta");
+  }
+  return AddressOf(meta.server());
+}
+
+Server MasterOfNode(const std::string& message) {
+  hbase::pb::Master master;
+  if (!master.ParseFromString(message)) return absl::DataLossError("a damaged node of HBase");
+  return AddressOf(master.master());
+}
+
+Server MetaOfAnswer(std::string_view message) {
+  hbase::pb::GetMetaRegionLocationsResponse response;
+  if (!response.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+    return absl::DataLossError("an answer that cannot be read");
+  }
+  for (const auto& location : response.meta_locations()) {
+    if (location.region_info().replica_id() == 0 && location.has_server_name()) {
+      return AddressOf(location.server_name());
+    }
+  }
+  return NotOpenYet("server of hbase:meta");
+}
+
+Server MasterOfAnswer(std::string_view message) {
+  hbase::pb::GetActiveMasterResponse response;
+  if (!response.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+    return absl::DataLossError("an answer that cannot be read");
+  }
+  return response.has_server_name() ? AddressOf(response.server_name())
+                                    : NotOpenYet("active master");
+}
+
+}  // namespace
+
+void ClusterRegistry::FindMeta(Done done) {
+  if (!meta_.empty()) return done(meta_);
+  Ask(for_meta_, std::move(done));
+}
+
+void ClusterRegistry::FindMaster(Done done) { Ask(for_master_, std::move(done)); }
+
+void ClusterRegistry::Ask(Question& question, Done done) {
+  question.waiting.push_back(std::move(done));
+  if (question.waiting.size() > 1) return;
+  if (are_masters_) return AskMaster(question, 0, "");
+  const std::string path = fmt::format("{}/{}", context_.options.znode_parent, question.node);
+  LookUpZookeeper(context_, hosts_, path, [this, &question](const Server& data) {
+    Server message = data.ok() ? HbaseMessageOf(*data) : data;
+    if (message.ok())
+      message = &question == &for_meta_ ? MetaOfNode(*message) : MasterOfNode(*message);
+    Answer(question, message);
+  });
+}
+
+void ClusterRegistry::AskMaster(Question& question, size_t index, std::string why) {
+  if (index == hosts_.size()) {
+    return Answer(question,
+                  absl::UnavailableError(fmt::format("no master of HBase answers: {}", why)));
+  }
+  const auto answered = [this, &question, index](const RpcResult& result) {
+    Server server = result.failure.has_value() ? result.failure->status
+                    : &question == &for_meta_  ? MetaOfAnswer(result.message)
+                                               : MasterOfAnswer(result.message);
+    if (server.ok()) return Answer(question, server);
+    AskMaster(question, index + 1, std::string(server.status().message()));
+  };
+  const ClientContext::Time end =
+      std::chrono::steady_clock::now() + context_.options.connect_timeout;
+  const hbase::pb::GetMetaRegionLocationsRequest nothing;
+  servers_.Call(hosts_[index], kRegistryService, question.method, nothing, end, answered);
+}
+
+void ClusterRegistry::Answer(Question& question, const Server& server) {
+  if (&question == &for_meta_ && server.ok()) meta_ = *server;
+  const auto waiting = std::move(question.waiting);
+  question.waiting.clear();
+  for (const Done& done : waiting) done(server);
+}
+
+}  // namespace varve

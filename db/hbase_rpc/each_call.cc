@@ -1,0 +1,170 @@
+#include "db/hbase_rpc/each_call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "db/hbase_rpc/read_call.h"
+
+namespace varve {
+namespace {
+
+using Values = std::vector<std::optional<std::string>>;
+
+constexpr size_t kRowsAtATime = 512;
+constexpr size_t kBytesAtATime = size_t{4} << 20;
+
+}  // namespace
+
+void EachCall::Start() {
+  Numbers all(writes_.size());
+  std::iota(all.begin(), all.end(), 0);
+  WriteAll(all, {kRowsAtATime, RetryPace()});
+  EndIfDone();
+}
+
+void EachCall::AnswerUndone(const absl::Status& why) {
+  for (uint32_t i = 0; i < states_.size(); ++i) {
+    if (!states_[i].is_done) EndRowUnknown(i, why);
+  }
+  std::vector<absl::Status> statuses;
+  statuses.reserve(states_.size());
+  for (State& state : states_) statuses.push_back(std::move(state.status));
+  done_(std::move(statuses));
+}
+
+void EachCall::WriteAll(const Numbers& numbers, const Manner& manner) {
+  std::map<RegionPtr, Numbers> regions;
+  Numbers unknown;
+  for (const uint32_t number : numbers) {
+    const RegionPtr region = environment().locator.FindKnown(table(), writes_[number].row);
+    (region == nullptr ? unknown : regions[region]).push_back(number);
+  }
+  for (const auto& [region, rows] : regions) WriteRegion(region, rows, manner);
+  if (unknown.empty()) return;
+  const uint32_t first = unknown.front();
+  Find({table(), writes_[first].row, false}, [this, unknown = std::move(unknown), manner](
+                                                 const RegionPtr&) { WriteAll(unknown, manner); });
+}
+
+void EachCall::WriteRegion(const RegionPtr& region, const Numbers& numbers, const Manner& manner) {
+  Numbers commit;
+  size_t bytes = 0;
+  for (const uint32_t number : numbers) {
+    const HbaseRowWrite& write = writes_[number];
+    const size_t size = write.row.size() + write.value.size();
+    const bool is_full = commit.size() >= manner.rows_at_a_time || bytes + size > kBytesAtATime;
+    if (!commit.empty() && is_full) {
+      Write(region, std::exchange(commit, Numbers()), manner);
+      bytes = 0;
+    }
+    commit.push_back(number);
+    bytes += size;
+  }
+  if (!commit.empty()) Write(region, std::move(commit), manner);
+}
+
+void EachCall::Write(const RegionPtr& region, Numbers numbers, const Manner& manner) {
+  std::vector<const HbaseRowWrite*> writes;
+  for (const uint32_t number : numbers) writes.push_back(&writes_[number]);
+  const hbase::pb::CoprocessorServiceRequest request = MutateRowsRequest(*region, writes);
+  Ask(region, "ExecService", request,
+      [this, region, numbers = std::move(numbers), manner](const RpcResult& result) {
+        TakeAnswer(region, numbers, manner, result);
+        EndIfDone();
+      });
+}
+
+void EachCall::TakeAnswer(const RegionPtr& region, const Numbers& numbers, const Manner& manner,
+                          const RpcResult& result) {
+  if (result.failure.has_value()) return TakeFailure(region, numbers, manner, *result.failure);
+  const std::optional<bool> is_written = ReadMutateRowsAnswer(result.message);
+  if (!is_written.has_value()) {
+    return TakeFailure(region, numbers, manner,
+                       FailureOfGarbage("a damaged answer", region->server));
+  }
+  if (*is_written) {
+    for (const uint32_t number : numbers) EndRow(number, absl::OkStatus());
+    return;
+  }
+  if (numbers.size() == 1 && !states_[numbers.front()].may_have_happened) {
+    return EndRow(numbers.front(),
+                  absl::AbortedError("the row does not hold what the write expects"));
+  }
+  LookAt(numbers, {std::max<size_t>(numbers.size() / 2, 1), manner.pace});
+}
+
+void EachCall::TakeFailure(const RegionPtr& region, const Numbers& numbers, Manner manner,
+                           const HbaseFailure& failure) {
+  bool may_have_happened = false;
+  for (const uint32_t number : numbers) {
+    State& state = states_[number];
+    state.may_have_happened |=
+        failure.may_have_happened && writes_[number].kind != HbaseRowWrite::Kind::kCheckOnly;
+    may_have_happened |= state.may_have_happened;
+    if (failure.is_final()) EndRowUnknown(number, failure.status);
+  }
+  if (failure.is_final()) return;
+  TryLater(failure, region, manner.pace, [this, numbers, manner, may_have_happened] {
+    may_have_happened ? LookAt(numbers, manner) : WriteAll(numbers, manner);
+  });
+}
+
+void EachCall::LookAt(const Numbers& numbers, const Manner& manner) {
+  std::vector<std::string> rows;
+  for (const uint32_t number : numbers) rows.push_back(writes_[number].row);
+  const auto take = [this, self = shared_from_this(), numbers,
+                     manner](const absl::StatusOr<Values>& values) {
+    if (has_ended()) return;
+    if (!values.ok()) {
+      for (const uint32_t number : numbers) EndRowUnknown(number, values.status());
+    } else {
+      TakeValues(numbers, manner, *values);
+    }
+    EndIfDone();
+  };
+  std::make_shared<ReadCall>(environment(), table(), std::move(rows), deadline(), take)->Begin();
+}
+
+void EachCall::TakeValues(const Numbers& numbers, const Manner& manner, const Values& values) {
+  Numbers left;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const HbaseRowWrite& write = writes_[numbers[i]];
+    const bool may_have_happened = states_[numbers[i]].may_have_happened;
+    if (may_have_happened && IsWritten(write, values[i])) {
+      EndRow(numbers[i], absl::OkStatus());
+    } else if (IsExpected(write, values[i]) && (write.is_checked || !may_have_happened)) {
+      left.push_back(numbers[i]);
+    } else if (may_have_happened) {
+      EndRowUnknown(numbers[i], absl::UnavailableError("a server of HBase was lost over a write"));
+    } else {
+      EndRow(numbers[i], absl::AbortedError("the row does not hold what the write expects"));
+    }
+  }
+  WriteAll(left, manner);
+}
+
+void EachCall::EndRow(uint32_t number, const absl::Status& status) {
+  State& state = states_[number];
+  if (state.is_done) return;
+  state.is_done = true;
+  state.status = status;
+  --undone_;
+}
+
+void EachCall::EndRowUnknown(uint32_t number, const absl::Status& why) {
+  const std::string_view text(why.message().data(), why.message().size());
+  EndRow(number,
+         absl::Status(why.code(),
+                      fmt::format("{}; {}", text, OutcomeText(states_[number].may_have_happened))));
+}
+
+void EachCall::EndIfDone() {
+  if (undone_ == 0 && End()) AnswerUndone(absl::OkStatus());
+}
+
+}  // namespace varve

@@ -1,0 +1,72 @@
+#include "db/hbase_rpc/hbase_call.h"
+
+#include <fmt/format.h>
+
+namespace varve {
+namespace {
+
+std::string_view TextOf(const absl::Status& status) {
+  return {status.message().data(), status.message().size()};
+}
+
+}  // namespace
+
+void HbaseCall::Begin() {
+  const auto self = shared_from_this();
+  environment_.calls.insert(self);
+  timer_ = environment_.context.timers.At(deadline_, [this, self] {
+    environment_.context.counters.missed_deadlines.fetch_add(1, std::memory_order_relaxed);
+    const std::string why = trouble_.ok() ? "" : fmt::format(" ({})", TextOf(trouble_));
+    GiveUp(absl::UnavailableError(
+        fmt::format("HBase did not answer within the time that a command has{}", why)));
+  });
+  Start();
+}
+
+void HbaseCall::GiveUp(const absl::Status& why) {
+  const auto self = shared_from_this();
+  if (End()) AnswerUndone(why);
+}
+
+bool HbaseCall::End() {
+  if (has_ended_) return false;
+  has_ended_ = true;
+  const auto waited = std::chrono::steady_clock::now() - begun_at_;
+  environment_.context.counters.wait_nanos.fetch_add(
+      static_cast<uint64_t>(std::chrono::nanoseconds(waited).count()), std::memory_order_relaxed);
+  environment_.context.timers.Cancel(timer_);
+  environment_.calls.erase(shared_from_this());
+  return true;
+}
+
+void HbaseCall::Ask(const RegionPtr& region, std::string_view method,
+                    const google::protobuf::MessageLite& parameter, RpcConnection::Done then) {
+  environment_.servers.Call(
+      region->server, kClientService, method, parameter, environment_.context.AttemptEnd(deadline_),
+      [this, self = shared_from_this(), then = std::move(then)](const RpcResult& result) {
+        if (!has_ended_) then(result);
+      });
+}
+
+void HbaseCall::Find(RegionQuery query, std::function<void(const RegionPtr& region)> then) {
+  environment_.locator.Find(
+      std::move(query), deadline_,
+      [this, self = shared_from_this(), then = std::move(then)](absl::StatusOr<RegionPtr> region) {
+        if (has_ended_) return;
+        if (!region.ok()) return GiveUp(region.status());
+        then(*region);
+      });
+}
+
+void HbaseCall::TryLater(const HbaseFailure& failure, const RegionPtr& region, RetryPace& pace,
+                         std::function<void()> again) {
+  Note(failure.status);
+  if (failure.is_misplaced()) environment_.locator.Forget(table_, region);
+  environment_.context.counters.retries.fetch_add(1, std::memory_order_relaxed);
+  environment_.context.timers.At(std::chrono::steady_clock::now() + pace.Next(),
+                                 [this, self = shared_from_this(), again = std::move(again)] {
+                                   if (!has_ended_) again();
+                                 });
+}
+
+}  // namespace varve

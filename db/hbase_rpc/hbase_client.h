@@ -1,0 +1,182 @@
+// HbaseClient asks the servers of an HBase cluster for rows, over HBase's own remote calls. It
+// finds the server of a row by itself, keeps what it found, and tries again within the deadline of
+// a call where a region has moved or split, where a server is busy, and where one has died.
+//
+// A table has one column family, `v`, with one empty qualifier and one version; the value of that
+// cell is the value of its row. The client knows nothing of what values hold, with one exception: a
+// writer tells its own value from others, as the value that it writes differs from what the row
+// held before and from what any other writer writes.
+//
+// Thread-safety: Every function may be called by any thread. Answers come on a thread of the
+// client, which runs all of them, so that whoever is called there may not block.
+// Invariants: Every call is answered exactly once, at the latest soon after its deadline, and
+// before the destructor returns.
+// Requires: Rows have 1 to 32,767 bytes and values one at least, as HBase's conditions do not tell
+// an empty value from a row that is not there.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace varve {
+
+// The longest row that HBase takes, in bytes.
+inline constexpr size_t kHbaseMaxRowSize = 32'767;
+
+struct HbaseOptions {
+  // Hosts of ZooKeeper as host:port,host:port. One of `quorum` and `masters` is given.
+  std::string quorum;
+  // Masters of HBase as host:port,host:port, which are asked where no quorum is given.
+  std::string masters;
+  // The node of ZooKeeper below which HBase keeps what it says of itself.
+  std::string znode_parent = "/hbase";
+  // The user in whose name calls are made. HBase believes it (authentication `simple`).
+  std::string user = "varve";
+  // How long Open and EnsureTable take at most.
+  std::chrono::milliseconds open_deadline{30'000};
+  // How long one attempt to connect, and one call that a server does not answer, take at most
+  // before the client looks for the region anew.
+  std::chrono::milliseconds connect_timeout{3'000};
+  std::chrono::milliseconds attempt_timeout{10'000};
+  // Requests that one server gets at a time; further ones wait in the client, so that a server that
+  // is slow or away takes nothing from the others. HBase itself refuses more than ten for each of
+  // its handlers.
+  size_t max_in_flight = 128;
+  // Calls that are not answered yet, and the bytes that they hold; a call beyond either is refused
+  // at once (ResourceExhausted).
+  size_t max_calls = 65'536;
+  size_t max_call_bytes = size_t{512} << 20;
+  // The largest answer that a server may send, in bytes.
+  size_t max_answer_size = size_t{128} << 20;
+};
+
+// How one row is written, and what it has to hold at that moment.
+struct HbaseRowWrite {
+  enum class Kind : uint8_t { kCheckOnly, kPut, kDelete };
+
+  std::string row;
+  // The row has to hold `expected`, all of it or, with `expects_prefix`, at its beginning; nullopt:
+  // there is no such row.
+  bool is_checked = false;
+  bool expects_prefix = false;
+  std::optional<std::string> expected;
+  Kind kind = Kind::kPut;
+  std::string value;
+  // HBase orders the cells of a row by it: the largest is the one that is read, and a delete
+  // hides all up to its own. It has to ascend with every write of a row, and a delete has that of
+  // what it deletes or more. 0 takes the clock of the server, which may hide a write behind an
+  // earlier one once a region has moved to a server whose clock is behind.
+  uint64_t timestamp = 0;
+};
+
+// Rows of [lower, upper), in the order of their bytes or, descending, against it. An empty `upper`
+// is the end of the table.
+struct HbaseScanRequest {
+  std::string lower;
+  std::string upper;
+  bool is_descending = false;
+  // The slice ends after so many rows, or after the row that reaches so many bytes.
+  size_t max_rows = 1'000;
+  size_t max_bytes = size_t{1} << 20;
+  // Values are cut to their first kHbaseKeysOnlyPrefix bytes.
+  bool keys_only = false;
+};
+
+inline constexpr size_t kHbaseKeysOnlyPrefix = 32;
+
+struct HbaseScanSlice {
+  std::vector<std::pair<std::string, std::string>> rows;
+  // The range holds nothing beyond `rows`. Otherwise the caller goes on behind the last
+  // row; a slice that is not complete has one row at least.
+  bool is_complete = false;
+};
+
+// HbaseTableLayout says where regions of a table may end, so that a split never tears apart what
+// belongs together.
+struct HbaseTableLayout {
+  enum class Split : uint8_t { kNoRestriction, kKeyPrefix, kDelimited };
+
+  std::string name;
+  Split split = Split::kNoRestriction;
+  // Rows that share so many first bytes stay in one region (kKeyPrefix).
+  int prefix_length = 0;
+  // Rows that share what stands before the first such byte stay in one region (kDelimited).
+  char delimiter = 0;
+};
+
+struct HbaseStatistics {
+  // Calls of the client's user, and calls to servers that they took.
+  uint64_t calls = 0;
+  uint64_t requests = 0;
+  uint64_t retries = 0;
+  uint64_t region_lookups = 0;
+  uint64_t connections_opened = 0;
+  uint64_t bytes_sent = 0;
+  uint64_t bytes_received = 0;
+  uint64_t missed_deadlines = 0;
+  // Calls of the client's user that are not answered yet, and the bytes that they hold.
+  uint64_t in_flight = 0;
+  uint64_t in_flight_bytes = 0;
+  // The sum of the times that answered calls took.
+  uint64_t wait_nanos = 0;
+};
+
+class HbaseClient {
+ public:
+  using Deadline = std::chrono::steady_clock::time_point;
+  using RowsDone =
+      std::function<void(absl::StatusOr<std::vector<std::optional<std::string>>> values)>;
+  using CommitDone = std::function<void(absl::Status status)>;
+  using EachDone = std::function<void(std::vector<absl::Status> statuses)>;
+  using ScanDone = std::function<void(absl::StatusOr<HbaseScanSlice> slice)>;
+
+  // Looks for the cluster and its servers, and fails where there is none. Blocks.
+  static absl::StatusOr<std::unique_ptr<HbaseClient>> Open(const HbaseOptions& options);
+
+  virtual ~HbaseClient() = default;
+
+  // Reads one value for each row, nullopt where there is no such row. The rows may lie in any
+  // regions; each region reads its own at once, so that the rows of one region are one snapshot of
+  // single rows, but not of each other.
+  virtual void GetRows(std::string table, std::vector<std::string> rows, Deadline deadline,
+                       RowsDone done) = 0;
+
+  // Writes all or nothing. All rows have to lie in one region (FailedPrecondition otherwise).
+  // Aborted: a row does not hold what is expected, and nothing was written. Unavailable: the
+  // deadline passed or the cluster is away; the message says whether the write may have happened.
+  // Where an attempt's outcome is unknown, the client reads the rows: one that holds what was to be
+  // put says that the write happened, and where all hold what is expected, it tries again. A write
+  // without any condition is not tried again then, as the first attempt could still come late.
+  virtual void CommitRows(std::string table, std::vector<HbaseRowWrite> writes, Deadline deadline,
+                          CommitDone done) = 0;
+
+  // Writes each row by itself, although those of a region share one sync of its log. Each row has a
+  // status of its own: OK, Aborted or Unavailable as above. Each row is given once.
+  virtual void CommitEach(std::string table, std::vector<HbaseRowWrite> writes, Deadline deadline,
+                          EachDone done) = 0;
+
+  // Reads the first rows of a range, over the borders of regions.
+  virtual void ScanRows(std::string table, HbaseScanRequest request, Deadline deadline,
+                        ScanDone done) = 0;
+
+  // Makes the table where it is missing and `may_create`, and waits until it is there. Fails where
+  // a table of this name has other settings (FailedPrecondition) or is missing (NotFound). Blocks.
+  virtual absl::Status EnsureTable(const HbaseTableLayout& layout, bool may_create) = 0;
+
+  virtual HbaseStatistics Statistics() const = 0;
+
+ protected:
+  HbaseClient() = default;
+};
+
+}  // namespace varve

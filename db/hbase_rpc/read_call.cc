@@ -1,0 +1,174 @@
+#include "db/hbase_rpc/read_call.h"
+
+#include <map>
+#include <numeric>
+#include <utility>
+
+namespace varve {
+namespace {
+
+constexpr size_t kRowsAtATime = 1'000;
+
+}  // namespace
+
+void ReadCall::Start() {
+  Numbers all(rows_.size());
+  std::iota(all.begin(), all.end(), 0);
+  ReadAll(all, RetryPace());
+  EndIfDone();
+}
+
+void ReadCall::ReadAll(const Numbers& rows, const RetryPace& pace) {
+  std::map<std::string, std::map<RegionPtr, Numbers>> servers;
+  Numbers unknown;
+  for (const uint32_t row : rows) {
+    RegionPtr region = environment().locator.FindKnown(table(), rows_[row]);
+    if (region == nullptr) {
+      unknown.push_back(row);
+    } else {
+      servers[region->server][region].push_back(row);
+    }
+  }
+  for (auto& [server, regions] : servers) {
+    Group group;
+    size_t size = 0;
+    for (auto& [region, numbers] : regions) {
+      size += numbers.size();
+      group.push_back({region, std::move(numbers)});
+      if (size < kRowsAtATime) continue;
+      Read(std::exchange(group, Group()), pace);
+      size = 0;
+    }
+    if (!group.empty()) Read(std::move(group), pace);
+  }
+  if (unknown.empty()) return;
+  const uint32_t first = unknown.front();
+  Find({table(), rows_[first], false},
+       [this, unknown = std::move(unknown), pace](const RegionPtr&) { ReadAll(unknown, pace); });
+}
+
+void ReadCall::Read(Group group, const RetryPace& pace) {
+  const RegionPtr region = group.front().region;
+  if (group.size() == 1 && group.front().rows.size() == 1) {
+    const uint32_t row = group.front().rows.front();
+    hbase::pb::GetRequest request;
+    NameRegion(*region, request.mutable_region());
+    FillGet(rows_[row], request.mutable_get());
+    return Ask(region, "Get", request, [this, row, region, pace](const RpcResult& result) {
+      TakeRow(row, region, result, pace);
+    });
+  }
+  hbase::pb::MultiRequest request;
+  for (const RegionRows& asked : group) {
+    hbase::pb::RegionAction* action = request.add_regionaction();
+    NameRegion(*asked.region, action->mutable_region());
+    for (size_t i = 0; i < asked.rows.size(); ++i) {
+      hbase::pb::Action* get = action->add_action();
+      get->set_index(static_cast<uint32_t>(i));
+      FillGet(rows_[asked.rows[i]], get->mutable_get());
+    }
+  }
+  Ask(region, "Multi", request, [this, group = std::move(group), pace](const RpcResult& result) {
+    TakeGroup(group, result, pace);
+  });
+}
+
+void ReadCall::TakeRow(uint32_t row, const RegionPtr& region, const RpcResult& result,
+                       RetryPace pace) {
+  hbase::pb::GetResponse response;
+  CellBlock cells(result.cells);
+  if (result.failure.has_value()) {
+    Retry({region, {row}}, *result.failure, pace);
+  } else if (!ParseMessage(result.message, &response) ||
+             !TakeValue(row, response.result(), &cells)) {
+    Retry({region, {row}}, FailureOfGarbage("a damaged row", region->server), pace);
+  }
+  EndIfDone();
+}
+
+void ReadCall::TakeGroup(const Group& group, const RpcResult& result, RetryPace pace) {
+  hbase::pb::MultiResponse response;
+  std::optional<HbaseFailure> failure = result.failure;
+  if (!failure.has_value() &&
+      (!ParseMessage(result.message, &response) ||
+       static_cast<size_t>(response.regionactionresult_size()) != group.size())) {
+    failure = FailureOfGarbage("a damaged answer", group.front().region->server);
+  }
+  if (failure.has_value()) {
+    for (const RegionRows& asked : group) Retry(asked, *failure, pace);
+    return EndIfDone();
+  }
+  CellBlock cells(result.cells);
+  bool is_readable = true;
+  for (size_t i = 0; i < group.size() && !has_ended(); ++i) {
+    is_readable =
+        is_readable &&
+        TakeRegion(group[i], response.regionactionresult(static_cast<int>(i)), &cells, pace);
+    if (is_readable) continue;
+    Retry(group[i], FailureOfGarbage("a damaged row", group[i].region->server), pace);
+  }
+  EndIfDone();
+}
+
+// Rows of a damaged answer are counted as undone until the answer is known to be whole.
+bool ReadCall::TakeRegion(const RegionRows& asked, const hbase::pb::RegionActionResult& result,
+                          CellBlock* cells, RetryPace& pace) {
+  const std::string& server = asked.region->server;
+  if (result.has_exception()) {
+    Retry(asked,
+          FailureOfException(result.exception().name(), result.exception().value(), false, server),
+          pace);
+    return true;
+  }
+  const size_t undone = undone_;
+  std::vector<bool> is_taken(asked.rows.size(), false);
+  RegionRows failed{asked.region, {}};
+  HbaseFailure failure;
+  for (const hbase::pb::ResultOrException& one : result.resultorexception()) {
+    if (one.index() >= asked.rows.size() || is_taken[one.index()]) {
+      undone_ = undone;
+      return false;
+    }
+    is_taken[one.index()] = true;
+    const uint32_t row = asked.rows[one.index()];
+    if (one.has_exception()) {
+      failed.rows.push_back(row);
+      failure = FailureOfException(one.exception().name(), one.exception().value(), false, server);
+    } else if (!TakeValue(row, one.result(), cells)) {
+      undone_ = undone;
+      return false;
+    }
+  }
+  for (size_t i = 0; i < is_taken.size(); ++i) {
+    if (is_taken[i]) continue;
+    failed.rows.push_back(asked.rows[i]);
+    failure = FailureOfGarbage("an answer without a row", server);
+  }
+  if (!failed.rows.empty()) Retry(failed, failure, pace);
+  return true;
+}
+
+bool ReadCall::TakeValue(uint32_t row, const hbase::pb::Result& result, CellBlock* cells) {
+  std::vector<HbaseCell> taken;
+  if (!TakeResult(result, cells, &taken)) return false;
+  if (taken.empty()) {
+    values_[row] = std::nullopt;
+  } else if (taken.front().row == rows_[row]) {
+    values_[row] = std::string(taken.front().value);
+  } else {
+    return false;
+  }
+  --undone_;
+  return true;
+}
+
+void ReadCall::Retry(const RegionRows& rows, const HbaseFailure& failure, RetryPace& pace) {
+  if (failure.is_final()) return GiveUp(failure.status);
+  TryLater(failure, rows.region, pace, [this, rows = rows.rows, pace] { ReadAll(rows, pace); });
+}
+
+void ReadCall::EndIfDone() {
+  if (undone_ == 0 && End()) done_(std::move(values_));
+}
+
+}  // namespace varve

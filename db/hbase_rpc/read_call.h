@@ -1,0 +1,58 @@
+// ReadCall reads the values of rows. Rows whose regions one server has are asked for together; what
+// fails is asked for again, by itself.
+//
+// Thread-safety: As HbaseCall.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "db/hbase_rpc/hbase_call.h"
+#include "db/hbase_rpc/row_requests.h"
+
+namespace varve {
+
+class ReadCall final : public HbaseCall {
+ public:
+  ReadCall(CallEnvironment& environment, std::string table, std::vector<std::string> rows,
+           Time deadline, HbaseClient::RowsDone done)
+      : HbaseCall(environment, std::move(table), deadline),
+        rows_(std::move(rows)),
+        values_(rows_.size()),
+        undone_(rows_.size()),
+        done_(std::move(done)) {}
+
+ private:
+  // Rows by their numbers.
+  using Numbers = std::vector<uint32_t>;
+  struct RegionRows {
+    RegionPtr region;
+    Numbers rows;
+  };
+  // One request asks one server for these.
+  using Group = std::vector<RegionRows>;
+
+  void Start() override;
+  void AnswerUndone(const absl::Status& why) override { done_(why); }
+
+  // Sends the requests for rows whose regions are known, and has the others looked up.
+  void ReadAll(const Numbers& rows, const RetryPace& pace);
+  void Read(Group group, const RetryPace& pace);
+  void TakeRow(uint32_t row, const RegionPtr& region, const RpcResult& result, RetryPace pace);
+  void TakeGroup(const Group& group, const RpcResult& result, RetryPace pace);
+  // Takes what an answer says of a region; returns false where it cannot be read.
+  bool TakeRegion(const RegionRows& asked, const hbase::pb::RegionActionResult& result,
+                  CellBlock* cells, RetryPace& pace);
+  bool TakeValue(uint32_t row, const hbase::pb::Result& result, CellBlock* cells);
+  void Retry(const RegionRows& rows, const HbaseFailure& failure, RetryPace& pace);
+  void EndIfDone();
+
+  const std::vector<std::string> rows_;
+  std::vector<std::optional<std::string>> values_;
+  size_t undone_;
+  const HbaseClient::RowsDone done_;
+};
+
+}  // namespace varve

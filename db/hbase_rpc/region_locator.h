@@ -1,0 +1,82 @@
+// RegionLocator finds the region of a row. It keeps what it found, and looks what it does not know
+// up in HBase's table of regions, hbase:meta, by a scan against the order of its rows: the row of a
+// region begins with the name of its table and its first row. One scan brings several regions.
+//
+// Thread-safety: The thread that runs the io_context alone uses an object.
+// Invariants: A table has one lookup under way at a time; who needs a region of it meanwhile waits
+// for that one. Nobody waits beyond his deadline for longer than one attempt takes.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "db/hbase_rpc/client_context.h"
+#include "db/hbase_rpc/cluster_registry.h"
+#include "db/hbase_rpc/region_cache.h"
+#include "db/hbase_rpc/retry_pace.h"
+#include "db/hbase_rpc/server_pool.h"
+
+namespace varve {
+
+// Which region of a table: that of the row, or that of the rows just before it (an empty row stands
+// for the end of the table).
+struct RegionQuery {
+  std::string table;
+  std::string row;
+  bool is_before = false;
+};
+
+class RegionLocator {
+ public:
+  using Time = ClientContext::Time;
+  // NotFound: there is no such table. Unavailable: the region was not found by the deadline.
+  using Done = std::function<void(absl::StatusOr<RegionPtr> region)>;
+
+  RegionLocator(ClientContext& context, ServerPool& servers, ClusterRegistry& registry)
+      : context_(context), servers_(servers), registry_(registry) {}
+
+  // The region as far as it is known; null where it is not.
+  RegionPtr FindKnown(std::string_view table, std::string_view row) const {
+    return cache_.Find(table, row);
+  }
+  // Finds the region. `done` may be called at once.
+  void Find(RegionQuery query, Time deadline, Done done);
+  // The region is not, or no more, where it was thought to be.
+  void Forget(std::string_view table, const RegionPtr& region) { cache_.Remove(table, region); }
+
+ private:
+  struct Waiter {
+    RegionQuery query;
+    Time deadline;
+    Done done;
+  };
+  struct Lookups {
+    std::vector<Waiter> waiting;
+    RetryPace pace;
+    bool is_under_way = false;
+  };
+
+  RegionPtr AnswerTo(const RegionQuery& query) const;
+  void LookUp(const std::string& table);
+  void ScanMeta(const std::string& table, const std::string& server);
+  void TakeAnswer(const std::string& table, const RpcResult& result);
+  // Takes the rows of hbase:meta in, and nothing of a row that is damaged.
+  bool TakeMeta(std::string_view table, std::string_view message, std::string_view cells,
+                size_t* regions);
+  // Answers those whose regions are known now or whose time is up, and looks on for the others.
+  void GoOn(const std::string& table, const absl::Status& last);
+  void FailAll(const std::string& table, const absl::Status& why);
+
+  ClientContext& context_;
+  ServerPool& servers_;
+  ClusterRegistry& registry_;
+  RegionCache cache_;
+  std::map<std::string, Lookups, std::less<>> lookups_;
+};
+
+}  // namespace varve

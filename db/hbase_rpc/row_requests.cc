@@ -1,0 +1,168 @@
+#include "db/hbase_rpc/row_requests.h"
+
+#include <Comparator.pb.h>
+#include <MultiRowMutation.pb.h>
+
+#include <algorithm>
+
+namespace varve {
+namespace {
+
+constexpr char kEqual[] = "org.apache.hadoop.hbase.filter.BinaryComparator";
+constexpr char kBeginsWith[] = "org.apache.hadoop.hbase.filter.BinaryPrefixComparator";
+
+void AddCondition(const HbaseRowWrite& write, hbase::pb::MutateRowsRequest* request) {
+  hbase::pb::Condition* condition = request->add_condition();
+  condition->set_row(write.row);
+  condition->set_family(kHbaseFamily.data(), kHbaseFamily.size());
+  condition->set_qualifier("");
+  condition->set_compare_type(hbase::pb::EQUAL);
+  hbase::pb::Comparator* comparator = condition->mutable_comparator();
+  // An empty value stands for a row that is not there.
+  const std::string value = write.expected.value_or("");
+  if (write.expects_prefix && !value.empty()) {
+    hbase::pb::BinaryPrefixComparator begins_with;
+    begins_with.mutable_comparable()->set_value(value);
+    comparator->set_name(kBeginsWith);
+    begins_with.SerializeToString(comparator->mutable_serialized_comparator());
+  } else {
+    hbase::pb::BinaryComparator equal;
+    equal.mutable_comparable()->set_value(value);
+    comparator->set_name(kEqual);
+    equal.SerializeToString(comparator->mutable_serialized_comparator());
+  }
+}
+
+void AddMutation(const HbaseRowWrite& write, hbase::pb::MutateRowsRequest* request) {
+  using hbase::pb::MutationProto;
+  MutationProto* mutation = request->add_mutation_request();
+  mutation->set_row(write.row);
+  const bool is_put = write.kind == HbaseRowWrite::Kind::kPut;
+  mutation->set_mutate_type(is_put ? MutationProto::PUT : MutationProto::DELETE);
+  MutationProto::ColumnValue* column = mutation->add_column_value();
+  column->set_family(kHbaseFamily.data(), kHbaseFamily.size());
+  MutationProto::ColumnValue::QualifierValue* cell = column->add_qualifier_value();
+  cell->set_qualifier("");
+  if (write.timestamp != 0) {
+    mutation->set_timestamp(write.timestamp);
+    cell->set_timestamp(write.timestamp);
+  }
+  if (is_put) {
+    cell->set_value(write.value);
+  } else {
+    cell->set_delete_type(MutationProto::DELETE_MULTIPLE_VERSIONS);
+  }
+}
+
+}  // namespace
+
+void NameRegion(const Region& region, hbase::pb::RegionSpecifier* specifier) {
+  specifier->set_type(hbase::pb::RegionSpecifier::REGION_NAME);
+  specifier->set_value(region.name);
+}
+
+void FillGet(std::string_view row, hbase::pb::Get* get) {
+  get->set_row(row.data(), row.size());
+  hbase::pb::Column* column = get->add_column();
+  column->set_family(kHbaseFamily.data(), kHbaseFamily.size());
+  column->add_qualifier("");
+}
+
+hbase::pb::CoprocessorServiceRequest MutateRowsRequest(
+    const Region& region, const std::vector<const HbaseRowWrite*>& writes) {
+  hbase::pb::MutateRowsRequest mutate;
+  for (const HbaseRowWrite* write : writes) {
+    if (write->is_checked) AddCondition(*write, &mutate);
+    if (write->kind != HbaseRowWrite::Kind::kCheckOnly) AddMutation(*write, &mutate);
+  }
+  NameRegion(region, mutate.mutable_region());
+  hbase::pb::CoprocessorServiceRequest request;
+  NameRegion(region, request.mutable_region());
+  hbase::pb::CoprocessorServiceCall* call = request.mutable_call();
+  call->set_row(writes.front()->row);
+  call->set_service_name("MultiRowMutationService");
+  call->set_method_name("MutateRows");
+  mutate.SerializeToString(call->mutable_request());
+  return request;
+}
+
+std::optional<bool> ReadMutateRowsAnswer(std::string_view message) {
+  hbase::pb::CoprocessorServiceResponse response;
+  hbase::pb::MutateRowsResponse mutated;
+  if (!ParseMessage(message, &response) || !ParseMessage(response.value().value(), &mutated) ||
+      !mutated.has_processed()) {
+    return std::nullopt;
+  }
+  return mutated.processed();
+}
+
+hbase::pb::ScanRequest RegionScan(const Region& region, const HbaseScanRequest& request) {
+  const auto rows = static_cast<uint32_t>(std::min<size_t>(request.max_rows, 100'000));
+  hbase::pb::ScanRequest scan_request;
+  NameRegion(region, scan_request.mutable_region());
+  hbase::pb::Scan* scan = scan_request.mutable_scan();
+  hbase::pb::Column* column = scan->add_column();
+  column->set_family(kHbaseFamily.data(), kHbaseFamily.size());
+  column->add_qualifier("");
+  scan->set_reversed(request.is_descending);
+  scan->set_start_row(request.is_descending ? request.upper : request.lower);
+  scan->set_stop_row(request.is_descending ? request.lower : request.upper);
+  scan->set_include_start_row(!request.is_descending);
+  scan->set_include_stop_row(request.is_descending);
+  scan->set_caching(rows);
+  scan->set_max_result_size(request.max_bytes);
+  scan->set_readtype(hbase::pb::Scan::PREAD);
+  scan->set_need_cursor_result(true);
+  scan_request.set_number_of_rows(rows);
+  scan_request.set_limit_of_rows(rows);
+  // The server keeps no scanner for the next slice.
+  scan_request.set_close_scanner(true);
+  scan_request.set_client_handles_partials(true);
+  scan_request.set_client_handles_heartbeats(true);
+  return scan_request;
+}
+
+bool TakeResult(const hbase::pb::Result& result, CellBlock* cells, std::vector<HbaseCell>* taken) {
+  for (const hbase::pb::Cell& cell : result.cell()) {
+    taken->push_back({cell.row(), cell.qualifier(), cell.value()});
+  }
+  for (int i = 0; i < result.associated_cell_count(); ++i) {
+    if (!cells->Next(&taken->emplace_back())) return false;
+  }
+  return true;
+}
+
+bool TakeScanResults(const hbase::pb::ScanResponse& response, std::string_view cells,
+                     std::vector<std::vector<HbaseCell>>* rows) {
+  CellBlock block(cells);
+  for (const hbase::pb::Result& result : response.results()) {
+    if (!TakeResult(result, &block, &rows->emplace_back())) return false;
+  }
+  for (const uint32_t count : response.cells_per_result()) {
+    std::vector<HbaseCell>& row = rows->emplace_back();
+    for (uint32_t i = 0; i < count; ++i) {
+      if (!block.Next(&row.emplace_back())) return false;
+    }
+  }
+  return true;
+}
+
+bool IsExpected(const HbaseRowWrite& write, const std::optional<std::string>& value) {
+  if (!write.is_checked) return true;
+  if (!write.expected.has_value() || !value.has_value()) return write.expected == value;
+  return write.expects_prefix ? value->starts_with(*write.expected) : *value == *write.expected;
+}
+
+bool IsWritten(const HbaseRowWrite& write, const std::optional<std::string>& value) {
+  switch (write.kind) {
+    case HbaseRowWrite::Kind::kPut:
+      return value == write.value;
+    case HbaseRowWrite::Kind::kDelete:
+      return !value.has_value();
+    case HbaseRowWrite::Kind::kCheckOnly:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace varve

@@ -1,0 +1,156 @@
+// A remote run asks a store that is on other machines for neighbouring requests of one connection,
+// all at once, and no thread waits for the answers: GET, MGET and EXISTS become one read of several
+// keys, each SET a write of its own, and a deletion reads its keys and then deletes those that are
+// there, each on the condition that nobody has written it since. What the run asked for is answered
+// in the order of the requests.
+//
+// Requests of a run happen side by side, so a run ends before a request that reads a key which the
+// run writes, or writes one which it reads. Of several SETs of one key the last one alone is sent:
+// nobody can tell that the others happened just before it.
+//
+//   std::shared_ptr<RemoteRun> run = RemoteRun::Take(server, &cursor);
+//   do {
+//     run->Send(done);             // `done` is called once all that was asked is answered
+//   } while (!run->Answer(&replies));
+//
+// Thread-safety: one I/O thread uses a run; the store answers on any thread. Between Send() and
+// `done` the run belongs to the store's threads, and only Abandon() may be called.
+// Invariants: the values that a run holds have at most kMaxBytes together and one value more, but
+// those of an MGET's keys. No write is sent twice, but a deletion whose condition failed.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "server/clients/pending_replies.h"
+#include "server/execution/command_context.h"
+#include "server/execution/request_run.h"
+#include "server/execution/server_state.h"
+#include "server/requests/command.h"
+#include "varve/store.h"
+#include "varve/write_batch.h"
+
+namespace varve {
+
+class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
+ public:
+  static constexpr size_t kMaxRequests = 1024;
+  static constexpr size_t kMaxKeys = 4096;
+  // Bytes of values that are asked for at a time, and the largest value among them; a larger one is
+  // asked for by itself.
+  static constexpr size_t kMaxBytes = 1u << 20;
+  // Times that a deletion finds its key written by others.
+  static constexpr int kMaxTries = 100;
+
+  // Takes requests from the front of `cursor`. Null: the first one has to be executed by a thread
+  // that may wait. Requires: both outlive the run, and the batch stays in place as long.
+  static std::shared_ptr<RemoteRun> Take(ServerState* server, BatchCursor* cursor);
+
+  RemoteRun(ServerState* server, BatchCursor* cursor);
+  RemoteRun(const RemoteRun&) = delete;
+  RemoteRun& operator=(const RemoteRun&) = delete;
+
+  // Returns how many requests are not answered yet.
+  size_t size() const { return requests_.size() - next_; }
+
+  // Asks the store for what the next requests need. `done` is called once all of it is answered, on
+  // any thread or inside the call. The store is to be pushed afterwards.
+  void Send(std::function<void()> done) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `done` is not called any more, and is destroyed. The run must not be answered.
+  void Abandon() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Writes the replies that are complete, and moves the cursor. Returns whether all requests are
+  // answered; if not, the run is to be sent again. Requires: what was sent is answered.
+  [[nodiscard]] bool Answer(PendingReplies* replies);
+
+ private:
+  // A key that is read.
+  struct Read {
+    enum class State : uint8_t { kUnasked, kAsked, kAnswered };
+    std::string_view key;
+    bool without_value = false;
+    bool alone = false;  // its value is too large to be read with others
+    State state = State::kUnasked;
+    MultiGetResult answer;
+  };
+  // A SET or, of a deletion, one key.
+  struct Write {
+    WriteBatch batch;
+    bool sent = false;
+    bool answered = false;
+    int tries = 0;
+    absl::StatusOr<CommitResult> committed = CommitResult();
+  };
+  struct Request {
+    size_t place;         // in the batch
+    size_t first_read;    // of its keys
+    size_t reads;         // their number
+    size_t first_write;   // of a SET, or of the keys of a deletion
+    size_t answered = 0;  // elements of an MGET
+  };
+  // How the run uses a key.
+  struct Use {
+    bool read = false;
+    bool deleted = false;
+    size_t write = kNone;  // of a SET
+  };
+  static constexpr size_t kNone = SIZE_MAX;
+
+  Arguments ArgumentsOf(const Request& request) const;
+  CommandKind KindOf(const Request& request) const;
+
+  // Takes one more request. False: the run ends before it.
+  bool Add(size_t place);
+  bool AddReads(Request* request, Arguments keys, bool without_value);
+  bool AddSet(Request* request, std::string_view key, std::string_view value);
+  bool AddDeletion(Request* request, Arguments keys);
+
+  void AskFor(std::vector<size_t> reads, bool without_value);
+  void AskForOne(size_t read, size_t max_value_bytes);
+  void AskForReads();
+  void SendWrites();
+  void SendWrite(Write* write);
+  // An answer has come.
+  void NoteAnswers(absl::Span<const size_t> reads, const absl::Status& status,
+                   absl::Span<MultiGetResult> answers);
+  void Came() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Answer the next request. False: something is missing.
+  bool AnswerNext(CommandContext* context);
+  bool AnswerGet(CommandContext* context, const Request& request);
+  bool AnswerMGet(CommandContext* context, Request* request);
+  bool AnswerExists(CommandContext* context, const Request& request);
+  bool AnswerSet(CommandContext* context, const Request& request);
+  bool AnswerDeletion(CommandContext* context, const Request& request);
+  // Returns whether it is known what became of the key of a deletion.
+  bool IsSettled(Read* look, Write* write);
+  void TellOfWrite(std::string_view key);
+  void EndReply(CommandContext* context, size_t begin);
+
+  ServerState* const server_;
+  BatchCursor* const cursor_;
+  const NamespaceId space_;
+  std::vector<Request> requests_;
+  std::vector<Read> reads_;
+  std::vector<Write> writes_;
+  absl::flat_hash_map<std::string_view, Use> uses_;
+  size_t next_ = 0;            // request that is not answered
+  bool inside_reply_ = false;  // a part of the reply to it was written
+  std::chrono::steady_clock::time_point sent_at_{};
+  std::atomic<size_t> left_{0};  // answers that are missing
+  absl::Mutex mutex_;
+  std::function<void()> done_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace varve

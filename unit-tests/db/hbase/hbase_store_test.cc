@@ -1,0 +1,514 @@
+#include "db/hbase/hbase_store.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "unit-tests/testing/manual_clock.h"
+#include "unit-tests/testing/tables_in_memory.h"
+#include "varve/namespace_status.h"
+#include "varve/store_status.h"
+
+namespace varve {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kNever{24 * 3'600'000};
+
+class HbaseStoreTest : public ::testing::Test {
+ protected:
+  HbaseStoreOptions Options() {
+    HbaseStoreOptions options;
+    options.clock = &clock_;
+    options.beat = kNever;
+    options.deadline = milliseconds(2'000);
+    return options;
+  }
+  absl::StatusOr<std::unique_ptr<HbaseStore>> TryOpen(const HbaseStoreOptions& options) {
+    return HbaseStore::Open(std::make_unique<testing::ClientInMemory>(&tables_), options);
+  }
+  std::unique_ptr<HbaseStore> Open(const HbaseStoreOptions& options) {
+    absl::StatusOr<std::unique_ptr<HbaseStore>> opened = TryOpen(options);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    return *std::move(opened);
+  }
+  std::unique_ptr<HbaseStore> Open() { return Open(Options()); }
+
+  static absl::Status Put(Store& store, std::string_view key, std::string_view value,
+                          NamespaceId space = kDefaultNamespace, uint64_t expiry_ms = kNoExpiry) {
+    WriteBatch batch;
+    batch.Put(key, value, space, expiry_ms);
+    return store.Write({}, &batch).status();
+  }
+  static absl::Status Delete(Store& store, std::string_view key) {
+    WriteBatch batch;
+    batch.Delete(key);
+    return store.Write({}, &batch).status();
+  }
+  static ReadResult Read(Store& store, std::string_view key, std::string* value) {
+    const absl::StatusOr<ReadResult> read = store.Get({}, key, value);
+    EXPECT_TRUE(read.ok()) << read.status();
+    return read.value_or(ReadResult());
+  }
+  static std::string Get(Store& store, std::string_view key) {
+    std::string value;
+    return Read(store, key, &value).found ? value : "(missing)";
+  }
+  static SequenceNumber VersionOf(Store& store, std::string_view key) {
+    std::string value;
+    return Read(store, key, &value).version;
+  }
+  static absl::Status Create(Store& store, const NamespaceDescription& space) {
+    WriteBatch batch;
+    batch.CreateNamespace(space);
+    return store.Write({}, &batch).status();
+  }
+  // The rows of a table, those of the store itself left out.
+  size_t RowsOf(const std::string& table) {
+    const std::lock_guard lock(tables_.mutex);
+    const std::string behind = RowPrefix(kSystemGeneration + 1, 0xff);
+    size_t rows = 0;
+    for (const auto& [row, value] : tables_.tables[table]) rows += row >= behind ? 1 : 0;
+    return rows;
+  }
+  void Fail(absl::Status failure) {
+    const std::lock_guard lock(tables_.mutex);
+    tables_.failure = std::move(failure);
+  }
+  static absl::Status Step(HbaseStore& store) {
+    return store.remover().Step([] { return false; });
+  }
+
+  testing::TablesInMemory tables_;
+  testing::ManualClock clock_;
+};
+
+// --- Opening -------------------------------------------------------------------------------------
+
+TEST_F(HbaseStoreTest, WhatWasWrittenIsThereForTheNextServer) {
+  {
+    const std::unique_ptr<HbaseStore> store = Open();
+    ASSERT_TRUE(Put(*store, "k", "v").ok());
+    ASSERT_TRUE(Create(*store, {.id = kFirstNamedNamespace, .name = "orders"}).ok());
+  }
+  const std::unique_ptr<HbaseStore> store = Open();
+  EXPECT_EQ(Get(*store, "k"), "v");
+  EXPECT_TRUE(store->HasNamespace(kFirstNamedNamespace));
+}
+
+TEST_F(HbaseStoreTest, AMissingTableIsMadeUnlessThatIsForbidden) {
+  HbaseStoreOptions options = Options();
+  options.may_create = false;
+  EXPECT_TRUE(absl::IsNotFound(TryOpen(options).status()));
+  Open();
+  EXPECT_TRUE(TryOpen(options).ok());
+}
+
+TEST_F(HbaseStoreTest, AForeignTableIsRefusedAndLeftAlone) {
+  tables_.tables["varve"]["user1"] = "somebody else's";
+  const absl::Status refused = TryOpen(Options()).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_NE(refused.message().find("was not made by varve"), absl::string_view::npos) << refused;
+  EXPECT_EQ(tables_.tables["varve"].size(), 1u);
+}
+
+TEST_F(HbaseStoreTest, ATableOfAnotherFormatIsRefused) {
+  Open();
+  std::string& cell = tables_.tables["varve"][RowPrefix(kSystemGeneration, 0xff) + "format"];
+  cell[cell.find("varve over hbase") + std::string_view("varve over hbase").size()] = 9;
+  const absl::Status refused = TryOpen(Options()).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_NE(refused.message().find("has format 9"), absl::string_view::npos) << refused;
+}
+
+TEST_F(HbaseStoreTest, ANameThatIsNoneOfATableIsRefused) {
+  for (const char* name : {"", "-x", ".x", "a b", "a/b", "ü"}) {
+    HbaseStoreOptions options = Options();
+    options.table = name;
+    EXPECT_TRUE(absl::IsInvalidArgument(TryOpen(options).status())) << name;
+  }
+}
+
+TEST_F(HbaseStoreTest, AnAbsentClusterIsToldOfAtOpening) {
+  Fail(absl::UnavailableError("no answer"));
+  EXPECT_TRUE(absl::IsUnavailable(TryOpen(Options()).status()));
+}
+
+// --- Limits --------------------------------------------------------------------------------------
+
+TEST_F(HbaseStoreTest, KeysAndValuesBeyondTheLimitsAreRefused) {
+  HbaseStoreOptions options = Options();
+  options.max_value_size = 1000;
+  const std::unique_ptr<HbaseStore> store = Open(options);
+  const std::string longest(kMaxHbaseKeySize, 'k');
+  EXPECT_TRUE(Put(*store, longest, std::string(1000, 'v')).ok());
+  EXPECT_EQ(Get(*store, longest), std::string(1000, 'v'));
+  EXPECT_TRUE(absl::IsInvalidArgument(Put(*store, longest + 'k', "v")));
+  EXPECT_EQ(Get(*store, longest + 'k'), "(missing)");
+  EXPECT_TRUE(absl::IsInvalidArgument(Put(*store, "k", std::string(1001, 'v'))));
+  EXPECT_EQ(Get(*store, "k"), "(missing)");
+}
+
+TEST_F(HbaseStoreTest, ACommitThatIsTooLargeForARegionsServerIsRefused) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Create(*store, {.id = 3, .options = {.grouping = KeyGrouping::Together()}}).ok());
+  WriteBatch batch;
+  batch.UseNamespace(3);
+  const std::string value(1u << 20, 'v');
+  for (int i = 0; i < 17; ++i) batch.Put(std::to_string(i), value);
+  EXPECT_TRUE(absl::IsInvalidArgument(store->Write({}, &batch).status()));
+  EXPECT_EQ(RowsOf("varve-together"), 0u);
+  EXPECT_TRUE(store->Write({.independent_keys = true}, &batch).ok());
+  EXPECT_EQ(RowsOf("varve-together"), 17u);
+}
+
+// --- Groups --------------------------------------------------------------------------------------
+
+TEST_F(HbaseStoreTest, ABatchIsWrittenWithinOneGroupAlone) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Create(*store, {.id = 3, .options = {.grouping = KeyGrouping::By(':')}}).ok());
+  WriteBatch batch;
+  batch.UseNamespace(3);
+  batch.Put("user1:a", "1");
+  batch.Put("user1:b", "1");
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  EXPECT_EQ(RowsOf("varve-group-3a"), 2u);
+  batch.UseNamespace(3);
+  batch.Put("user1:c", "1");
+  batch.Put("user2:a", "1");
+  EXPECT_TRUE(IsCrossGroup(store->Write({}, &batch).status()));
+  batch.Clear();
+  batch.Put("a", "1");
+  batch.Put("b", "1");
+  EXPECT_TRUE(IsCrossGroup(store->Write({}, &batch).status()));
+  EXPECT_EQ(RowsOf("varve"), 0u);
+  ASSERT_TRUE(store->Write({.independent_keys = true}, &batch).ok());
+  EXPECT_EQ(RowsOf("varve"), 2u);
+}
+
+TEST_F(HbaseStoreTest, AConditionBelongsToItsGroup) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  std::string value;
+  WriteBatch batch;
+  batch.RequireUnchanged("a", Read(*store, "a", &value));
+  batch.Put("b", "1");
+  EXPECT_TRUE(IsCrossGroup(store->Write({}, &batch).status()));
+}
+
+TEST_F(HbaseStoreTest, WhatIsNoSingleCommitIsRefused) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  WriteBatch batch;
+  batch.CreateNamespace({.id = 5});
+  batch.Put("k", "v", 5);
+  EXPECT_FALSE(store->Write({}, &batch).ok());
+  EXPECT_FALSE(store->HasNamespace(5));
+  batch.Clear();
+  batch.DeleteRange("a", "b");
+  batch.Put("k", "v");
+  EXPECT_TRUE(absl::IsFailedPrecondition(store->Write({}, &batch).status()));
+  EXPECT_EQ(Get(*store, "k"), "(missing)");
+}
+
+// --- Versions ------------------------------------------------------------------------------------
+
+TEST_F(HbaseStoreTest, VersionsOfAKeyAscendThoughTheClocksOfServersDiffer) {
+  testing::ManualClock behind;
+  behind.SetWall(testing::ManualClock::kStart - 1'000'000);
+  HbaseStoreOptions options = Options();
+  options.clock = &behind;
+  const std::unique_ptr<HbaseStore> a = Open();
+  const std::unique_ptr<HbaseStore> b = Open(options);
+  SequenceNumber before = kNoSequence;
+  for (int i = 0; i < 6; ++i) {
+    Store& writer = i % 2 == 0 ? *a : *b;
+    ASSERT_TRUE((i == 3 ? Delete(writer, "k") : Put(writer, "k", std::to_string(i))).ok());
+    if (i == 3) continue;
+    const SequenceNumber version = VersionOf(*a, "k");
+    EXPECT_GT(version, before) << i;
+    EXPECT_EQ(VersionOf(*b, "k"), version);
+    before = version;
+  }
+}
+
+TEST_F(HbaseStoreTest, AWriteThatOthersOvertakeIsTriedAgain) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  const std::unique_ptr<HbaseStore> other = Open();
+  tables_.before_commit = [&] { EXPECT_TRUE(Put(*other, "k", "first").ok()); };
+  ASSERT_TRUE(Put(*store, "k", "second").ok());
+  EXPECT_EQ(Get(*store, "k"), "second");
+
+  std::string value;
+  const ReadResult read = Read(*store, "k", &value);
+  tables_.before_commit = [&] { EXPECT_TRUE(Put(*other, "k", "third").ok()); };
+  WriteBatch batch;
+  batch.RequireUnchanged("k", read);
+  batch.Put("k", "fourth");
+  EXPECT_TRUE(absl::IsAborted(store->Write({}, &batch).status()));
+  EXPECT_EQ(Get(*store, "k"), "third");
+}
+
+TEST_F(HbaseStoreTest, AGroupIsTriedAgainUnlessAConditionOfTheCallersFailed) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Create(*store, {.id = 3, .options = {.grouping = KeyGrouping::Together()}}).ok());
+  const std::unique_ptr<HbaseStore> other = Open();
+  ASSERT_TRUE(other->HasNamespace(3));
+  ASSERT_TRUE(Put(*store, "a", "1", 3).ok());
+  std::string value;
+  const absl::StatusOr<ReadResult> read = store->Get({.space = 3}, "a", &value);
+  ASSERT_TRUE(read.ok());
+  const auto write = [&](std::string_view overtaken) {
+    tables_.before_commit = [&, overtaken] { EXPECT_TRUE(Put(*other, overtaken, "0", 3).ok()); };
+    WriteBatch batch;
+    batch.UseNamespace(3);
+    batch.RequireUnchanged("a", *read);
+    batch.Put("b", "2");
+    return store->Write({}, &batch).status();
+  };
+  EXPECT_TRUE(write("b").ok());
+  ASSERT_TRUE(store->Get({.space = 3}, "b", &value).ok());
+  EXPECT_EQ(value, "2");
+  EXPECT_TRUE(absl::IsAborted(write("a")));
+}
+
+TEST_F(HbaseStoreTest, ADeleteOfAMissingKeyWritesNothing) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Delete(*store, "k").ok());
+  EXPECT_EQ(RowsOf("varve"), 0u);
+}
+
+// --- Asynchronous writes -------------------------------------------------------------------------
+
+TEST_F(HbaseStoreTest, WritesOfSingleKeysWaitForAPushAndEachHasItsOwnAnswer) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Put(*store, "a", "old").ok());
+  std::string value;
+  ReadResult stale = Read(*store, "a", &value);
+  ASSERT_TRUE(Put(*store, "a", "new").ok());
+  std::vector<absl::Status> answers(4, absl::UnknownError("not answered"));
+  const auto write = [&](size_t index, WriteBatch* batch) {
+    store->WriteAsync({}, batch, [&answers, index](absl::StatusOr<CommitResult> committed) {
+      answers[index] = committed.status();
+    });
+  };
+  WriteBatch batch;
+  batch.RequireUnchanged("a", stale);
+  batch.Put("a", "never");
+  write(0, &batch);
+  batch.Put("b", "1");
+  write(1, &batch);
+  batch.Put("b", "2");
+  write(2, &batch);
+  batch.Put("c", "1");
+  write(3, &batch);
+  EXPECT_EQ(RowsOf("varve"), 1u);
+  ASSERT_TRUE(store->Push().ok());
+  EXPECT_TRUE(absl::IsAborted(answers[0])) << answers[0];
+  for (const size_t index : {1u, 2u, 3u}) EXPECT_TRUE(answers[index].ok()) << answers[index];
+  EXPECT_EQ(Get(*store, "a"), "new");
+  EXPECT_NE(Get(*store, "b"), "(missing)");
+  EXPECT_EQ(RowsOf("varve"), 3u);
+}
+
+TEST_F(HbaseStoreTest, AClusterThatDoesNotAnswerIsToldOfAsUnavailable) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  Fail(absl::UnavailableError("no answer within 2000 ms"));
+  EXPECT_TRUE(IsStoreUnavailable(Put(*store, "k", "v")));
+  std::string value;
+  EXPECT_TRUE(IsStoreUnavailable(store->Get({}, "k", &value).status()));
+  EXPECT_TRUE(IsStoreUnavailable(store->Count({}, {}, {}).status()));
+  const std::unique_ptr<Iterator> iterator = store->NewIterator({}, {}, {}, nullptr);
+  iterator->SeekToFirst();
+  EXPECT_FALSE(iterator->Valid());
+  EXPECT_TRUE(IsStoreUnavailable(iterator->status()));
+}
+
+// --- Several servers -----------------------------------------------------------------------------
+
+TEST_F(HbaseStoreTest, AChangeOfNamespacesIsKnownEverywhereOnceItIsAnswered) {
+  HbaseStoreOptions options = Options();
+  options.beat = milliseconds(1);
+  const std::unique_ptr<HbaseStore> a = Open();
+  const std::unique_ptr<HbaseStore> b = Open(options);
+  ASSERT_TRUE(Create(*a, {.id = 5, .options = {.default_expiry_ms = 1000}}).ok());
+  EXPECT_TRUE(b->HasNamespace(5));
+  EXPECT_GT(b->UsualExpiry(5), b->NowMillis());
+  ASSERT_TRUE(Put(*b, "k", "v", 5).ok());
+  WriteBatch batch;
+  batch.ClearNamespace(5);
+  ASSERT_TRUE(a->Write({}, &batch).ok());
+  std::string value;
+  const absl::StatusOr<ReadResult> read = b->Get({.space = 5}, "k", &value);
+  ASSERT_TRUE(read.ok());
+  EXPECT_FALSE(read->found);
+}
+
+TEST_F(HbaseStoreTest, AServerThatDoesNotConfirmIsNamed) {
+  HbaseStoreOptions options = Options();
+  options.deadline = milliseconds(50);
+  const std::unique_ptr<HbaseStore> silent = Open();
+  const std::unique_ptr<HbaseStore> store = Open(options);
+  const absl::Status created = Create(*store, {.id = 5});
+  EXPECT_TRUE(IsStoreUnavailable(created)) << created;
+  EXPECT_NE(created.message().find("has not confirmed"), absl::string_view::npos) << created;
+}
+
+TEST_F(HbaseStoreTest, AServerThatIsDeadHoldsNobodyUpForEver) {
+  const std::unique_ptr<HbaseStore> dead = Open();
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Step(*store).ok());
+  clock_.Advance(100'000);
+  ASSERT_TRUE(store->roster().Beat().ok());
+  ASSERT_TRUE(Step(*store).ok());
+  EXPECT_TRUE(Create(*store, {.id = 5}).ok());
+  // It works with nothing any more that it knew, until it has looked again.
+  EXPECT_TRUE(IsStoreUnavailable(Put(*dead, "k", "v")));
+  ASSERT_TRUE(dead->roster().Beat().ok());
+  EXPECT_TRUE(dead->HasNamespace(5));
+  EXPECT_TRUE(Put(*dead, "k", "v").ok());
+}
+
+TEST_F(HbaseStoreTest, NamespacesAreTrustedForAWhileOnly) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Put(*store, "k", "v").ok());
+  clock_.Advance(70'000);
+  EXPECT_EQ(Get(*store, "k"), "v");
+  clock_.Advance(6'000);
+  EXPECT_TRUE(store->HasNamespace(kDefaultNamespace));
+  EXPECT_TRUE(IsStoreUnavailable(Put(*store, "k", "w")));
+  ASSERT_TRUE(store->roster().Beat().ok());
+  EXPECT_TRUE(Put(*store, "k", "w").ok());
+}
+
+// --- The remover ---------------------------------------------------------------------------------
+
+TEST_F(HbaseStoreTest, WhatIsGoneForAnHourGoesInTwoSweepsAndNoVersionComesBack) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  std::vector<std::string> expired;
+  store->SetExpiryListener(
+      [&](NamespaceId, std::string_view key, SequenceNumber) { expired.emplace_back(key); });
+  ASSERT_TRUE(Put(*store, "deleted", "v").ok());
+  ASSERT_TRUE(Put(*store, "expired", "v", kDefaultNamespace, clock_.WallMillis() + 10).ok());
+  ASSERT_TRUE(Put(*store, "there", "v").ok());
+  ASSERT_TRUE(Delete(*store, "deleted").ok());
+  const SequenceNumber before = VersionOf(*store, "there");
+  const auto sweep = [&] {
+    clock_.Advance(700'000);
+    ASSERT_TRUE(store->roster().Beat().ok());
+    const absl::Status step = Step(*store);
+    ASSERT_TRUE(step.ok()) << step;
+  };
+  for (int i = 0; i < 5; ++i) sweep();
+  EXPECT_EQ(RowsOf("varve"), 3u);
+  sweep();  // raises the floor
+  EXPECT_EQ(RowsOf("varve"), 3u);
+  sweep();
+  EXPECT_EQ(RowsOf("varve"), 1u);
+  EXPECT_EQ(expired, std::vector<std::string>{"expired"});
+  EXPECT_EQ(Get(*store, "there"), "v");
+
+  testing::ManualClock behind;
+  HbaseStoreOptions options = Options();
+  options.clock = &behind;
+  const std::unique_ptr<HbaseStore> late = Open(options);
+  ASSERT_TRUE(Put(*late, "deleted", "again").ok());
+  EXPECT_GT(VersionOf(*late, "deleted"), before);
+}
+
+TEST_F(HbaseStoreTest, ARowThatIsWrittenAgainStays) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Put(*store, "k", "v").ok());
+  ASSERT_TRUE(Delete(*store, "k").ok());
+  for (int i = 0; i < 2; ++i) {
+    clock_.Advance(4'000'000);
+    ASSERT_TRUE(store->roster().Beat().ok());
+    if (i == 1) tables_.before_delete = [&] { EXPECT_TRUE(Put(*store, "k", "w").ok()); };
+    ASSERT_TRUE(Step(*store).ok());
+  }
+  EXPECT_EQ(Get(*store, "k"), "w");
+}
+
+TEST_F(HbaseStoreTest, TheRowsOfAnEmptiedNamespaceGo) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  for (int i = 0; i < 700; ++i) ASSERT_TRUE(Put(*store, std::to_string(i), "v").ok());
+  WriteBatch batch;
+  batch.ClearNamespace(kDefaultNamespace);
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  EXPECT_EQ(Get(*store, "1"), "(missing)");
+  ASSERT_TRUE(Put(*store, "new", "v").ok());
+  ASSERT_TRUE(Step(*store).ok());
+  EXPECT_EQ(RowsOf("varve"), 701u);
+  clock_.Advance(60'000);
+  ASSERT_TRUE(store->roster().Beat().ok());
+  ASSERT_TRUE(Step(*store).ok());
+  EXPECT_EQ(RowsOf("varve"), 1u);
+  EXPECT_EQ(Get(*store, "new"), "v");
+}
+
+TEST_F(HbaseStoreTest, OneServerIsElectedAndAnotherTakesOverOnceItIsDead) {
+  const std::unique_ptr<HbaseStore> a = Open();
+  const std::unique_ptr<HbaseStore> b = Open();
+  ASSERT_TRUE(Step(*a).ok());
+  ASSERT_TRUE(Step(*b).ok());
+  EXPECT_TRUE(a->remover().is_elected());
+  EXPECT_FALSE(b->remover().is_elected());
+  clock_.Advance(60'000);
+  ASSERT_TRUE(Step(*a).ok());
+  ASSERT_TRUE(Step(*b).ok());
+  EXPECT_FALSE(b->remover().is_elected());
+  clock_.Advance(91'000);
+  ASSERT_TRUE(b->roster().Beat().ok());
+  ASSERT_TRUE(Step(*b).ok());
+  EXPECT_TRUE(b->remover().is_elected());
+}
+
+// --- Ranges --------------------------------------------------------------------------------------
+
+TEST_F(HbaseStoreTest, ALongRangeIsWalkedInBothDirections) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  WriteBatch batch;
+  for (int i = 1000; i < 6000; ++i) batch.Put(std::to_string(i), "v");
+  ASSERT_TRUE(store->Write({.independent_keys = true}, &batch).ok());
+  for (int i = 2000; i < 4000; ++i) batch.Delete(std::to_string(i));
+  ASSERT_TRUE(store->Write({.independent_keys = true}, &batch).ok());
+  const std::unique_ptr<Iterator> iterator = store->NewIterator({}, {}, {}, nullptr);
+  std::vector<std::string> up, down;
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next())
+    up.emplace_back(iterator->key());
+  for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev())
+    down.emplace_back(iterator->key());
+  EXPECT_EQ(up.size(), 3000u);
+  EXPECT_TRUE(std::is_sorted(up.begin(), up.end()));
+  std::reverse(down.begin(), down.end());
+  EXPECT_EQ(up, down);
+  iterator->Seek("2000");
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->key(), "4000");
+  iterator->Prev();
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->key(), "1999");
+  iterator->Next();
+  ASSERT_TRUE(iterator->Valid());
+  EXPECT_EQ(iterator->key(), "4000");
+}
+
+TEST_F(HbaseStoreTest, ARowThatNoVarveWroteIsReportedAsDamage) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Put(*store, "k", "v").ok());
+  for (auto& [row, value] : tables_.tables["varve"]) {
+    if (row.ends_with("k")) value = "rubbish";
+  }
+  std::string value;
+  EXPECT_TRUE(absl::IsDataLoss(store->Get({}, "k", &value).status()));
+  EXPECT_TRUE(absl::IsDataLoss(Put(*store, "k", "v")));
+  EXPECT_TRUE(absl::IsDataLoss(store->Count({}, {}, {}).status()));
+}
+
+}  // namespace
+}  // namespace varve

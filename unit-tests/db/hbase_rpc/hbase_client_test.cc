@@ -1,0 +1,359 @@
+#include "db/hbase_rpc/hbase_client.h"
+
+#include <MultiRowMutation.pb.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "unit-tests/db/hbase_rpc/fake_hbase.h"
+
+namespace varve {
+namespace {
+
+using testing::FakeAnswer;
+using testing::FakeHbase;
+using testing::FakeRequest;
+using ::testing::HasSubstr;
+using Values = std::vector<std::optional<std::string>>;
+
+constexpr char kNotServing[] = "org.apache.hadoop.hbase.NotServingRegionException";
+constexpr std::chrono::seconds kLong{60};
+constexpr std::chrono::milliseconds kShort{50};
+
+FakeAnswer Row(const std::string& row, const std::string& value) {
+  hbase::pb::GetResponse response;
+  hbase::pb::Cell* cell = response.mutable_result()->add_cell();
+  cell->set_row(row);
+  cell->set_value(value);
+  return FakeAnswer::Message(response);
+}
+
+FakeAnswer NoRow() {
+  hbase::pb::GetResponse response;
+  response.mutable_result();
+  return FakeAnswer::Message(response);
+}
+
+FakeAnswer Mutated(bool processed) {
+  hbase::pb::MutateRowsResponse mutated;
+  mutated.set_processed(processed);
+  hbase::pb::CoprocessorServiceResponse response;
+  response.mutable_region()->set_type(hbase::pb::RegionSpecifier::REGION_NAME);
+  response.mutable_region()->set_value("t");
+  response.mutable_value()->set_name("");
+  response.mutable_value()->set_value(mutated.SerializeAsString());
+  return FakeAnswer::Message(response);
+}
+
+std::unique_ptr<HbaseClient> Open(const FakeHbase& cluster, HbaseOptions options = {}) {
+  options.quorum = cluster.quorum();
+  auto client = HbaseClient::Open(options);
+  EXPECT_TRUE(client.ok()) << client.status();
+  return *std::move(client);
+}
+
+absl::StatusOr<Values> Get(HbaseClient& client, std::vector<std::string> rows,
+                           std::chrono::milliseconds time = kLong) {
+  std::promise<absl::StatusOr<Values>> promise;
+  client.GetRows("t", std::move(rows), std::chrono::steady_clock::now() + time,
+                 [&](absl::StatusOr<Values> values) { promise.set_value(std::move(values)); });
+  return promise.get_future().get();
+}
+
+HbaseRowWrite PutIf(std::string row, std::optional<std::string> expected, std::string value) {
+  HbaseRowWrite write;
+  write.row = std::move(row);
+  write.is_checked = true;
+  write.expected = std::move(expected);
+  write.value = std::move(value);
+  return write;
+}
+
+absl::Status Commit(HbaseClient& client, std::vector<HbaseRowWrite> writes) {
+  std::promise<absl::Status> promise;
+  client.CommitRows("t", std::move(writes), std::chrono::steady_clock::now() + kLong,
+                    [&](const absl::Status& status) { promise.set_value(status); });
+  return promise.get_future().get();
+}
+
+std::vector<absl::Status> Each(HbaseClient& client, std::vector<HbaseRowWrite> writes) {
+  std::promise<std::vector<absl::Status>> promise;
+  client.CommitEach("t", std::move(writes), std::chrono::steady_clock::now() + kLong,
+                    [&](std::vector<absl::Status> statuses) { promise.set_value(statuses); });
+  return promise.get_future().get();
+}
+
+TEST(HbaseClientTest, ARegionThatHasMovedIsLookedUpAgain) {
+  FakeHbase* moved = nullptr;
+  FakeHbase cluster(2, [&](const FakeRequest& request) {
+    if (request.server == 1) return Row("a", "1");
+    moved->SetRegions({{"", 1}});
+    return FakeAnswer::Exception(kNotServing);
+  });
+  moved = &cluster;
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  EXPECT_EQ(*Get(*client, {"a"}), Values{"1"});
+  EXPECT_EQ(cluster.meta_scans(), 2U);
+  EXPECT_EQ(*Get(*client, {"a"}), Values{"1"});
+  EXPECT_EQ(cluster.meta_scans(), 2U);
+  EXPECT_GE(client->Statistics().retries, 1U);
+}
+
+TEST(HbaseClientTest, AServerThatHangsUpIsAskedAgain) {
+  std::atomic<int> asked = 0;
+  FakeHbase cluster(1, [&](const FakeRequest&) {
+    switch (asked++) {
+      case 0:
+        return FakeAnswer::HangUp();
+      case 1:  // half of an answer
+        return FakeAnswer::Bytes(FakeHbase::Framed(std::string(100, 'x')).substr(0, 50));
+      case 2:  // no message of HBase
+        return FakeAnswer::Bytes(FakeHbase::Framed(std::string(100, '\xff')));
+      case 3:  // an answer that would fill the memory
+        return FakeAnswer::Bytes("\x7f\xff\xff\xff");
+      case 4:  // a row that was not asked for
+        return Row("b", "2");
+      default:
+        return Row("a", "1");
+    }
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  const auto values = Get(*client, {"a"});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(*values, Values{"1"});
+  EXPECT_EQ(asked, 6);
+}
+
+TEST(HbaseClientTest, AServerThatIsSilentCostsTheDeadline) {
+  FakeHbase cluster(1, [](const FakeRequest&) { return FakeAnswer::Silence(); });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  const auto values = Get(*client, {"a", "b"}, kShort);
+  EXPECT_TRUE(absl::IsUnavailable(values.status())) << values.status();
+  EXPECT_THAT(values.status().message(), HasSubstr("within the time"));
+  EXPECT_EQ(client->Statistics().missed_deadlines, 1U);
+  EXPECT_EQ(client->Statistics().in_flight, 0U);
+}
+
+TEST(HbaseClientTest, AServerThatIsSilentIsLeftAfterAnAttempt) {
+  FakeHbase* moved = nullptr;
+  FakeHbase cluster(2, [&](const FakeRequest& request) {
+    if (request.server == 1) return Row("a", "1");
+    moved->SetRegions({{"", 1}});
+    return FakeAnswer::Silence();
+  });
+  moved = &cluster;
+  cluster.SetRegions({{"", 0}});
+  HbaseOptions options;
+  options.attempt_timeout = kShort;
+  const auto client = Open(cluster, options);
+  EXPECT_EQ(*Get(*client, {"a"}), Values{"1"});
+}
+
+TEST(HbaseClientTest, WhatCannotBeDoneIsNotTriedAgain) {
+  std::atomic<int> asked = 0;
+  FakeHbase cluster(1, [&](const FakeRequest&) {
+    ++asked;
+    return FakeAnswer::Exception("org.apache.hadoop.hbase.security.AccessDeniedException");
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  const auto values = Get(*client, {"a"});
+  EXPECT_TRUE(absl::IsPermissionDenied(values.status())) << values.status();
+  EXPECT_THAT(values.status().message(), HasSubstr("AccessDeniedException: why"));
+  EXPECT_EQ(asked, 1);
+}
+
+TEST(HbaseClientTest, RowsOfSeveralRegionsAreNoCommit) {
+  FakeHbase cluster(1, [](const FakeRequest&) { return Mutated(true); });
+  cluster.SetRegions({{"", 0}, {"m", 0}});
+  const auto client = Open(cluster);
+  const absl::Status status = Commit(*client, {PutIf("a", "0", "1"), PutIf("z", "0", "1")});
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_TRUE(Commit(*client, {PutIf("a", "0", "1"), PutIf("b", "0", "1")}).ok());
+}
+
+// The outcomes of a commit whose server is lost, by what the row holds afterwards.
+TEST(HbaseClientTest, ACommitThatWasDoneBeforeItsServerWasLostIsOk) {
+  std::atomic<int> commits = 0;
+  FakeHbase cluster(1, [&](const FakeRequest& request) {
+    if (request.method == "Get") return Row("a", "new");
+    ++commits;
+    return FakeAnswer::HangUp();
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  EXPECT_TRUE(Commit(*client, {PutIf("a", "old", "new")}).ok());
+  EXPECT_TRUE(Each(*client, {PutIf("a", "old", "new")}).front().ok());
+  EXPECT_EQ(commits, 2);
+}
+
+TEST(HbaseClientTest, ACommitThatWasNotDoneIsTriedAgain) {
+  std::atomic<int> commits = 0;
+  FakeHbase cluster(1, [&](const FakeRequest& request) {
+    if (request.method == "Get") return Row("a", "old");
+    return commits++ % 2 == 0 ? FakeAnswer::HangUp() : Mutated(true);
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  EXPECT_TRUE(Commit(*client, {PutIf("a", "old", "new")}).ok());
+  EXPECT_TRUE(Each(*client, {PutIf("a", "old", "new")}).front().ok());
+  EXPECT_EQ(commits, 4);
+}
+
+TEST(HbaseClientTest, ACommitOfWhichNobodyKnowsIsSaidToBeOne) {
+  FakeHbase cluster(1, [](const FakeRequest& request) {
+    return request.method == "Get" ? Row("a", "another") : FakeAnswer::HangUp();
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  const absl::Status status = Commit(*client, {PutIf("a", "old", "new")});
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("may or may not have happened"));
+  EXPECT_TRUE(absl::IsUnavailable(Each(*client, {PutIf("a", "old", "new")}).front()));
+  // Nor is a write tried again that nothing guards against the first attempt coming late.
+  HbaseRowWrite unguarded = PutIf("a", std::nullopt, "new");
+  unguarded.is_checked = false;
+  EXPECT_TRUE(absl::IsUnavailable(Commit(*client, {unguarded})));
+}
+
+// What a refusal says has surely not been done, so that a lost race is told as such.
+TEST(HbaseClientTest, ACommitThatWasRefusedIsAbortedByItsCondition) {
+  std::atomic<int> commits = 0;
+  FakeHbase cluster(1, [&](const FakeRequest&) {
+    return commits++ == 0 ? FakeAnswer::Exception(kNotServing) : Mutated(false);
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  const absl::Status status = Commit(*client, {PutIf("a", "old", "new")});
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+}
+
+TEST(HbaseClientTest, RowsThatDoNotHoldWhatIsExpectedAreTakenOutOfTheirCommit) {
+  std::vector<int> sizes;
+  FakeHbase cluster(1, [&](const FakeRequest& request) {
+    if (request.method == "Multi") {
+      hbase::pb::MultiResponse response;
+      hbase::pb::RegionActionResult* region = response.add_regionactionresult();
+      for (uint32_t i = 0; i < 3; ++i) {
+        hbase::pb::ResultOrException* one = region->add_resultorexception();
+        one->set_index(i);
+        hbase::pb::Cell* cell = one->mutable_result()->add_cell();
+        cell->set_row(std::string(1, static_cast<char>('a' + i)));
+        cell->set_value(i == 1 ? "another" : "old");
+      }
+      return FakeAnswer::Message(response);
+    }
+    hbase::pb::CoprocessorServiceRequest call;
+    hbase::pb::MutateRowsRequest mutate;
+    EXPECT_TRUE(call.ParseFromString(request.parameter));
+    EXPECT_TRUE(mutate.ParseFromString(call.call().request()));
+    sizes.push_back(mutate.condition_size());
+    return Mutated(sizes.size() > 1);
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  const auto statuses =
+      Each(*client, {PutIf("a", "old", "1"), PutIf("b", "old", "2"), PutIf("c", "old", "3")});
+  ASSERT_EQ(statuses.size(), 3U);
+  EXPECT_TRUE(statuses[0].ok());
+  EXPECT_TRUE(absl::IsAborted(statuses[1])) << statuses[1];
+  EXPECT_TRUE(statuses[2].ok());
+  EXPECT_EQ(sizes, (std::vector<int>{3, 1, 1}));
+}
+
+TEST(HbaseClientTest, ScansGoOverTheBordersOfRegions) {
+  FakeHbase cluster(2, [](const FakeRequest& request) {
+    hbase::pb::ScanResponse response;
+    hbase::pb::Cell* cell = response.add_results()->add_cell();
+    cell->set_row(request.server == 0 ? "b" : "n");
+    cell->set_value(std::string(100, 'x'));
+    return FakeAnswer::Message(response);
+  });
+  cluster.SetRegions({{"", 0}, {"m", 1}});
+  const auto client = Open(cluster);
+  for (const bool is_descending : {false, true}) {
+    std::promise<absl::StatusOr<HbaseScanSlice>> promise;
+    client->ScanRows("t", {"a", "z", is_descending, 10, 1 << 20, true},
+                     std::chrono::steady_clock::now() + kLong,
+                     [&](absl::StatusOr<HbaseScanSlice> slice) { promise.set_value(slice); });
+    const auto slice = promise.get_future().get();
+    ASSERT_TRUE(slice.ok()) << slice.status();
+    EXPECT_TRUE(slice->is_complete);
+    ASSERT_EQ(slice->rows.size(), 2U);
+    EXPECT_EQ(slice->rows.front().first, is_descending ? "n" : "b");
+    EXPECT_EQ(slice->rows.back().second.size(), kHbaseKeysOnlyPrefix);
+  }
+}
+
+TEST(HbaseClientTest, CallsBeyondTheLimitAreRefused) {
+  FakeHbase cluster(1, [](const FakeRequest&) { return FakeAnswer::Silence(); });
+  cluster.SetRegions({{"", 0}});
+  HbaseOptions options;
+  options.max_calls = 2;
+  auto client = Open(cluster, options);
+  std::vector<std::future<absl::Status>> waiting;
+  for (int i = 0; i < 2; ++i) {
+    auto promise = std::make_shared<std::promise<absl::Status>>();
+    waiting.push_back(promise->get_future());
+    client->GetRows("t", {"a"}, std::chrono::steady_clock::now() + kLong,
+                    [promise](const auto& values) { promise->set_value(values.status()); });
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(Get(*client, {"a"}).status()));
+  // A client that is closed answers what is under way.
+  client.reset();
+  for (auto& future : waiting) EXPECT_TRUE(absl::IsCancelled(future.get()));
+}
+
+TEST(HbaseClientTest, RowsAndValuesHaveLimits) {
+  FakeHbase cluster(1, [](const FakeRequest&) { return NoRow(); });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  EXPECT_TRUE(absl::IsInvalidArgument(Get(*client, {""}).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Get(*client, {std::string(kHbaseMaxRowSize + 1, 'r')}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Commit(*client, {PutIf("a", "1", "")})));
+  EXPECT_EQ(*Get(*client, {std::string(kHbaseMaxRowSize, 'r')}), Values{std::nullopt});
+  EXPECT_EQ(Get(*client, {})->size(), 0U);
+}
+
+TEST(HbaseClientTest, ATableWithoutRegionsIsMissing) {
+  FakeHbase cluster(1, [](const FakeRequest&) { return NoRow(); });
+  const auto client = Open(cluster);
+  const auto values = Get(*client, {"a"});
+  EXPECT_TRUE(absl::IsNotFound(values.status())) << values.status();
+}
+
+TEST(HbaseClientTest, AQuorumThatIsNoneIsToldAtOnce) {
+  HbaseOptions options;
+  EXPECT_TRUE(absl::IsInvalidArgument(HbaseClient::Open(options).status()));
+  options.quorum = "127.0.0.1";
+  EXPECT_TRUE(absl::IsInvalidArgument(HbaseClient::Open(options).status()));
+  options.quorum = "127.0.0.1:1";
+  const auto refused = HbaseClient::Open(options);
+  EXPECT_TRUE(absl::IsUnavailable(refused.status())) << refused.status();
+  EXPECT_THAT(refused.status().message(), HasSubstr("127.0.0.1:1"));
+
+  FakeHbase cluster(1, [](const FakeRequest&) { return NoRow(); });
+  options.quorum = "127.0.0.1:1," + cluster.quorum();
+  EXPECT_TRUE(HbaseClient::Open(options).ok());
+  cluster.SetNode(std::string(12, '\0') + "\xff\xff\xff\x9b");
+  const auto missing = HbaseClient::Open(options);
+  EXPECT_TRUE(absl::IsNotFound(missing.status())) << missing.status();
+  EXPECT_THAT(missing.status().message(), HasSubstr("/hbase/meta-region-server"));
+  for (const std::string& garbage :
+       {std::string(), std::string(15, 'x'),
+        std::string(16, '\0') + std::string("\x7f\xff\xff\xff"),
+        std::string(16, '\0') + FakeHbase::Framed("PBUFxxxx"),
+        std::string(16, '\0') + FakeHbase::Framed("\xff\x7f\xff\xff\xff")}) {
+    cluster.SetNode(garbage);
+    EXPECT_FALSE(HbaseClient::Open(options).ok());
+  }
+}
+
+}  // namespace
+}  // namespace varve

@@ -1,0 +1,145 @@
+// ClusterAdmin COMMAND: what the tests of the store over HBase ask of the cluster itself. hbase_cluster.sh java runs it.
+//
+//   spread TABLE N            splits the table at rows of its own into N regions or more of about the same number of rows, gives each
+//                             server its share of them, and prints how many there are
+//   share TABLE               gives each server its share of the regions
+//   owners TABLE              prints a line for each row: the number of the region server that has it, and the row in hexadecimal
+//   churn TABLE SECONDS SEED  splits regions at rows chosen at random, and moves regions to servers chosen at random, one after the
+//                             other, and prints how many splits and moves there were, and how many were refused
+//   drop PREFIX               removes the tables whose names begin with it
+//
+// A split that HBase refuses as a region is "NOT splittable" yet is asked for again.
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.hbase.HBaseConfiguration;
+import org.apache.hadoop.hbase.ServerName;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.Admin;
+import org.apache.hadoop.hbase.client.Connection;
+import org.apache.hadoop.hbase.client.ConnectionFactory;
+import org.apache.hadoop.hbase.client.RegionInfo;
+import org.apache.hadoop.hbase.client.RegionLocator;
+import org.apache.hadoop.hbase.client.Result;
+import org.apache.hadoop.hbase.client.ResultScanner;
+import org.apache.hadoop.hbase.client.Scan;
+import org.apache.hadoop.hbase.client.Table;
+import org.apache.hadoop.hbase.filter.KeyOnlyFilter;
+import org.apache.hadoop.hbase.util.Bytes;
+
+public class ClusterAdmin {
+  private static Connection connection;
+  private static Admin admin;
+
+  public static void main(String[] arguments) throws Exception {
+    connection = ConnectionFactory.createConnection(HBaseConfiguration.create());
+    admin = connection.getAdmin();
+    switch (arguments[0]) {
+      case "spread" -> spread(TableName.valueOf(arguments[1]), Integer.parseInt(arguments[2]));
+      case "share" -> share(TableName.valueOf(arguments[1]));
+      case "owners" -> owners(TableName.valueOf(arguments[1]));
+      case "churn" -> churn(TableName.valueOf(arguments[1]), Integer.parseInt(arguments[2]), Long.parseLong(arguments[3]));
+      case "drop" -> drop(arguments[1]);
+      default -> throw new IllegalArgumentException("unknown command " + arguments[0]);
+    }
+    connection.close();
+  }
+
+  private static List<byte[]> rows(TableName name) throws Exception {
+    List<byte[]> rows = new ArrayList<>();
+    try (Table table = connection.getTable(name);
+        ResultScanner scanner = table.getScanner(new Scan().setFilter(new KeyOnlyFilter()).setCaching(5000))) {
+      for (Result row : scanner) rows.add(row.getRow());
+    }
+    return rows;
+  }
+
+  private static List<ServerName> servers() throws Exception {
+    List<ServerName> servers = new ArrayList<>(admin.getRegionServers());
+    servers.sort(Comparator.comparingInt(ServerName::getPort));
+    return servers;
+  }
+
+  // Returns why the split was refused, or null.
+  private static String split(TableName table, byte[] row) throws Exception {
+    for (RegionInfo region : admin.getRegions(table)) {
+      if (!region.containsRow(row)) continue;
+      try {
+        admin.splitRegionAsync(region.getRegionName(), row).get(60, TimeUnit.SECONDS);
+        return null;
+      } catch (Exception error) {
+        Throwable cause = error;
+        while (cause.getCause() != null) cause = cause.getCause();
+        return String.valueOf(cause.getMessage());
+      }
+    }
+    return "no region has the row";
+  }
+
+  private static void splitInTime(TableName table, byte[] row) throws Exception {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    String refusal = split(table, row);
+    while (refusal != null && refusal.contains("NOT splittable") && System.nanoTime() < end) {
+      Thread.sleep(500);
+      refusal = split(table, row);
+    }
+  }
+
+  private static void spread(TableName table, int regions) throws Exception {
+    List<byte[]> rows = rows(table);
+    // The middle first, so that regions which were just split are asked for nothing while they get ready.
+    List<Integer> cuts = new ArrayList<>();
+    for (int step = Integer.highestOneBit(regions); step > 0; step /= 2) {
+      for (int cut = step; cut < regions; cut += step) if (!cuts.contains(cut)) cuts.add(cut);
+    }
+    for (int cut : cuts) splitInTime(table, rows.get((int) ((long) rows.size() * cut / regions)));
+    share(table);
+    System.out.println(admin.getRegions(table).size());
+  }
+
+  private static void share(TableName table) throws Exception {
+    List<ServerName> servers = servers();
+    int next = 0;
+    for (RegionInfo region : admin.getRegions(table)) admin.move(region.getEncodedNameAsBytes(), servers.get(next++ % servers.size()));
+  }
+
+  private static void owners(TableName table) throws Exception {
+    try (RegionLocator locator = connection.getRegionLocator(table)) {
+      for (byte[] row : rows(table)) {
+        int port = locator.getRegionLocation(row).getPort();
+        System.out.println((port - Integer.getInteger("varve.port.zookeeper")) / 10 + " " + Bytes.toHex(row));
+      }
+    }
+  }
+
+  private static void churn(TableName table, int seconds, long seed) throws Exception {
+    Random random = new Random(seed);
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
+    int splits = 0, moves = 0, refused = 0;
+    List<byte[]> rows = rows(table);
+    while (System.nanoTime() < end) {
+      byte[] row = rows.get(random.nextInt(rows.size()));
+      if (random.nextBoolean()) {
+        if (split(table, row) == null) splits++; else refused++;
+      } else {
+        List<ServerName> servers = servers();
+        for (RegionInfo region : admin.getRegions(table)) {
+          if (region.containsRow(row)) admin.move(region.getEncodedNameAsBytes(), servers.get(random.nextInt(servers.size())));
+        }
+        moves++;
+      }
+      Thread.sleep(100);
+    }
+    System.out.println(splits + " splits " + moves + " moves " + refused + " refused");
+  }
+
+  private static void drop(String prefix) throws Exception {
+    for (TableName table : admin.listTableNames()) {
+      if (!table.getNameAsString().startsWith(prefix)) continue;
+      if (admin.isTableEnabled(table)) admin.disableTable(table);
+      admin.deleteTable(table);
+    }
+  }
+}

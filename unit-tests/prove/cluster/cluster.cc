@@ -1,0 +1,66 @@
+#include "unit-tests/prove/cluster/cluster.h"
+
+#include <cstdlib>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "gtest/gtest.h"
+
+namespace varve::testing {
+namespace {
+
+constexpr size_t kRowPrefix = 4;  // bytes before the user key, see db/hbase/row_codec.h
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string Script() { return std::string(VARVE_SOURCE_DIR) + "/scripts/hbase_cluster.sh"; }
+
+}  // namespace
+
+std::unique_ptr<ServerProcess> Cluster::StartServer(std::vector<std::string> flags) {
+  flags.insert(flags.begin(),
+               {"--store=hbase", Variable("VARVE_CLUSTER_QUORUM"), "--hbase-table=" + table_});
+  auto server = std::make_unique<ServerProcess>(
+      VARVE_SERVER_MAIN, directory_.File("server" + std::to_string(++servers_)), flags);
+  EXPECT_NE(server->port(), 0) << server->log();
+  return server;
+}
+
+bool Cluster::Do(const std::vector<std::string>& command) {
+  Process process(Script(), command);
+  return process.Wait() == 0;
+}
+
+std::string Cluster::Admin(const std::vector<std::string>& command) {
+  std::vector<std::string> arguments = {"java", "ClusterAdmin"};
+  arguments.insert(arguments.end(), command.begin(), command.end());
+  const std::string output = directory_.File("output" + std::to_string(++outputs_));
+  Process process(Script(), arguments, output);
+  EXPECT_EQ(process.Wait(), 0) << command.front() << ": " << ReadFile(output);
+  return ReadFile(output);
+}
+
+std::map<std::string, int> Cluster::Owners(const std::string& suffix) {
+  std::map<std::string, int> owners;
+  std::istringstream lines(Admin({"owners", table_ + suffix}));
+  int server = 0;
+  for (std::string row; lines >> server >> row;) {
+    const std::string bytes(absl::HexStringToBytes(row));
+    if (bytes.size() > kRowPrefix) owners[bytes.substr(kRowPrefix)] = server;
+  }
+  return owners;
+}
+
+std::unique_ptr<Client> ConnectTo(const ServerProcess& server, std::chrono::seconds timeout) {
+  auto client = Client::Connect("127.0.0.1", server.port(), timeout);
+  EXPECT_TRUE(client.ok()) << client.status();
+  return client.ok() ? *std::move(client) : nullptr;
+}
+
+bool IsLongForm() { return !Variable("VARVE_CLUSTER_LONG").empty(); }
+
+}  // namespace varve::testing

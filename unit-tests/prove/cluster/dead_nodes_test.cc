@@ -1,0 +1,149 @@
+// Processes of the cluster are killed under writers: region servers with their data nodes, the name
+// node, the master, ZooKeeper.
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fmt/format.h"
+#include "gtest/gtest.h"
+#include "unit-tests/prove/cluster/cluster.h"
+#include "unit-tests/prove/cluster/writers.h"
+
+namespace varve::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr size_t kWriters = 12;
+
+int64_t Millis(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration_cast<milliseconds>(duration).count();
+}
+
+class ClusterDeadNodesTest : public ::testing::Test {
+ protected:
+  // Has the writers' keys lie in regions of all three servers.
+  void Begin(size_t writers) {
+    server_ = cluster_.StartServer();
+    other_server_ = cluster_.StartServer();
+    writers_ = std::make_unique<Writers>(
+        writers, std::vector<const ServerProcess*>{server_.get(), other_server_.get()});
+    writers_->WaitForEach(20);
+    EXPECT_GE(std::stoi(cluster_.Admin({"spread", cluster_.table(), "6"})), 6);
+    pinger_ = std::make_unique<Pinger>(*server_);
+  }
+
+  // The writers whose next key lies on the region server: it sorts behind all that they wrote.
+  std::set<size_t> WritersOf(int region_server) {
+    std::map<size_t, int> owners;
+    for (const auto& [key, owner] : cluster_.Owners("")) {
+      if (key.size() > 3 && key[0] == 'w' && key[3] == ':')
+        owners[std::stoul(key.substr(1, 2))] = owner;
+    }
+    std::set<size_t> writers;
+    for (const auto& [writer, owner] : owners) {
+      if (owner == region_server) writers.insert(writer);
+    }
+    return writers;
+  }
+
+  // Kills region server and data node, looks for the time that the issue allows, and starts them.
+  void KillServer(int number);
+  // Kills the process for a while, and expects each writer to go on within `silence` of the start.
+  void KillProcess(const std::string& name, seconds down, seconds silence);
+
+  void ExpectNothingLost() {
+    writers_->Stop();
+    EXPECT_EQ(writers_->CountLost(*server_), 0u);
+    EXPECT_EQ(writers_->CountLost(*other_server_), 0u);
+  }
+
+  Cluster cluster_{"nodes"};
+  std::unique_ptr<ServerProcess> server_, other_server_;
+  std::unique_ptr<Writers> writers_;
+  std::unique_ptr<Pinger> pinger_;
+};
+
+void ClusterDeadNodesTest::KillServer(int number) {
+  const std::set<size_t> concerned = WritersOf(number);
+  writers_->WaitForEach(5);
+  const std::string name = std::to_string(number);
+  writers_->Restart();
+  pinger_->TakeSlowest();
+  ASSERT_TRUE(cluster_.Do({"kill", name}));
+  std::this_thread::sleep_for(seconds(70));
+  int64_t dead = 0, others = 0;
+  for (size_t writer = 0; writer < kWriters; ++writer) {
+    const WriterFigures figures = writers_->Figures(writer);
+    const bool is_concerned = concerned.contains(writer);
+    int64_t& slowest = is_concerned ? dead : others;
+    slowest = std::max(slowest, Millis(figures.silence));
+    // The deadline of the store, and the time that its answer takes.
+    EXPECT_LE(Millis(figures.longest), 35'000) << figures.last_refusal;
+    if (!is_concerned) EXPECT_EQ(figures.refused, 0u) << figures.last_refusal;
+  }
+  const int64_t ping = Millis(pinger_->TakeSlowest());
+  fmt::print("server {} killed: its ranges silent for {} ms, others {} ms, PING {} ms\n", number,
+             dead, others, ping);
+  EXPECT_LE(dead, 60'000);
+  EXPECT_LE(others, 2'000);
+  EXPECT_LE(ping, 50);
+  ASSERT_TRUE(cluster_.Do({"start", name}));
+}
+
+void ClusterDeadNodesTest::KillProcess(const std::string& name, seconds down, seconds silence) {
+  writers_->WaitForEach(5);
+  writers_->Restart();
+  pinger_->TakeSlowest();
+  ASSERT_TRUE(cluster_.Do({"kill", name}));
+  std::this_thread::sleep_for(down);
+  ASSERT_TRUE(cluster_.Do({"start", name}));
+  writers_->WaitForEach(5);
+  int64_t slowest = 0;
+  uint64_t refused = 0;
+  for (size_t writer = 0; writer < 4; ++writer) {
+    slowest = std::max(slowest, Millis(writers_->Figures(writer).silence));
+    refused += writers_->Figures(writer).refused;
+  }
+  const int64_t ping = Millis(pinger_->TakeSlowest());
+  fmt::print("{} killed: writers silent for {} ms, {} refusals, PING {} ms\n", name, slowest,
+             refused, ping);
+  EXPECT_LE(slowest, Millis(silence));
+  EXPECT_LE(ping, 50);
+}
+
+TEST_F(ClusterDeadNodesTest, AKilledRegionServerLosesNothing) {
+  Begin(kWriters);
+  for (int round = 0; round < (IsLongForm() ? 5 : 1); ++round) {
+    if (round > 0) cluster_.Admin({"share", cluster_.table()});
+    ASSERT_NO_FATAL_FAILURE(KillServer(round % 3 + 1));
+  }
+  ExpectNothingLost();
+}
+
+// What holds no data stops nothing while it is away: regions stay where they are.
+TEST_F(ClusterDeadNodesTest, AKilledMasterStopsNobody) {
+  Begin(4);
+  KillProcess("master", seconds(10), seconds(2));
+  ExpectNothingLost();
+}
+
+TEST_F(ClusterDeadNodesTest, AKilledZooKeeperStopsNobody) {
+  Begin(4);
+  KillProcess("zookeeper", seconds(6), seconds(2));
+  ExpectNothingLost();
+}
+
+TEST_F(ClusterDeadNodesTest, AKilledNameNodeLosesNothing) {
+  Begin(4);
+  KillProcess("namenode", seconds(10), seconds(60));
+  ExpectNothingLost();
+}
+
+}  // namespace
+}  // namespace varve::testing

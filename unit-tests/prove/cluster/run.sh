@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# run.sh short|long BUILD_DIRECTORY DIRECTORY: starts a cluster of HBase in DIRECTORY, runs what is tested over one, and removes it:
+# the client of HBase's calls, the conformance of the store, servers while regions split and nodes die (this folder), and whether
+# histories of clients of two servers are linearizable. Exits with 77 (skipped) where a cluster can't be had; everything else that fails
+# is a failure. CLUSTER_TESTS_FILTER chooses tests of cluster_tests alone.
+set -euo pipefail
+form=$1 build=$(realpath "$2")
+scripts=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$scripts/../../.." && pwd)
+mkdir -p "$3"
+directory=$(realpath "$3")
+
+skip() { echo "SKIPPED: $*" && exit 77; }
+command -v javac >/dev/null || skip "javac is not installed (packages-test.txt names what these tests need)"
+
+is_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+# The first of 40 ports that nobody listens on.
+free_ports() {
+  local base port
+  for base in $(seq 21800 40 24000); do
+    for port in $(seq "$base" $((base + 39))); do is_free "$port" || continue 2; done
+    echo "$base" && return
+  done
+  return 1
+}
+
+export VARVE_CLUSTER_DIR=$directory/cluster VARVE_CLUSTER_CLASSES=$directory/classes
+VARVE_CLUSTER_PORTS=${VARVE_CLUSTER_PORTS:-$(free_ports)}
+export VARVE_CLUSTER_PORTS
+cluster=$root/scripts/hbase_cluster.sh
+
+code=0
+jars=$("$cluster" jars) || code=$?
+if [ $code -eq 77 ]; then skip "there is no cluster: see above"; fi
+[ $code -eq 0 ] || exit $code
+[ -x "$build/cluster_tests" ] || skip "this build lacks the store over HBase (make test-cluster builds it)"
+"$cluster" wipe
+trap '"$cluster" wipe' EXIT
+begun=$SECONDS
+VARVE_CLUSTER_QUORUM=$("$cluster" up | tail -n 1)
+export VARVE_CLUSTER_QUORUM
+echo "the cluster is up after $((SECONDS - begun)) s: $VARVE_CLUSTER_QUORUM"
+rm -rf "$VARVE_CLUSTER_CLASSES"
+javac -cp "$jars/*" -d "$VARVE_CLUSTER_CLASSES" "$scripts/ClusterAdmin.java"
+if [ "$form" = long ]; then export VARVE_CLUSTER_LONG=1; fi
+
+failed=0
+# Runs a step, and goes on where it fails.
+step() {
+  local start=$SECONDS code=0
+  "$@" || code=$?
+  echo "---- $*: exit code $code, $((SECONDS - start)) s"
+  if [ $code -ne 0 ]; then failed=1; fi
+}
+
+# The same for a program that not every build has.
+step_if_built() {
+  if [ -x "$1" ]; then step env "${@:2:1}" "$1" "${@:3}"; else echo "---- $(basename "$1") is not in this build"; fi
+}
+
+address=${VARVE_CLUSTER_QUORUM#--hbase-quorum=}
+filter=${CLUSTER_TESTS_FILTER:-*}
+if [ "$form" = short ] && [ "$filter" = "*" ]; then filter='-*DeadNodes*Zoo*:*DeadNodes*NameNode*:*DeadNodes*Master*'; fi
+if [ -z "${CLUSTER_TESTS_FILTER:-}" ]; then
+  step_if_built "$build/hbase_rpc_cluster_tests" VARVE_HBASE_QUORUM="$address"
+  step_if_built "$build/store_tests" VARVE_TEST_HBASE_QUORUM="$address" --gtest_filter='Hbase/*/Cluster'
+  seeds=1
+  if [ "$form" = long ]; then seeds=3; fi
+  step "$root/unit-tests/prove/linearizability/run.sh" "$build/cluster_history_main" "$build/server_main" \
+    "$directory/linearizability" 1 $seeds
+fi
+step "$build/cluster_tests" --gtest_filter="$filter"
+exit $failed

@@ -1,0 +1,412 @@
+// A server over a store that is on other machines. The store withholds its answers until a test
+// releases them, and ends the process where an I/O thread calls what may wait.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "server/net/remote_rounds.h"
+#include "server/status/server_health.h"
+#include "unit-tests/server/test_server.h"
+#include "unit-tests/testing/delayed_store.h"
+#include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/temp_dir.h"
+#include "varve/store_status.h"
+
+namespace varve {
+namespace {
+
+using testing::DelayedStore;
+using ::testing::HasSubstr;
+using testing::IsLoopsThread;
+using testing::RawConnection;
+using testing::Resp;
+using ::testing::StartsWith;
+
+class RemoteStoreTest : public ::testing::Test {
+ protected:
+  ~RemoteStoreTest() override {
+    if (server_ == nullptr) return;
+    far_->Release();
+    server_->Stop();
+  }
+
+  void Start(ServerOptions options = {}) {
+    absl::StatusOr<std::unique_ptr<StorageEngine>> engine =
+        StorageEngine::Open(directory_.File("data"), testing::TestServer::SmallEngine());
+    ASSERT_TRUE(engine.ok()) << engine.status();
+    engine_ = *std::move(engine);
+    far_ = std::make_unique<DelayedStore>(engine_.get(), IsLoopsThread);
+    options.port = 0;
+    options.io_threads = 1;
+    ServerConfig config{.server = options};
+    config.directory = directory_.File("data");
+    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(far_.get(), config);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+
+  DelayedStore& far() { return *far_; }
+  Server& server() { return *server_; }
+  std::unique_ptr<RawConnection> Connect() {
+    return std::make_unique<RawConnection>(server_->port());
+  }
+  StoreWaits::Figures Waits() {
+    return server_->state().store_waits.Look(std::chrono::steady_clock::now());
+  }
+  // Sends the requests in one piece and expects the replies.
+  void Expect(std::initializer_list<std::vector<std::string>> requests, std::string_view replies) {
+    std::string sent;
+    for (const std::vector<std::string>& request : requests) sent += Resp(request);
+    const std::unique_ptr<RawConnection> connection = Connect();
+    ASSERT_TRUE(connection->Send(sent));
+    EXPECT_EQ(connection->Receive(replies.size()), replies);
+  }
+  // A connection that is answered now, whatever others wait for.
+  void ExpectPing() {
+    Expect({{"PING"}, {"ECHO", "here"}, {"CLIENT", "SETNAME", "pinging"}, {"SUBSCRIBE", "c"}},
+           "+PONG\r\n$4\r\nhere\r\n+OK\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");
+  }
+  // Writes behind the server's back, and waits for nothing.
+  void PutDirectly(std::string_view key, std::string_view value) {
+    WriteBatch batch;
+    batch.Put(key, value);
+    ASSERT_TRUE(engine_->Write({}, &batch).ok());
+  }
+  std::string GetDirectly(std::string_view key) {
+    std::string value;
+    const absl::StatusOr<ReadResult> read = engine_->Get({}, key, &value);
+    return read.ok() && read->found ? value : "(missing)";
+  }
+  void StopServer() {
+    server_->Stop();
+    server_.reset();
+  }
+
+ private:
+  testing::TempDir directory_;
+  std::unique_ptr<StorageEngine> engine_;
+  std::unique_ptr<DelayedStore> far_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(RemoteStoreTest, AnswersRequestsOfEveryKindInTheirOrder) {
+  Start();
+  Expect({{"SET", "a", "1"},
+          {"GET", "a"},
+          {"INCR", "a"},
+          {"GET", "a"},
+          {"PING"},
+          {"SET", "b", "x", "NX"},
+          {"MGET", "a", "b", "c"},
+          {"EXISTS", "a", "b", "c", "a"},
+          {"DEL", "a", "c", "a"},
+          {"GET", "a"},
+          {"nonsense"},
+          {"GET"},
+          {"UNLINK", "b"},
+          {"EXISTS", "b"},
+          {"DBSIZE"},
+          {"SELECT", "3"},
+          {"SET", "a", "in three"},
+          {"STRLEN", "a"}},
+         "+OK\r\n$1\r\n1\r\n:2\r\n$1\r\n2\r\n+PONG\r\n+OK\r\n*3\r\n$1\r\n2\r\n$1\r\nx\r\n$-1\r\n"
+         ":3\r\n:1\r\n$-1\r\n-ERR unknown command 'nonsense', with args beginning with: \r\n"
+         "-ERR wrong number of arguments for 'get' command\r\n:1\r\n:0\r\n:0\r\n+OK\r\n+OK\r\n"
+         ":8\r\n");
+}
+
+TEST_F(RemoteStoreTest, AnIoThreadAnswersOthersWhileThousandsOfRequestsAreOnTheirWay) {
+  constexpr int kReaders = 20, kRequests = 200, kBlocked = 30;
+  Start();
+  for (int i = 0; i < kRequests; ++i) PutDirectly("k" + std::to_string(i), std::to_string(i));
+  far().Withhold();
+  std::string gets, replies;
+  for (int i = 0; i < kRequests; ++i) {
+    const std::string value = std::to_string(i);
+    gets += Resp({"GET", "k" + value});
+    replies += "$" + std::to_string(value.size()) + "\r\n" + value + "\r\n";
+  }
+  std::vector<std::unique_ptr<RawConnection>> readers, blocked;
+  for (int i = 0; i < kReaders; ++i) {
+    ASSERT_TRUE(readers.emplace_back(Connect())->Send(gets));
+  }
+  for (int i = 0; i < kBlocked; ++i) {
+    ASSERT_TRUE(blocked.emplace_back(Connect())->Send(Resp({"INCR", "n"})));
+  }
+  far().AwaitWithheld(kReaders + kBlocked);
+  ExpectPing();
+  EXPECT_GE(Waits().in_flight, static_cast<size_t>(kReaders + kBlocked));
+  far().Release();
+  for (const auto& reader : readers) EXPECT_EQ(reader->Receive(replies.size()), replies);
+  for (const auto& connection : blocked) EXPECT_THAT(connection->Receive(4), StartsWith(":"));
+  EXPECT_EQ(GetDirectly("n"), std::to_string(kBlocked));
+}
+
+TEST_F(RemoteStoreTest, TheRequestsOfABatchGoOutTogether) {
+  Start();
+  far().Withhold();
+  std::string requests, replies;
+  for (int i = 0; i < 20; ++i) {
+    requests += Resp({"SET", "k" + std::to_string(i), "v"}) + Resp({"GET", "other"});
+    replies += "+OK\r\n$-1\r\n";
+  }
+  const size_t asked = far().asked();
+  const auto connection = Connect();
+  ASSERT_TRUE(connection->Send(requests));
+  far().AwaitWithheld(21);  // a write for each key, and one read
+  EXPECT_EQ(far().asked() - asked, 21u);
+  EXPECT_EQ(Waits().in_flight, 40u);
+  far().Release();
+  EXPECT_EQ(connection->Receive(replies.size()), replies);
+  EXPECT_GT(far().pushed(), 0u);
+  EXPECT_EQ(GetDirectly("k19"), "v");
+}
+
+TEST_F(RemoteStoreTest, OfSeveralSetsOfAKeyTheLastOneIsSent) {
+  Start();
+  far().Withhold();
+  const auto connection = Connect();
+  ASSERT_TRUE(connection->Send(Resp({"SET", "k", "1"}) + Resp({"SET", "k", "2"}) +
+                               Resp({"SET", "other", "x"}) + Resp({"SET", "k", "3"})));
+  far().AwaitWithheld(2);
+  far().Release();
+  EXPECT_EQ(connection->Receive(20), "+OK\r\n+OK\r\n+OK\r\n+OK\r\n");
+  EXPECT_EQ(GetDirectly("k"), "3");
+}
+
+TEST_F(RemoteStoreTest, ADeletionOfWhatIsWrittenMeanwhileTriesAgain) {
+  Start();
+  PutDirectly("k", "old");
+  PutDirectly("other", "x");
+  far().Withhold("write");
+  const auto connection = Connect();
+  ASSERT_TRUE(connection->Send(Resp({"DEL", "k", "other", "missing"})));
+  far().AwaitWithheld(2);
+  PutDirectly("k", "new");
+  far().Release();
+  EXPECT_EQ(connection->Receive(4), ":2\r\n");
+  EXPECT_EQ(GetDirectly("k"), "(missing)");
+  EXPECT_EQ(GetDirectly("other"), "(missing)");
+}
+
+TEST_F(RemoteStoreTest, LargeValuesAreReadAFewAtATime) {
+  Start();
+  std::vector<std::string> values;
+  std::string requests, replies, array = "*8\r\n";
+  std::vector<std::string> all = {"MGET"};
+  for (size_t i = 0; i < 8; ++i) {
+    // Among them some that are too large to be read with others.
+    values.emplace_back(i % 3 == 1 ? 3u << 20 : 700u << 10, static_cast<char>('a' + i));
+    const std::string key = "k" + std::to_string(i);
+    PutDirectly(key, values.back());
+    requests += Resp({"GET", key}) + Resp({"EXISTS", key});
+    const std::string bulk = "$" + std::to_string(values[i].size()) + "\r\n" + values[i] + "\r\n";
+    replies += bulk + ":1\r\n";
+    array += bulk;
+    all.push_back(key);
+  }
+  requests += Resp(all) + Resp({"PING"});
+  replies += array + "+PONG\r\n";
+  const auto connection = Connect();
+  ASSERT_TRUE(connection->Send(requests));
+  EXPECT_TRUE(connection->Receive(replies.size()) == replies);
+}
+
+TEST_F(RemoteStoreTest, TransactionsAndScansWaitOnThreads) {
+  Start();
+  Expect({{"MULTI"}, {"SET", "a", "1"}, {"GET", "a"}, {"EXEC"}, {"GET", "a"}},
+         "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n$1\r\n1\r\n$1\r\n1\r\n");
+  for (int i = 0; i < 300; ++i) PutDirectly("p" + std::to_string(1000 + i), "v");
+  const auto connection = Connect();
+  ASSERT_TRUE(connection->Send(Resp({"KEYS", "p*"})));
+  EXPECT_THAT(connection->Receive(2000), StartsWith("*300\r\n$5\r\np1000\r\n$5\r\np1001\r\n"));
+  Expect({{"WATCH", "w"}, {"SET", "w", "1"}, {"MULTI"}, {"SET", "w", "2"}, {"EXEC"}},
+         "+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n");
+  EXPECT_EQ(GetDirectly("w"), "1");
+}
+
+TEST_F(RemoteStoreTest, BeyondTheLimitBatchesWaitAndNothingIsLost) {
+  constexpr int kConnections = 40, kRequests = 1000;
+  Start();
+  PutDirectly("k", "v");
+  far().Withhold();
+  std::string gets, replies;
+  for (int i = 0; i < kRequests; ++i) {
+    gets += Resp({"GET", "k"});
+    replies += "$1\r\nv\r\n";
+  }
+  std::vector<std::unique_ptr<RawConnection>> connections;
+  for (int i = 0; i < kConnections; ++i) {
+    ASSERT_TRUE(connections.emplace_back(Connect())->Send(gets));
+  }
+  ASSERT_TRUE(testing::Eventually([&] { return Waits().waiting > 0; }));
+  ExpectPing();
+  EXPECT_GE(Waits().in_flight, RemoteRounds::kMostInFlight);
+  EXPECT_LT(Waits().in_flight, RemoteRounds::kMostInFlight + RemoteRun::kMaxRequests);
+  connections.back()->Vanish();
+  connections.pop_back();
+  far().Release();
+  for (const auto& connection : connections)
+    EXPECT_EQ(connection->Receive(replies.size()), replies);
+  ASSERT_TRUE(testing::Eventually([&] { return Waits().in_flight + Waits().waiting == 0; }));
+}
+
+TEST_F(RemoteStoreTest, NoMoreThreadsWaitThanTheSettingAllows) {
+  Start({.store_threads = 3});
+  far().Withhold();
+  std::vector<std::unique_ptr<RawConnection>> connections;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(connections.emplace_back(Connect())->Send(Resp({"INCR", "n"})));
+  }
+  ASSERT_TRUE(testing::Eventually([&] { return Waits().in_flight == 10; }));
+  far().AwaitWithheld(3);
+  EXPECT_EQ(far().withheld(), 3u);
+  ExpectPing();
+  far().Release();
+  for (const auto& connection : connections) EXPECT_THAT(connection->Receive(4), StartsWith(":"));
+  EXPECT_EQ(GetDirectly("n"), "10");
+}
+
+TEST_F(RemoteStoreTest, AMissedDeadlineIsTold) {
+  Start();
+  PutDirectly("k", "v");
+  far().FailWith(StoreUnavailable("the cluster has not answered within 30 s"));
+  const std::string error = "-UNAVAILABLE the cluster has not answered within 30 s\r\n";
+  Expect({{"GET", "k"},
+          {"SET", "k", "x"},
+          {"DEL", "k"},
+          {"EXISTS", "k"},
+          {"INCR", "n"},
+          {"APPEND", "k", "x"},
+          {"PING"}},
+         error + error + error + error + error + error + "+PONG\r\n");
+  Expect({{"MGET", "k", "l"}}, "*2\r\n" + error + error);
+  Expect({{"MULTI"}, {"SET", "k", "x"}, {"EXEC"}}, "+OK\r\n+QUEUED\r\n" + error);
+  far().FailWith(absl::OkStatus());
+  Expect({{"GET", "k"}}, "$1\r\nv\r\n");
+}
+
+TEST_F(RemoteStoreTest, AClientThatGoesMeanwhileLeavesNothingBehind) {
+  Start();
+  far().Withhold();
+  auto gone = Connect();
+  ASSERT_TRUE(gone->Send(Resp({"SET", "gone", "1"}) + Resp({"DEL", "gone"})));
+  auto blocked = Connect();
+  ASSERT_TRUE(blocked->Send(Resp({"INCR", "n"})));
+  const auto killed = Connect();
+  ASSERT_TRUE(killed->Send(Resp({"CLIENT", "SETNAME", "victim"}) + Resp({"GET", "k"})));
+  EXPECT_EQ(killed->Receive(5), "+OK\r\n");
+  far().AwaitWithheld(3);
+  gone->Vanish();
+  blocked->Vanish();
+  const auto other = Connect();
+  ASSERT_TRUE(other->Send(Resp({"CLIENT", "KILL", "SKIPME", "yes"})));
+  EXPECT_THAT(other->Receive(4), StartsWith(":"));
+  EXPECT_EQ(killed->ReceiveAll(), "");
+  EXPECT_TRUE(killed->closed());
+  far().Release();
+  ASSERT_TRUE(testing::Eventually([&] { return server().state().clients.connected == 1u; }));
+  EXPECT_EQ(Waits().in_flight, 0u);
+  EXPECT_EQ(GetDirectly("gone"), "1") << "what was asked for is done, what was not is not";
+}
+
+TEST_F(RemoteStoreTest, QuitClosesBehindTheRepliesBeforeIt) {
+  Start();
+  far().Withhold();
+  const auto connection = Connect();
+  ASSERT_TRUE(connection->Send(Resp({"SET", "k", "1"}) + Resp({"QUIT"}) + Resp({"GET", "k"})));
+  far().AwaitWithheld(1);
+  far().Release();
+  EXPECT_EQ(connection->ReceiveAll(), "+OK\r\n+OK\r\n");
+  EXPECT_TRUE(connection->closed());
+}
+
+TEST_F(RemoteStoreTest, AHalfClosedClientGetsItsReplies) {
+  Start();
+  PutDirectly("k", "v");
+  far().Withhold();
+  const auto connection = Connect();
+  ASSERT_TRUE(connection->Send(Resp({"GET", "k"}) + Resp({"INCR", "n"})));
+  connection->FinishSending();
+  far().AwaitWithheld(1);
+  far().Release();
+  EXPECT_EQ(connection->ReceiveAll(), "$1\r\nv\r\n:1\r\n");
+}
+
+TEST_F(RemoteStoreTest, AStopAnswersWhatWasRead) {
+  Start();
+  far().Withhold();
+  const auto connection = Connect();
+  ASSERT_TRUE(connection->Send(Resp({"SET", "k", "1"}) + Resp({"INCR", "k"})));
+  far().AwaitWithheld(1);
+  std::thread stopping([&] { server().Stop(); });
+  ASSERT_TRUE(testing::Eventually([&] { return server().state().draining.load(); }));
+  far().Release();
+  stopping.join();
+  EXPECT_EQ(connection->ReceiveAll(), "+OK\r\n:2\r\n");
+}
+
+TEST_F(RemoteStoreTest, AStopDoesNotWaitLongerThanTheSettingAllows) {
+  Start({.drain_timeout = std::chrono::milliseconds(1)});
+  far().Withhold();
+  std::vector<std::unique_ptr<RawConnection>> connections;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(
+        connections.emplace_back(Connect())->Send(Resp({"SET", "k", "1"}) + Resp({"GET", "l"})));
+  }
+  far().AwaitWithheld(20);
+  StopServer();
+  for (const auto& connection : connections) EXPECT_EQ(connection->ReceiveAll(), "");
+  far().Release();  // the answers find nobody
+}
+
+TEST_F(RemoteStoreTest, ThoseWhoTrackAKeyHearOfItsWrites) {
+  Start();
+  PutDirectly("k", "v");
+  PutDirectly("l", "v");
+  const auto tracking = Connect();
+  ASSERT_TRUE(tracking->Send(Resp({"HELLO", "3"}) + Resp({"CLIENT", "TRACKING", "on"}) +
+                             Resp({"MGET", "k", "l"})));
+  std::string replies;
+  while (!replies.ends_with("*2\r\n$1\r\nv\r\n$1\r\nv\r\n") && !tracking->closed())
+    replies += tracking->Receive(1);
+  const std::string message = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\n";
+  Expect({{"SET", "k", "new"}}, "+OK\r\n");
+  EXPECT_EQ(tracking->Receive(message.size() + 3), message + "k\r\n");
+  Expect({{"DEL", "l"}}, ":1\r\n");
+  EXPECT_EQ(tracking->Receive(message.size() + 3), message + "l\r\n");
+}
+
+TEST_F(RemoteStoreTest, TheStatusSaysThatRequestsWaitForTheStore) {
+  Start();
+  const auto limit = [&] {
+    ServerState& state = server().state();
+    return std::string(LimitOf(LookAtLoad(state, state.store->Observe())).id);
+  };
+  EXPECT_EQ(limit(), "nothing");
+  far().Withhold();
+  const auto connection = Connect();
+  ASSERT_TRUE(connection->Send(Resp({"GET", "k"})));
+  far().AwaitWithheld(1);
+  EXPECT_TRUE(testing::Eventually([&] { return limit() == "store"; }));
+}
+
+TEST_F(RemoteStoreTest, APauseHoldsRequestsUp) {
+  Start();
+  Expect({{"CLIENT", "PAUSE", "100000", "WRITE"}}, "+OK\r\n");
+  const auto writing = Connect();
+  ASSERT_TRUE(writing->Send(Resp({"GET", "k"}) + Resp({"SET", "k", "1"}) + Resp({"GET", "k"})));
+  EXPECT_EQ(writing->Receive(5), "$-1\r\n");
+  EXPECT_EQ(GetDirectly("k"), "(missing)");
+  Expect({{"CLIENT", "UNPAUSE"}}, "+OK\r\n");
+  EXPECT_EQ(writing->Receive(12), "+OK\r\n$1\r\n1\r\n");
+}
+
+}  // namespace
+}  // namespace varve

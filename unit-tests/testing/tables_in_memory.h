@@ -1,0 +1,160 @@
+// Tables in memory that answer as those of a cluster do, for tests of what stands on HbaseClient.
+// They check what HBase leaves to its users: that the timestamps of a row ascend.
+//
+// Thread-safety: All functions are thread-safe. Answers come inside the calls, unless a test holds
+// them back.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "db/hbase_rpc/hbase_client.h"
+
+namespace varve::testing {
+
+// The tables, which several clients may use.
+class TablesInMemory {
+ public:
+  using Rows = std::map<std::string, std::string>;
+
+  std::mutex mutex;
+  std::map<std::string, Rows> tables;
+  // The highest timestamp that each row of each table had.
+  std::map<std::string, std::map<std::string, uint64_t>> timestamps;
+  absl::Status failure;  // of every call; OK: none fails
+  // Called once, without the lock, before rows are written, and before rows are removed.
+  std::function<void()> before_commit;
+  std::function<void()> before_delete;
+  int commits = 0;
+};
+
+class ClientInMemory final : public HbaseClient {
+ public:
+  // Requires: the tables outlive the client.
+  explicit ClientInMemory(TablesInMemory* tables) : tables_(*tables) {}
+
+  void GetRows(std::string table, std::vector<std::string> rows, Deadline, RowsDone done) override {
+    std::vector<std::optional<std::string>> values;
+    absl::Status failure;
+    {
+      const std::lock_guard lock(tables_.mutex);
+      failure = tables_.failure;
+      for (const std::string& row : rows) {
+        const auto found = tables_.tables[table].find(row);
+        values.push_back(found == tables_.tables[table].end() ? std::nullopt
+                                                              : std::optional(found->second));
+      }
+    }
+    failure.ok() ? done(std::move(values)) : done(failure);
+  }
+
+  void CommitRows(std::string table, std::vector<HbaseRowWrite> writes, Deadline,
+                  CommitDone done) override {
+    CallBefore(writes);
+    absl::Status status;
+    {
+      const std::lock_guard lock(tables_.mutex);
+      status = CommitLocked(table, writes);
+    }
+    done(status);
+  }
+
+  void CommitEach(std::string table, std::vector<HbaseRowWrite> writes, Deadline,
+                  EachDone done) override {
+    CallBefore(writes);
+    std::vector<absl::Status> statuses;
+    {
+      const std::lock_guard lock(tables_.mutex);
+      for (const HbaseRowWrite& write : writes) statuses.push_back(CommitLocked(table, {write}));
+    }
+    done(std::move(statuses));
+  }
+
+  void ScanRows(std::string table, HbaseScanRequest request, Deadline, ScanDone done) override {
+    HbaseScanSlice slice;
+    absl::Status failure;
+    {
+      const std::lock_guard lock(tables_.mutex);
+      failure = tables_.failure;
+      const TablesInMemory::Rows& rows = tables_.tables[table];
+      const auto end = request.upper.empty() ? rows.end() : rows.lower_bound(request.upper);
+      const auto begin = rows.lower_bound(request.lower);
+      std::vector<std::pair<std::string, std::string>> all;
+      if (request.upper.empty() || request.lower < request.upper) all.assign(begin, end);
+      if (request.is_descending) std::reverse(all.begin(), all.end());
+      slice.is_complete = true;
+      size_t bytes = 0;
+      for (auto& [row, value] : all) {
+        slice.is_complete = slice.rows.size() < request.max_rows && bytes < request.max_bytes;
+        if (!slice.is_complete) break;
+        bytes += row.size() + value.size();
+        slice.rows.emplace_back(row,
+                                request.keys_only ? value.substr(0, kHbaseKeysOnlyPrefix) : value);
+      }
+    }
+    failure.ok() ? done(std::move(slice)) : done(failure);
+  }
+
+  absl::Status EnsureTable(const HbaseTableLayout& layout, bool may_create) override {
+    const std::lock_guard lock(tables_.mutex);
+    if (!tables_.tables.contains(layout.name) && !may_create)
+      return absl::NotFoundError("there is no table " + layout.name);
+    tables_.tables[layout.name];
+    return tables_.failure;
+  }
+
+  HbaseStatistics Statistics() const override { return {}; }
+
+ private:
+  void CallBefore(const std::vector<HbaseRowWrite>& writes) {
+    const bool removes = std::any_of(writes.begin(), writes.end(), [](const HbaseRowWrite& write) {
+      return write.kind == HbaseRowWrite::Kind::kDelete;
+    });
+    std::function<void()> before;
+    {
+      const std::lock_guard lock(tables_.mutex);
+      before.swap(removes ? tables_.before_delete : tables_.before_commit);
+    }
+    if (before) before();
+  }
+
+  absl::Status CommitLocked(const std::string& table, const std::vector<HbaseRowWrite>& writes) {
+    if (!tables_.failure.ok()) return tables_.failure;
+    TablesInMemory::Rows& rows = tables_.tables[table];
+    for (const HbaseRowWrite& write : writes) {
+      if (!write.is_checked) continue;
+      const auto found = rows.find(write.row);
+      const bool holds = found == rows.end() ? !write.expected.has_value()
+                                             : write.expected.has_value() &&
+                                                   found->second.starts_with(*write.expected);
+      if (!holds) return absl::AbortedError("a condition failed");
+    }
+    ++tables_.commits;
+    for (const HbaseRowWrite& write : writes) {
+      uint64_t& highest = tables_.timestamps[table][write.row];
+      if (write.kind == HbaseRowWrite::Kind::kPut) {
+        EXPECT_GT(write.timestamp, highest);
+        rows[write.row] = write.value;
+      } else if (write.kind == HbaseRowWrite::Kind::kDelete) {
+        EXPECT_GE(write.timestamp, highest);
+        rows.erase(write.row);
+      }
+      highest = std::max(highest, write.timestamp);
+    }
+    return absl::OkStatus();
+  }
+
+  TablesInMemory& tables_;
+};
+
+}  // namespace varve::testing
