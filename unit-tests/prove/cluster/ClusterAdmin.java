@@ -9,6 +9,7 @@
 //   drop PREFIX               removes the tables whose names begin with it
 //
 // A split that HBase refuses as a region is "NOT splittable" yet is asked for again.
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -99,10 +100,24 @@ public class ClusterAdmin {
     System.out.println(admin.getRegions(table).size());
   }
 
+  // A region that is on its way already is asked for again.
+  private static void move(RegionInfo region, ServerName server) throws Exception {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    while (true) {
+      try {
+        admin.move(region.getEncodedNameAsBytes(), server);
+        return;
+      } catch (IOException error) {
+        if (!String.valueOf(error.getMessage()).contains("in transition") || System.nanoTime() > end) throw error;
+        Thread.sleep(200);
+      }
+    }
+  }
+
   private static void share(TableName table) throws Exception {
     List<ServerName> servers = servers();
     int next = 0;
-    for (RegionInfo region : admin.getRegions(table)) admin.move(region.getEncodedNameAsBytes(), servers.get(next++ % servers.size()));
+    for (RegionInfo region : admin.getRegions(table)) move(region, servers.get(next++ % servers.size()));
   }
 
   private static void owners(TableName table) throws Exception {
@@ -126,7 +141,7 @@ public class ClusterAdmin {
       } else {
         List<ServerName> servers = servers();
         for (RegionInfo region : admin.getRegions(table)) {
-          if (region.containsRow(row)) admin.move(region.getEncodedNameAsBytes(), servers.get(random.nextInt(servers.size())));
+          if (region.containsRow(row)) move(region, servers.get(random.nextInt(servers.size())));
         }
         moves++;
       }
