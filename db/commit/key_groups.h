@@ -1,4 +1,5 @@
-// Whether a commit keeps to the groups of keys that its namespaces declare (varve/key_group.h).
+// Checks that a commit keeps to the groups of keys that its namespaces declare
+// (varve/key_group.h).
 //
 // Thread-safety: a stateless function.
 #pragma once

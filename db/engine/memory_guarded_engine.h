@@ -35,7 +35,7 @@ class GuardedSurveys : public SurveyedStore {
   Engine* const engine_;
 };
 
-// The history, the changes and the watches of a guarded engine.
+// The history, the changes, the watches and the groups of keys of a guarded engine.
 class GuardedHistory : public StorageEngine {
  public:
   // Requires: the engine outlives all calls.
@@ -77,6 +77,9 @@ class GuardedHistory : public StorageEngine {
                                     const std::function<void()>& deleted) override;
   absl::StatusOr<std::unique_ptr<RangeWatch>> WatchRange(NamespaceId space, std::string_view lower,
                                                          std::string_view upper) override;
+  std::optional<KeyGrouping> GroupsOf(NamespaceId space) const override {
+    return engine_->reader().GroupsOf(space);
+  }
 
  private:
   Engine* const engine_;
@@ -177,9 +180,6 @@ class MemoryGuardedEngine final : public GuardedHistory,
   }
   uint64_t UsualExpiry(NamespaceId space) const override {
     return engine_->reader().UsualExpiry(space);
-  }
-  std::optional<KeyGrouping> GroupsOf(NamespaceId space) const override {
-    return engine_->reader().GroupsOf(space);
   }
 
   SequenceNumber durable_sequence() const override { return engine_->log().durable_sequence(); }

@@ -1,5 +1,5 @@
-// What the parts of a store over HBase share: the client, the clock of versions, what is known of
-// namespaces, and the gate through which every call of the store goes.
+// The context is what the parts of a store over HBase share: the client, the clock of versions, the
+// view of the namespaces, and the gate through which every call of the store goes.
 //
 // Thread-safety: The members are thread-safe; the plain ones do not change any more.
 #pragma once

@@ -50,7 +50,7 @@ class Remover {
   bool is_elected() const { return is_elected_.load(); }
 
  private:
-  // What a sweep has found in one namespace.
+  // The rows of one namespace that a sweep removes.
   struct Doomed {
     std::vector<HbaseRowWrite> writes;
     std::vector<std::string> expired;  // the key of each write that goes as its time is over

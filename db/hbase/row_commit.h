@@ -25,7 +25,7 @@
 
 namespace varve {
 
-// What is to become of one row.
+// An intent says what is to become of one row.
 struct RowIntent {
   enum class Kind : uint8_t { kCheckOnly, kPut, kDelete };
 

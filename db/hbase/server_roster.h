@@ -34,7 +34,7 @@ class ServerRoster {
   // catalog of a new store.
   absl::Status Beat();
 
-  // What a server has to have seen.
+  // The newest state of the cluster that a server has seen.
   struct Seen {
     SequenceNumber catalog = kNoSequence;
     SequenceNumber floor = kNoSequence;

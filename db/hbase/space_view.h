@@ -1,6 +1,6 @@
-// What a server knows of the namespaces of its store, so that it can tell without asking anybody
-// where the rows of a key lie. It is a copy of the catalog that the server trusts for a while after
-// it was last compared with the cluster's (db/hbase/server_roster.h).
+// The view of the namespaces tells a server, without asking anybody, where the rows of a key lie. It
+// is a copy of the catalog that the server trusts for a while after it was last compared with the
+// cluster's (db/hbase/server_roster.h).
 //
 // Thread-safety: All functions are thread-safe.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace varve {
 
-// Where the keys of a namespace lie.
+// A namespace, and where its keys lie.
 struct PlacedSpace {
   PlacedSpace(const std::string& main_table, const KeyPlace& place);
 

@@ -25,7 +25,7 @@ bool TakeSize(std::string_view* rest, size_t bytes, size_t* size) {
   return true;
 }
 
-bool ReadKey(std::string_view key, HbaseCell* cell) {
+bool ReadKey(std::string_view key, AnsweredCell* cell) {
   size_t row_size = 0;
   size_t family_size = 0;
   std::string_view family;
@@ -38,7 +38,7 @@ bool ReadKey(std::string_view key, HbaseCell* cell) {
 
 }  // namespace
 
-bool CellBlock::Next(HbaseCell* cell) {
+bool CellBlock::Next(AnsweredCell* cell) {
   size_t size = 0;
   size_t key_size = 0;
   size_t value_size = 0;

@@ -16,7 +16,7 @@
 namespace varve {
 
 // The views point into the answer.
-struct HbaseCell {
+struct AnsweredCell {
   std::string_view row;
   std::string_view qualifier;
   std::string_view value;
@@ -27,7 +27,7 @@ class CellBlock {
   explicit CellBlock(std::string_view bytes) : rest_(bytes) {}
 
   // Reads the next cell; returns false where there is none, or where the bytes are none.
-  bool Next(HbaseCell* cell);
+  bool Next(AnsweredCell* cell);
   bool is_empty() const { return rest_.empty(); }
 
  private:

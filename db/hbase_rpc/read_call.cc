@@ -149,7 +149,7 @@ bool ReadCall::TakeRegion(const RegionRows& asked, const hbase::pb::RegionAction
 }
 
 bool ReadCall::TakeValue(uint32_t row, const hbase::pb::Result& result, CellBlock* cells) {
-  std::vector<HbaseCell> taken;
+  std::vector<AnsweredCell> taken;
   if (!TakeResult(result, cells, &taken)) return false;
   if (taken.empty()) {
     values_[row] = std::nullopt;

@@ -47,11 +47,11 @@ hbase::pb::ScanRequest MetaScan(const RegionQuery& query) {
 
 // The region that a row of hbase:meta describes; null where it is not open anywhere, or where it
 // has been split.
-RegionPtr RegionOf(const std::vector<HbaseCell>& cells) {
+RegionPtr RegionOf(const std::vector<AnsweredCell>& cells) {
   hbase::pb::RegionInfo info;
   auto region = std::make_shared<Region>();
   bool has_info = false;
-  for (const HbaseCell& cell : cells) {
+  for (const AnsweredCell& cell : cells) {
     if (cell.qualifier == "server") region->server = std::string(cell.value);
     if (cell.qualifier != "regioninfo" || !cell.value.starts_with(kMessageMark)) continue;
     has_info = ParseMessage(cell.value.substr(kMessageMark.size()), &info);
@@ -120,12 +120,12 @@ void RegionLocator::TakeAnswer(const std::string& table, const RpcResult& result
 bool RegionLocator::TakeMeta(std::string_view table, std::string_view message,
                              std::string_view cells, size_t* regions) {
   hbase::pb::ScanResponse response;
-  std::vector<std::vector<HbaseCell>> rows;
+  std::vector<std::vector<AnsweredCell>> rows;
   if (!ParseMessage(message, &response) || !TakeScanResults(response, cells, &rows)) return false;
   *regions = rows.size();
   // Those of the past come before those that took their place, so that the latter go in last.
   std::reverse(rows.begin(), rows.end());
-  for (const std::vector<HbaseCell>& row : rows) {
+  for (const std::vector<AnsweredCell>& row : rows) {
     if (RegionPtr region = RegionOf(row); region != nullptr) cache_.Insert(table, region);
   }
   return true;

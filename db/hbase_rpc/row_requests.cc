@@ -122,7 +122,8 @@ hbase::pb::ScanRequest RegionScan(const Region& region, const HbaseScanRequest& 
   return scan_request;
 }
 
-bool TakeResult(const hbase::pb::Result& result, CellBlock* cells, std::vector<HbaseCell>* taken) {
+bool TakeResult(const hbase::pb::Result& result, CellBlock* cells,
+                std::vector<AnsweredCell>* taken) {
   for (const hbase::pb::Cell& cell : result.cell()) {
     taken->push_back({cell.row(), cell.qualifier(), cell.value()});
   }
@@ -133,13 +134,13 @@ bool TakeResult(const hbase::pb::Result& result, CellBlock* cells, std::vector<H
 }
 
 bool TakeScanResults(const hbase::pb::ScanResponse& response, std::string_view cells,
-                     std::vector<std::vector<HbaseCell>>* rows) {
+                     std::vector<std::vector<AnsweredCell>>* rows) {
   CellBlock block(cells);
   for (const hbase::pb::Result& result : response.results()) {
     if (!TakeResult(result, &block, &rows->emplace_back())) return false;
   }
   for (const uint32_t count : response.cells_per_result()) {
-    std::vector<HbaseCell>& row = rows->emplace_back();
+    std::vector<AnsweredCell>& row = rows->emplace_back();
     for (uint32_t i = 0; i < count; ++i) {
       if (!block.Next(&row.emplace_back())) return false;
     }

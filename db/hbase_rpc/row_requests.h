@@ -37,10 +37,11 @@ hbase::pb::ScanRequest RegionScan(const Region& region, const HbaseScanRequest& 
 
 // Takes the cells of a result out of the message and the cells behind it. Returns false where they
 // are damaged.
-bool TakeResult(const hbase::pb::Result& result, CellBlock* cells, std::vector<HbaseCell>* taken);
+bool TakeResult(const hbase::pb::Result& result, CellBlock* cells,
+                std::vector<AnsweredCell>* taken);
 // The cells of each row of the answer to a scan. The views point into both arguments.
 bool TakeScanResults(const hbase::pb::ScanResponse& response, std::string_view cells,
-                     std::vector<std::vector<HbaseCell>>* rows);
+                     std::vector<std::vector<AnsweredCell>>* rows);
 
 // Returns whether a row with `value` is what `write` expects.
 bool IsExpected(const HbaseRowWrite& write, const std::optional<std::string>& value);

@@ -30,7 +30,7 @@ void ScanCall::ReadOn() {
 
 void ScanCall::TakeAnswer(const RegionPtr& region, const RpcResult& result) {
   hbase::pb::ScanResponse response;
-  std::vector<std::vector<HbaseCell>> rows;
+  std::vector<std::vector<AnsweredCell>> rows;
   std::optional<HbaseFailure> failure = result.failure;
   if (!failure.has_value() && (!ParseMessage(result.message, &response) ||
                                !TakeScanResults(response, result.cells, &rows))) {
@@ -45,13 +45,13 @@ void ScanCall::TakeAnswer(const RegionPtr& region, const RpcResult& result) {
 }
 
 void ScanCall::TakeRows(const RegionPtr& region, const hbase::pb::ScanResponse& response,
-                        const std::vector<std::vector<HbaseCell>>& rows) {
+                        const std::vector<std::vector<AnsweredCell>>& rows) {
   const std::string before = rest_.is_descending ? rest_.upper : rest_.lower;
   bool is_full = false;
-  for (const std::vector<HbaseCell>& cells : rows) {
+  for (const std::vector<AnsweredCell>& cells : rows) {
     if (cells.empty()) continue;
     if (is_full) return EndComplete(false);
-    const HbaseCell& cell = cells.front();
+    const AnsweredCell& cell = cells.front();
     const bool is_below = rest_.upper.empty() || cell.row < rest_.upper;
     // A row that was taken before, or that is none of the range.
     if (cell.row < rest_.lower || !is_below) continue;

@@ -28,7 +28,7 @@ class ScanCall final : public HbaseCall {
   void ReadOn();
   void TakeAnswer(const RegionPtr& region, const RpcResult& result);
   void TakeRows(const RegionPtr& region, const hbase::pb::ScanResponse& response,
-                const std::vector<std::vector<HbaseCell>>& rows);
+                const std::vector<std::vector<AnsweredCell>>& rows);
   // Goes on behind `row`, or behind the rows of `region`; returns whether anything is left.
   void PassRow(std::string_view row, bool is_included);
   bool PassRegion(const Region& region);

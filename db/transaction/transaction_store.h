@@ -94,7 +94,7 @@ class TransactionStore final : public StoreContents {
   friend class TransactionIterator;
 
   absl::StatusOr<CommitResult> CommitInside();
-  // The same where the store has no snapshots: what was read has its versions.
+  // Commits so where the store has no snapshots: what was read has its versions.
   absl::StatusOr<CommitResult> CommitByVersion();
   absl::StatusOr<CountResult> CountAll(const ReadOptions& options);
   absl::StatusOr<CountResult> CountByScan(const ReadOptions& options, std::string_view lower,

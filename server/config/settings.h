@@ -24,9 +24,9 @@ namespace varve {
 
 class LiveSettings;
 
-// Where the keys are kept; the number is the index of the setting's words.
+// The store says where the keys are kept; its number is the index of the setting's words.
 enum class StoreKind : uint8_t { kEmbedded, kHbase };
-// How the server shows the cluster who it is; likewise.
+// The security says how the server shows the cluster who it is; its number is such an index, too.
 enum class HbaseSecurity : uint8_t { kSimple, kKerberos };
 
 // The cluster that holds the keys of a server with store = hbase.

@@ -53,7 +53,7 @@ class KeyCost {
   std::atomic<int64_t> nanos_;
 };
 
-// What a key that is read, and one that is written, costs.
+// The costs of a key that is read, and of one that is written.
 struct KeyCosts {
   KeyCost read{400};
   KeyCost write{600};

@@ -1,6 +1,6 @@
-// What commands need of the store, and what becomes of them on a store that does not provide it
-// (StoreCapabilities). The table here is the only source: requests are refused by it, COMMAND DOCS
-// and docs/scale.md show it. The embedded engine provides everything.
+// The needs of commands say what they need of the store, and what becomes of them on a store that
+// does not provide it (StoreCapabilities). The table here is the only source: requests are refused
+// by it, COMMAND DOCS and docs/scale.md show it. The embedded engine provides everything.
 //
 // Thread-safety: one thread at a time uses a context; the store answers locally.
 #pragma once
@@ -29,7 +29,7 @@ enum class StoreNeed : uint8_t {
 };
 inline constexpr size_t kStoreNeeds = 9;
 
-// What a command does on a store that doesn't meet its need.
+// A command does this on a store that doesn't meet its need.
 enum class WithoutNeed : uint8_t {
   kRefused,
   kOneGroup,      // refused unless its keys are of one group (varve/key_group.h)

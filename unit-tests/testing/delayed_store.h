@@ -14,6 +14,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -37,6 +38,9 @@ class LocalAnswers : public Store {
   uint64_t NowMillis() const override { return store_.NowMillis(); }
   bool HasNamespace(NamespaceId space) const override { return store_.HasNamespace(space); }
   uint64_t UsualExpiry(NamespaceId space) const override { return store_.UsualExpiry(space); }
+  std::optional<KeyGrouping> GroupsOf(NamespaceId space) const override {
+    return store_.GroupsOf(space);
+  }
   SequenceNumber durable_sequence() const override { return store_.durable_sequence(); }
   absl::Status log_status() const override { return store_.log_status(); }
   void SetSync(Durability sync) override { store_.SetSync(sync); }

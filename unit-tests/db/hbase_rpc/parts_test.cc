@@ -38,7 +38,7 @@ std::string EncodedCell(std::string_view row, std::string_view value) {
 TEST(CellBlockTest, ReadsCells) {
   const std::string bytes = EncodedCell("a", "1") + EncodedCell("", "");
   CellBlock block(bytes);
-  HbaseCell cell;
+  AnsweredCell cell;
   ASSERT_TRUE(block.Next(&cell));
   EXPECT_EQ(cell.row, "a");
   EXPECT_EQ(cell.qualifier, "");
@@ -51,7 +51,7 @@ TEST(CellBlockTest, ReadsCells) {
 
 TEST(CellBlockTest, DamagedCellsAreNoneOrOthers) {
   const std::string whole = EncodedCell("row", "value");
-  HbaseCell cell;
+  AnsweredCell cell;
   for (size_t size = 0; size < whole.size(); ++size) {
     CellBlock cut(std::string_view(whole).substr(0, size));
     EXPECT_FALSE(cut.Next(&cell)) << size;
