@@ -78,8 +78,8 @@ std::string EncodeCell(const HbaseCell& cell);
 
 // Returns nothing if the bytes are no cell of this format.
 std::optional<HbaseCell> DecodeCell(std::string_view bytes);
-// Does so for a cell of which there may be only the first kMaxCellHeader bytes; the metadata and the
-// value of the result are empty.
+// Does so for a cell of which there may be only the first kMaxCellHeader bytes; the metadata and
+// the value of the result are empty.
 std::optional<HbaseCell> DecodeCellHeader(std::string_view bytes);
 
 // The first bytes of every cell of this version, and of this very cell.

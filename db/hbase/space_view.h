@@ -1,6 +1,6 @@
-// The view of the namespaces tells a server, without asking anybody, where the rows of a key lie. It
-// is a copy of the catalog that the server trusts for a while after it was last compared with the
-// cluster's (db/hbase/server_roster.h).
+// The view of the namespaces tells a server, without asking anybody, where the rows of a key lie.
+// It is a copy of the catalog that the server trusts for a while after it was last compared with
+// the cluster's (db/hbase/server_roster.h).
 //
 // Thread-safety: All functions are thread-safe.
 #pragma once
