@@ -99,9 +99,9 @@ struct CommitLock {
   }
 };
 
-// Returns the nanoseconds that a cache line takes from a processor to another, in the quickest of some
-// rounds. A virtual machine may have its processors moved at any time, near to each other or far, and
-// what threads share costs accordingly.
+// Returns the nanoseconds that a cache line takes from a processor to another, in the quickest of
+// some rounds. A virtual machine may have its processors moved at any time, near to each other or
+// far, and what threads share costs accordingly.
 double NanosOfLine() {
   constexpr uint64_t kTurns = 1000, kRounds = 20;
   if (std::thread::hardware_concurrency() < 2) return 0;

@@ -1,6 +1,6 @@
 // The witnesses look on while a soak goes on: a reader of the past, a reader of the follower, a
-// client that caches values and is told what changes, and a housekeeper, which has ranges merged and
-// makes branches.
+// client that caches values and is told what changes, and a housekeeper, which has ranges merged
+// and makes branches.
 //
 // Thread-safety: one thread at a time runs a witness; its figures are asked for when it has ended.
 #pragma once

@@ -88,6 +88,7 @@ TEST_F(EvictionTest, KeysThatAreReadStay) {
     ASSERT_TRUE(Has(key % kHot)) << key;
     if (key % 100 == 0) Round();
   }
+  FinishWork();
   const auto evicted = static_cast<double>(Stat("evicted_keys"));
   EXPECT_NEAR(evicted, kKeys - kCapacity, 0.01 * kKeys);
   EXPECT_EQ(Count(0, kHot), size_t{kHot});
@@ -187,6 +188,7 @@ TEST_F(EvictionTest, EachEvictedKeyIsToldOnce) {
     clock_.Advance(10);
     ASSERT_EQ(Set(key), "OK");
   }
+  FinishWork();
   std::map<std::string, int> told;
   for (const std::string& event : log.Take(*client_)) ++told[event];
   EXPECT_EQ(told.size(), Stat("evicted_keys"));
