@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "db/format/record_format.h"
 #include "db/format/record_window.h"
 #include "db/segment/segment_dictionary.h"
@@ -37,8 +38,10 @@ class SegmentDumper {
     printer_.Title(fmt::format("{}: segment {}, {} bytes", file_.path(), number_, size_));
     const absl::StatusOr<SegmentFooter> footer = ReadSegmentFooter(file_, number_, size_, nullptr);
     if (footer.ok()) {
+      window_.UseKeyBase(footer->key_base);
       DumpFooter(*footer);
     } else {
+      VARVE_RETURN_IF_ERROR(window_.FindKeyBase(size_));
       printer_.Damage(size_, std::string(footer.status().message()));
     }
     // Without a footer any part of the file may be data.
@@ -58,6 +61,9 @@ class SegmentDumper {
                   fmt::format("fences: {}, {} bytes, of blocks of {} bytes", footer.fence_count,
                               footer.fences_size, footer.block_size));
     if (footer.dictionary_size != 0) DumpDictionary(footer);
+    if (!footer.key_base.empty())
+      printer_.Line(footer.range_tombstones_offset + footer.range_tombstones_size,
+                    fmt::format("key base: \"{}\"", absl::CHexEscape(footer.key_base)));
     CheckTable(footer);
     if (const absl::Status fences = LoadedFences::Load(file_, footer).status(); !fences.ok()) {
       printer_.Damage(footer.fences_offset, std::string(fences.message()));

@@ -37,10 +37,12 @@ class Surveyor {
     absl::StatusOr<SegmentFooter> footer = ReadSegmentFooter(file_, number_, file_size_, nullptr);
     if (footer.ok()) {
       survey_.footer = *std::move(footer);
+      window_.UseKeyBase(survey_.footer->key_base);
       VARVE_RETURN_IF_ERROR(CheckParts(*survey_.footer));
     } else {
       VARVE_RETURN_IF_ERROR(NoteOrFail(footer.status()));
       survey_.range_tombstones_are_lost = true;
+      VARVE_RETURN_IF_ERROR(window_.FindKeyBase(size));
       VARVE_RETURN_IF_ERROR(SearchDictionary(size));
     }
     // Without a footer any part of the file may be data.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 
+#include "db/format/key_base.h"
 #include "db/format/record_format.h"
 #include "db/format/value_handle.h"
 #include "db/segment/segment_dictionary.h"
@@ -32,7 +33,9 @@ class DataVerifier {
         footer_(footer),
         index_(index),
         dictionary_(dictionary),
-        fences_(footer.block_size) {}
+        fences_(footer.block_size) {
+    keys_.SetBase(footer.key_base);
+  }
 
   absl::Status Run() {
     uint64_t wanted = kPiece;
@@ -68,7 +71,9 @@ class DataVerifier {
     std::string_view rest = piece_;
     while (!rest.empty()) {
       RecordView record;
-      const size_t size = DecodeRecord(rest, footer_.info.number, ChecksumMode::kVerify, &record);
+      uint32_t shared = 0;
+      const size_t size =
+          DecodeRecord(rest, footer_.info.number, ChecksumMode::kVerify, &record, &shared);
       if (size == 0) {
         const uint64_t available = footer_.data_size - offset_;
         const uint64_t needed = std::max<uint64_t>(RecordSize(rest), kMaxRecordHeaderSize);
@@ -77,11 +82,26 @@ class DataVerifier {
         }
         return std::max(kPiece, needed);
       }
+      VARVE_RETURN_IF_ERROR(MakeKeyWhole(shared, &record));
       VARVE_RETURN_IF_ERROR(CheckRecord(record, size));
       rest.remove_prefix(size);
       offset_ += size;
     }
     return kPiece;
+  }
+
+  // The key base is the beginning of the first key, and each record leaves as much to it as it can,
+  // or nothing.
+  absl::Status MakeKeyWhole(uint32_t shared, RecordView* record) {
+    const std::string& base = footer_.key_base;
+    const bool is_first = entries_ == 0;
+    if (shared == 0 && (!is_first || base.empty() || KeyBaseOf(record->key) == base))
+      return absl::OkStatus();
+    const size_t readable = record->key.size() + record->value.size();
+    if (!is_first && shared != 0 && keys_.Join(shared, readable, &record->key) &&
+        SharedBytes(base, record->key) == shared)
+      return absl::OkStatus();
+    return Corruption(file_.path(), offset_, "segment record: its key and the key base don't fit");
   }
 
   absl::Status CheckRecord(const RecordView& record, size_t size) {
@@ -173,6 +193,7 @@ class DataVerifier {
   std::string plain_;
   SegmentFencesBuilder fences_;
   std::string piece_;
+  KeyJoiner keys_;
   uint64_t offset_ = 0;
   std::string key_;
   SequenceNumber sequence_ = kNoSequence;

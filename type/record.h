@@ -30,6 +30,7 @@ enum class RecordKind : uint8_t {
   kChangeFeed = 11,
   // Log only: sorted segments became part of a namespace in one step.
   kIngest = 12,
+  // 13 and 14 stand in segments alone, for kValue and kTombstone (db/format/record_format.h).
 };
 
 // Returns the kind that a store acts on: those with a cause of their own are kValue or kTombstone.

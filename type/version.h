@@ -14,6 +14,6 @@ extern const char* const kVarveCommit;
 
 // The newest format of the manifest that this version writes; it reads all before it, too
 // (db/version/manifest.h).
-inline constexpr uint32_t kManifestFormatVersion = 6;
+inline constexpr uint32_t kManifestFormatVersion = 7;
 
 }  // namespace varve

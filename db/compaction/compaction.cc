@@ -31,6 +31,7 @@ MergeOptions MergeOptionsFor(const CompactionContext& context) {
   options.caches = context.caches;
   options.next_file_number = context.next_file_number;
   options.segment_size = context.options->segment_size;
+  options.shares_keys = context.shares_keys;
   options.snapshots = context.snapshots;
   options.is_live = context.is_live;
   options.forks = context.forks;

@@ -43,6 +43,7 @@ struct CompactionContext {
   FileSystem* file_system = nullptr;
   std::string directory;
   const EngineOptions* options = nullptr;  // segment_size, compaction_filter
+  bool shares_keys = false;                // of the outputs (SegmentBuilder::Options)
   SegmentCaches* caches = nullptr;
   std::function<uint64_t()> next_file_number;
   std::vector<SequenceNumber> snapshots;  // those held, ascending

@@ -359,6 +359,7 @@ class Merge {
         std::min(options_.expected_entries, options_.segment_size / record_size + 1);
     builder_options.caches = options_.caches;
     builder_options.dictionary = options_.compression.dictionary;
+    builder_options.shares_keys = options_.shares_keys;
     VARVE_ASSIGN_OR_RETURN(builder_, SegmentBuilder::Create(options_.file_system, builder_options));
     return absl::OkStatus();
   }

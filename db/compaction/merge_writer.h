@@ -71,6 +71,7 @@ struct MergeOptions {
   NamespaceForks forks;  // forks of the live generations
   KeptVersions kept;     // by horizons
   bool drops_tombstones = false;
+  bool shares_keys = false;  // of the outputs' builders
   const CompactionFilter* filter = nullptr;
   const PurgedKey* purged = nullptr;  // null: nothing is
   CompressionOptions compression;

@@ -305,6 +305,7 @@ absl::StatusOr<std::unique_ptr<Ingest>> Ingester::Begin(const IngestOptions& opt
           .segment_size = parts_.tree.options->segment_size,
           .generation = *generation,
           .replace = range,
+          .shares_keys = version_set->shares_keys(),
           .files = parts_.files});
 }
 

@@ -126,6 +126,8 @@ class VersionSet {
     uint64_t history = 0;
   };
   Ids ids() const { return {store_id_, history_id_.load(std::memory_order_relaxed)}; }
+  // Returns whether new segments share keys (Manifest::shares_keys).
+  bool shares_keys() const { return shares_keys_; }
   // Returns a copy.
   Manifest CurrentManifest() const ABSL_LOCKS_EXCLUDED(install_mutex_);
 
@@ -218,6 +220,7 @@ class VersionSet {
   std::function<void(bool flushed)> installed_;
   std::atomic<uint64_t> next_file_number_{1};
   std::atomic<NamespaceGeneration> next_generation_{1};
+  bool shares_keys_ = false;  // does not change once the store is open
   std::atomic<uint64_t> log_bytes_at_flush_{0};
   uint64_t store_id_ = 0;                // does not change once the store is open
   std::atomic<uint64_t> history_id_{0};  // that the next manifest has

@@ -66,6 +66,7 @@ absl::Status VersionSet::CreateManifest() {
                        .next_generation = 2,
                        .namespaces = {{kDefaultNamespace, 1}},
                        .has_history = true,
+                       .shares_keys = true,
                        .history_id = NewHistoryId()};
   return WriteManifest(parts_.file_system, directory, manifest_);
 }
@@ -104,6 +105,7 @@ absl::Status VersionSet::LoadTimes() {
     manifest_.has_history = true;
     manifest_.history_id = NewHistoryId();
   }
+  manifest_.shares_keys |= parts_.options->finalize_upgrade;
   if (manifest_.times.number == 0) return absl::OkStatus();
   absl::StatusOr<std::vector<TimeMark>> marks =
       ReadTimeFile(parts_.file_system, parts_.directory, manifest_.times);
@@ -192,6 +194,7 @@ absl::Status VersionSet::OpenSegments() {
   const NamespaceTable namespaces(manifest_);
   store_id_ = manifest_.store_id;
   history_id_.store(manifest_.history_id);
+  shares_keys_ = manifest_.shares_keys;
   changes_.feeds().Load(manifest_.feeds);
   const bool is_wanted =
       parts_.options->changes.on() || manifest_.changes.on || !manifest_.feeds.empty();

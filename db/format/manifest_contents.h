@@ -98,11 +98,14 @@ struct Manifest {
   // for that.
   bool counts_expiry = true;
 
-  // --- Format 5 alone ---
+  // --- From format 5 on ---
   // The store writes what only programs with history read: manifests of version 5 and logs with
   // time marks. New stores do; older ones go on in their format until somebody finalizes their
   // upgrade (EngineOptions::finalize_upgrade).
   bool has_history = false;
+  // Segments may hold parts of keys once (db/format/key_base.h): version 7. New stores do that;
+  // others begin with it when their upgrade is finalized.
+  bool shares_keys = false;
   uint64_t history_id = 0;  // random at creation; another one where versions were taken back
   TimeFilePlace times;
   std::vector<Horizon> horizons;           // ascending by id

@@ -4,11 +4,15 @@
 //      0   4  checksum of the rest of the record, seeded with the segment's number (a block of
 //          another file never passes)
 //      4   1  RecordKind | RecordFlags; the kind says the cause of the write, too, if that is not
-//             plain (KindOf in type/record.h)
-//      5   v  varint32 key size, varint32 value size, varint64 sequence
+//             plain (KindOf in type/record.h); 13 and 14 are a value and a tombstone of which a
+//             part of the key stands elsewhere
+//      .   1  how many bytes of the key are those of the key base (kinds 13 and 14)
+//      .   v  varint32 key size, without the base's bytes, varint32 value size, varint64 sequence
 //      .   8  expiry in ms since the epoch           (kHasExpiry)
 //      .   v  varint32 size and bytes of metadata    (kHasMetadata)
-//      .      key (tree key), value
+//      .      key (tree key) or the rest of it, value
+//
+// A record whose kind is 13 or 14 needs the key base of its segment (db/format/key_base.h).
 //
 // The log's operations and large operations carry expiry and metadata in the same form
 // (db/format/record_extras.h).
@@ -26,13 +30,16 @@
 namespace varve {
 
 inline constexpr size_t kRecordChecksumSize = 4;
-// No header is longer: checksum, kind, two varint32, one varint64, expiry, varint32 of the metadata
-// size.
-inline constexpr size_t kMaxRecordHeaderSize = 4 + 1 + 5 + 5 + 10 + 8 + 5;
+// No header is longer: checksum, kind, bytes of the key base, two varint32, one varint64, expiry,
+// varint32 of the metadata size.
+inline constexpr size_t kMaxRecordHeaderSize = 4 + 1 + 1 + 5 + 5 + 10 + 8 + 5;
 
-// Appends the record to `*destination`; returns its size in bytes.
-// Requires: key, value and metadata are shorter than 1 GiB each.
-size_t AppendRecord(const RecordView& record, uint64_t checksum_seed, std::string* destination);
+// Appends the record, without the first `shared` bytes of its key, to `*destination`; returns its
+// size in bytes.
+// Requires: key, value and metadata are shorter than 1 GiB each. `shared` is at most the key's
+// size, and 0 if the record has a cause.
+size_t AppendRecord(const RecordView& record, uint64_t checksum_seed, std::string* destination,
+                    uint32_t shared = 0);
 
 // Returns the size in bytes of the record that starts at data[0], from its header alone; 0 if
 // `data` doesn't hold the header or it makes no sense. kMaxRecordHeaderSize bytes always hold the
@@ -44,9 +51,10 @@ size_t RecordSize(std::string_view data);
 uint32_t RecordChecksum(std::string_view record, uint64_t checksum_seed);
 
 enum class ChecksumMode : uint8_t { kVerify, kTrusted };
-// Decodes the record at data[0]; views point into `data`. Returns its size; 0 if it is cut short or
-// damaged.
+// Decodes the record at data[0]; views point into `data`. Sets `*shared` to the number of the key's
+// first bytes that the key base has; record->key is the rest. Returns the record's size; 0 if it is
+// cut short or damaged, and then `*record` and `*shared` may be anything.
 size_t DecodeRecord(std::string_view data, uint64_t checksum_seed, ChecksumMode mode,
-                    RecordView* record);
+                    RecordView* record, uint32_t* shared);
 
 }  // namespace varve

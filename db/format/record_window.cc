@@ -10,7 +10,19 @@ absl::StatusOr<size_t> RecordWindow::RecordAt(uint64_t offset, uint64_t longest,
   const uint64_t size = RecordSize(bytes);
   if (size == 0 || size > end - offset || size > longest) return size_t{0};
   VARVE_ASSIGN_OR_RETURN(bytes, Bytes(offset, size, end));
-  return DecodeRecord(bytes, number_, ChecksumMode::kVerify, record);
+  uint32_t shared = 0;
+  const size_t decoded = DecodeRecord(bytes, number_, ChecksumMode::kVerify, record, &shared);
+  const size_t readable = record->key.size() + record->value.size();
+  if (decoded == 0 || (shared != 0 && !keys_.Join(shared, readable, &record->key)))
+    return size_t{0};
+  return decoded;
+}
+
+absl::Status RecordWindow::FindKeyBase(uint64_t end) {
+  RecordView first;
+  VARVE_ASSIGN_OR_RETURN(const size_t size, RecordAt(0, end, end, &first));
+  if (size != 0) keys_.SetBase(KeyBaseOf(first.key));
+  return absl::OkStatus();
 }
 
 }  // namespace varve

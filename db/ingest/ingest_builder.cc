@@ -119,7 +119,8 @@ absl::Status IngestBuilder::BeginSegment(std::string_view tree_key, uint64_t rec
       builder_, SegmentBuilder::Create(options_.file_system,
                                        {.directory = options_.directory,
                                         .number = number_,
-                                        .block_size = SegmentBuilder::BlockSizeFor(average)}));
+                                        .block_size = SegmentBuilder::BlockSizeFor(average),
+                                        .shares_keys = options_.shares_keys}));
   live_ = GenerationKeyCounts();
   if (!options_.replace) return absl::OkStatus();
   const bool is_first = segments_.empty();

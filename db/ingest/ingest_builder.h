@@ -39,6 +39,7 @@ class IngestBuilder {
     uint64_t segment_size = 128u << 20;
     NamespaceGeneration generation = kNoGeneration;
     std::optional<IngestRange> replace = std::nullopt;
+    bool shares_keys = false;  // SegmentBuilder::Options
     // The files of all ingests of the store.
     std::shared_ptr<IngestFiles> files = std::make_shared<IngestFiles>();
   };

@@ -5,7 +5,9 @@
 // The guide names the first record behind each kGuideDistance bytes of the block: where it begins,
 // and the four bytes of its key behind those that all keys of the block share. It stands in the
 // notes of the cache's entry (structure/clock_cache.h), takes one or two lines of the processor's
-// cache, and is made when the block's records are verified.
+// cache, and is made when the block's records are verified. It speaks of whole keys, whatever part
+// of them stands in the segment's key base (db/format/key_base.h): one record may hold its whole
+// key between two that share it.
 //
 //   0   2  count
 //   2   2  how many first bytes the keys of the block share
@@ -34,9 +36,14 @@ constexpr uint16_t BlockGuideSize(size_t block_size) {
 
 class BlockGuideBuilder {
  public:
-  // Adds a record. The keys' bytes must stay until Write().
-  // Requires: offsets ascend, and keys do not descend.
-  void Add(std::string_view key, size_t offset) {
+  // `base` is the segment's key base.
+  explicit BlockGuideBuilder(std::string_view base) : base_(base) {}
+
+  // Adds a record, whose key is the first `shared` bytes of the base and `rest`. The bytes of the
+  // base and of the rests must stay until Write().
+  // Requires: offsets ascend, keys do not descend, and `shared` is at most the size of the base.
+  void Add(uint32_t shared, std::string_view rest, size_t offset) {
+    const KeyParts key = {shared, rest};
     if (offset == 0) first_ = key;
     last_ = key;
     if (offset < next_) return;
@@ -48,18 +55,25 @@ class BlockGuideBuilder {
   void Write(size_t size, char* destination) const;
 
  private:
+  struct KeyParts {
+    uint32_t shared = 0;
+    std::string_view rest;
+  };
   struct Named {
-    std::string_view key;
+    KeyParts key;
     size_t offset;
   };
-  std::string_view first_, last_;
+  const std::string_view base_;
+  KeyParts first_, last_;
   size_t next_ = kGuideDistance;
   absl::InlinedVector<Named, 16> named_;
 };
 
 // Returns where in the block a search for the first record with a key of at least `key` may begin:
 // at a record behind which it lies, or at the first one.
-// Requires: `guide` is that of the block, all of whose records are intact, or it is empty.
-size_t StartByGuide(std::string_view guide, std::string_view block, std::string_view key);
+// Requires: `guide` is that of the block, all of whose records are intact, or it is empty; `base` is
+// the segment's key base.
+size_t StartByGuide(std::string_view guide, std::string_view block, std::string_view base,
+                    std::string_view key);
 
 }  // namespace varve

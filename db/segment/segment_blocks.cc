@@ -16,14 +16,17 @@ namespace {
 // what the cache then has.
 ClockCache::Handle Keep(const Segment& segment, uint64_t key, ClockCache::Handle block) {
   RecordView record;
-  BlockGuideBuilder guide;
+  uint32_t shared = 0;
+  const std::string_view base = segment.loaded_footer()->key_base;
+  BlockGuideBuilder guide(base);
   for (std::string_view rest = block.data(); !rest.empty();) {
-    const size_t size = DecodeRecord(rest, segment.number(), ChecksumMode::kVerify, &record);
-    if (size == 0) {
+    const size_t size =
+        DecodeRecord(rest, segment.number(), ChecksumMode::kVerify, &record, &shared);
+    if (size == 0 || shared > base.size()) {
       block.set_flagged();
       break;
     }
-    guide.Add(record.key, block.data().size() - rest.size());
+    guide.Add(shared, record.key, block.data().size() - rest.size());
     rest.remove_prefix(size);
   }
   guide.Write(block.notes().size(), block.mutable_notes());

@@ -9,6 +9,7 @@
 
 #include "db/format/compressed_value.h"
 #include "db/format/file_names.h"
+#include "db/format/key_base.h"
 #include "db/format/record_format.h"
 #include "db/format/value_handle.h"
 #include "db/segment/segment_caches.h"
@@ -73,13 +74,18 @@ absl::Status SegmentBuilder::Add(const RecordView& record) {
   }
   if (IsCompressed(record)) VARVE_RETURN_IF_ERROR(NoteCompressed(record));
   uint64_t target = offset;
-  size_t size = AppendRecord(record, options_.number, file_->buffer());
+  const uint32_t shared = SharedBytesOf(record);
+  holds_shared_ |= shared != 0;
+  size_t size = AppendRecord(record, options_.number, file_->buffer(), shared);
   if (IsSeparated(record)) VARVE_RETURN_IF_ERROR(Refer(record, &target, &size));
   fences_.Add(record.key, offset, last_key_);
   // Older versions follow their newest one, which the table points to.
   if (info_.entries == 0 || record.key != last_key_) {
     table_.Add(HashKey(record.key), target, size);
-    if (info_.entries == 0) info_.smallest = record.key;
+    if (info_.entries == 0) {
+      info_.smallest = record.key;
+      key_base_ = KeyBaseOf(record.key);
+    }
     last_key_.assign(record.key);
   }
   last_sequence_ = record.sequence;
@@ -88,6 +94,12 @@ absl::Status SegmentBuilder::Add(const RecordView& record) {
   CoverSequence(record.sequence);
   VARVE_ASSERT(table_.size() <= info_.entries && info_.smallest <= last_key_);
   return file_->WriteFull();
+}
+
+uint32_t SegmentBuilder::SharedBytesOf(const RecordView& record) const {
+  // Few records have a cause, and their kinds have no counterpart that shares bytes.
+  if (!options_.shares_keys || record.cause != WriteCause::kWrite) return 0;
+  return SharedBytes(key_base_, record.key);
 }
 
 absl::Status SegmentBuilder::NoteCompressed(const RecordView& record) {
@@ -198,6 +210,7 @@ absl::StatusOr<SegmentInfo> SegmentBuilder::Finish() {
   VARVE_RETURN_IF_ERROR(file_->Append({index.data(), index.size()}));
   VARVE_ASSERT(file_size() == footer.table_offset + index.size());
   footer.holds_compressed = holds_compressed_;
+  if (holds_shared_) footer.key_base = key_base_;
   if (uses_dictionary_) AppendDictionary(*options_.dictionary, options_.number, file_->buffer());
   footer.dictionary_size = file_size() - footer.dictionary_offset();
   footer.range_tombstones_offset = file_size();

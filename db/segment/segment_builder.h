@@ -48,6 +48,9 @@ class SegmentBuilder {
     SegmentCaches* caches = nullptr;
     // The dictionary of the compressed values that are added; null: none of them needs one.
     std::shared_ptr<const ValueDictionary> dictionary;
+    // Records share bytes of their keys (db/format/key_base.h), which programs before version 4 of
+    // the format do not read.
+    bool shares_keys = false;
   };
   // Returns the block size for records that have `average_record_size` bytes on average.
   static uint32_t BlockSizeFor(uint64_t average_record_size);
@@ -71,6 +74,8 @@ class SegmentBuilder {
  private:
   SegmentBuilder(FileSystem* file_system, const Options& options, std::unique_ptr<FileWriter> file);
   absl::Status CheckOrder(const RecordView& record) const;
+  // Returns how many bytes of the record's key the key base has.
+  uint32_t SharedBytesOf(const RecordView& record) const;
   // Notes that the record's value is compressed, and whether it takes the dictionary.
   absl::Status NoteCompressed(const RecordView& record);
   void CoverSequence(SequenceNumber sequence);
@@ -93,6 +98,8 @@ class SegmentBuilder {
   SegmentFencesBuilder fences_;
   bool holds_compressed_ = false;
   bool uses_dictionary_ = false;
+  std::string key_base_;  // empty: no record before has a key
+  bool holds_shared_ = false;
   std::vector<RangeTombstone> range_tombstones_;
   std::unordered_map<uint64_t, size_t> value_file_indexes_;  // into info_.value_files, by number
 };

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "db/format/key_base.h"
 #include "db/segment/segment_format.h"
 #include "util/base/checksum.h"
 #include "util/base/coding.h"
@@ -64,6 +65,26 @@ bool ReadValueFiles(ByteReader* reader, bool may_be_none, std::vector<ValueRefer
   });
 }
 
+// Reads what each version has behind the overflow of the table.
+bool ReadLaterFields(ByteReader* reader, uint32_t version, SegmentFooter* footer) {
+  if (version == kSegmentWithoutValues) return true;
+  footer->holds_compressed = version == kSegmentOfWholeKeys;
+  if (!ReadValueFiles(reader, version > kSegmentOfPlainValues, &footer->info.value_files))
+    return false;
+  if (version > kSegmentOfPlainValues && !reader->ReadVarint64(&footer->dictionary_size))
+    return false;
+  if (version <= kSegmentOfWholeKeys) return true;
+  uint8_t holds_compressed = 0;
+  std::string_view base;
+  if (!reader->ReadByte(&holds_compressed) || holds_compressed > 1 ||
+      !reader->ReadLengthPrefixed(&base) || base.size() < kLeastSharedBytes ||
+      base.size() > kMaxKeyBase)
+    return false;
+  footer->holds_compressed = holds_compressed != 0;
+  footer->key_base = base;
+  return footer->holds_compressed || footer->dictionary_size == 0;
+}
+
 bool DecodeBody(std::string_view bytes, uint32_t version, SegmentFooter* footer) {
   ByteReader reader(bytes);
   SegmentInfo& info = footer->info;
@@ -101,12 +122,7 @@ bool DecodeBody(std::string_view bytes, uint32_t version, SegmentFooter* footer)
       return false;
     }
   }
-  footer->holds_compressed = version > kSegmentOfPlainValues;
-  if (version != kSegmentWithoutValues &&
-      !ReadValueFiles(&reader, footer->holds_compressed, &info.value_files))
-    return false;
-  if (footer->holds_compressed && !reader.ReadVarint64(&footer->dictionary_size)) return false;
-  return reader.empty() &&
+  return ReadLaterFields(&reader, version, footer) && reader.empty() &&
          std::is_sorted(footer->overflow.begin(), footer->overflow.end(),
                         [](const auto& a, const auto& b) { return a.hash < b.hash; });
 }
@@ -126,6 +142,13 @@ bool IsConsistent(const SegmentFooter& footer, uint64_t number, uint64_t footer_
          footer_offset == footer.range_tombstones_offset + footer.range_tombstones_size &&
          (footer.data_size == 0) == (footer.fence_count == 0) &&
          (footer.data_size == 0) == (footer.table_pages == 0);
+}
+
+// The oldest one that has a place for everything.
+uint32_t VersionFor(const SegmentFooter& footer) {
+  if (!footer.key_base.empty()) return kSegmentFormatVersion;
+  if (footer.holds_compressed) return kSegmentOfWholeKeys;
+  return footer.info.value_files.empty() ? kSegmentWithoutValues : kSegmentOfPlainValues;
 }
 
 }  // namespace
@@ -150,22 +173,23 @@ void AppendSegmentFooter(const SegmentFooter& footer, std::string* destination) 
     PutFixed64(destination, entry.entry.offset);
     destination->push_back(static_cast<char>(entry.entry.length_class));
   }
-  const bool has_values_elsewhere = !info.value_files.empty();
-  if (has_values_elsewhere || footer.holds_compressed)
-    PutVarint64(destination, info.value_files.size());
+  const uint32_t version = VersionFor(footer);
+  if (version > kSegmentWithoutValues) PutVarint64(destination, info.value_files.size());
   for (const ValueReference& file : info.value_files) {
     PutVarint64(destination, file.file_number);
     PutVarint64(destination, file.bytes);
   }
-  if (footer.holds_compressed) PutVarint64(destination, footer.dictionary_size);
+  if (version > kSegmentOfPlainValues) PutVarint64(destination, footer.dictionary_size);
+  if (version > kSegmentOfWholeKeys) {
+    destination->push_back(footer.holds_compressed ? 1 : 0);
+    PutLengthPrefixed(destination, footer.key_base);
+  }
   const std::string_view body = std::string_view(*destination).substr(start);
   const uint32_t checksum = Checksum(body, SegmentPartSeed(info.number, SegmentPart::kFooter));
   std::string tail;
   PutFixed64(&tail, footer.range_tombstones_offset + footer.range_tombstones_size);
   PutFixed32(&tail, static_cast<uint32_t>(body.size()));
-  PutFixed32(&tail, footer.holds_compressed ? kSegmentFormatVersion
-                    : has_values_elsewhere  ? kSegmentOfPlainValues
-                                            : kSegmentWithoutValues);
+  PutFixed32(&tail, version);
   PutFixed32(&tail, checksum);
   PutFixed32(&tail, Checksum(tail, SegmentPartSeed(info.number, SegmentPart::kTail)));
   tail.append(kSegmentMagic, sizeof(kSegmentMagic));

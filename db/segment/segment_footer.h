@@ -13,6 +13,7 @@
 //            [ value files: varint64 ][ each: number: varint64, bytes referred to: varint64 ]
 //                                                    from version 2 on; version 1 has none
 //            [ size of the dictionary: varint64 ]            from version 3 on
+//            [ some value is compressed: 1 ][ key base: length-prefixed ]    from version 4 on
 //   tail   = [ footer offset: 8 ][ footer size: 4 ][ format version: 4 ][ footer checksum: 4 ]
 //            [ checksum of the tail's 20 bytes before: 4 ][ magic: 8 ]
 //
@@ -47,6 +48,8 @@ struct SegmentFooter {
   std::vector<OffsetTableOverflow> overflow;
   bool holds_compressed = false;  // some value, here or in a value file, is compressed
   uint64_t dictionary_size = 0;   // of the part behind the fences; 0: there is none
+  // What records share of their keys (db/format/key_base.h); empty: all of them hold whole keys.
+  std::string key_base;
 
   uint64_t dictionary_offset() const { return fences_offset + fences_size; }
   // Returns the bytes of the table and the fences, which follow each other.

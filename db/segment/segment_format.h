@@ -26,11 +26,12 @@
 namespace varve {
 
 inline constexpr char kSegmentMagic[8] = {'V', 'A', 'R', 'V', 'E', 'S', 'E', 'G'};
-inline constexpr uint32_t kSegmentFormatVersion = 3;
-// The builder writes these versions for segments of plain values that hold all of them, and for
-// other segments of plain values.
+inline constexpr uint32_t kSegmentFormatVersion = 4;
+// The builder writes these versions for segments of whole keys: of plain values that hold all of
+// them, of other plain values, and with compressed ones.
 inline constexpr uint32_t kSegmentWithoutValues = 1;
 inline constexpr uint32_t kSegmentOfPlainValues = 2;
+inline constexpr uint32_t kSegmentOfWholeKeys = 3;
 inline constexpr uint64_t kSegmentPageSize = 4096;
 inline constexpr uint64_t kSegmentTailSize = 32;
 inline constexpr uint32_t kMinBlockSize = 4096;  // powers of two

@@ -54,6 +54,7 @@ bool SegmentIterator::Start() {
   if (!footer.ok()) return Fail(footer.status());
   data_size_ = (*footer)->data_size;
   block_size_ = (*footer)->block_size;
+  if (keys_.base() != (*footer)->key_base) keys_.SetBase((*footer)->key_base);
   read_ahead_ = uint64_t{block_size_} * 2;
   moves_ = 0;
   prepared_ = kNotPrepared;
@@ -103,7 +104,7 @@ bool SegmentIterator::LoadBlock(BlockSpan span) {
 
 size_t SegmentIterator::StartInBlock(std::string_view tree_key) const {
   return handle_ && mode_ == ChecksumMode::kTrusted
-             ? StartByGuide(handle_.notes(), window_, tree_key)
+             ? StartByGuide(handle_.notes(), window_, keys_.base(), tree_key)
              : 0;
 }
 
@@ -211,9 +212,22 @@ bool SegmentIterator::LoadForward(uint64_t offset, uint64_t at_least) {
   return ReadWindow(offset, std::min(offset + size, data_size_));
 }
 
+inline bool SegmentIterator::Decode() {
+  uint32_t shared = 0;
+  size_ = DecodeRecord(Rest(), seed_, mode_, &record_, &shared);
+  if (size_ == 0) [[unlikely]]
+    return false;
+  // The value lies behind the key.
+  if (shared != 0 && !keys_.Join(shared, record_.key.size() + record_.value.size(), &record_.key))
+      [[unlikely]]
+    return false;
+  record_.sequence = std::max(record_.sequence, ingested_at_);
+  record_.decoder = decoder_;
+  return true;
+}
+
 bool SegmentIterator::DecodeCurrent() {
-  size_ = DecodeRecord(Rest(), seed_, mode_, &record_);
-  if (size_ == 0) [[unlikely]] {
+  if (!Decode()) [[unlikely]] {
     // The end of the window cuts the record short, or the record is damaged.
     const uint64_t available = data_size_ - offset_;
     const uint64_t needed = std::max<uint64_t>(RecordSize(Rest()), kMaxRecordHeaderSize);
@@ -223,8 +237,6 @@ bool SegmentIterator::DecodeCurrent() {
     }
     return LoadForward(offset_, needed) && DecodeCurrent();
   }
-  record_.sequence = std::max(record_.sequence, ingested_at_);
-  record_.decoder = decoder_;
   valid_ = true;
   return true;
 }
@@ -251,14 +263,26 @@ void SegmentIterator::Next() {
     PrefetchLine(ahead);
     PrefetchLine(ahead + 64);
     offset_ = next;
-    size_ = DecodeRecord(Rest(), seed_, mode_, &record_);
-    if (size_ != 0) [[likely]] {
-      record_.sequence = std::max(record_.sequence, ingested_at_);
-      record_.decoder = decoder_;
+    if (Decode()) [[likely]]
       return;
-    }
   }
   MoveTo(next);
+}
+
+void SegmentIterator::PassBefore(std::string_view tree_key, SequenceNumber sequence) {
+  const PlaceAmongKeys place(keys_.base(), tree_key);
+  for (uint64_t next = offset_ + size_; next < window_end(); next = offset_ + size_) {
+    const std::string_view rest = window_.substr(next - window_begin_);
+    PrefetchLine(rest.data() + std::max(kPrefetchAhead, 2 * size_));
+    RecordView record;
+    uint32_t shared = 0;
+    const size_t size = DecodeRecord(rest, seed_, mode_, &record, &shared);
+    if (size == 0) return;
+    const int order = place.Compare(shared, record.key);
+    if (order > 0 || (order == 0 && std::max(record.sequence, ingested_at_) <= sequence)) return;
+    offset_ = next;
+    size_ = size;
+  }
 }
 
 void SegmentIterator::PrepareSeek(std::string_view tree_key, SeekStep step) {
@@ -300,7 +324,14 @@ void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
     if (start > (span.end - span.begin) / 2) PrefetchBlock(block + 1);
   }
   MoveTo(span.begin + start);
-  while (valid_ && CompareInternal(record_.key, record_.sequence, tree_key, sequence) < 0) Next();
+  const auto is_before = [&] {
+    return valid_ && CompareInternal(record_.key, record_.sequence, tree_key, sequence) < 0;
+  };
+  if (!is_before()) return;
+  PassBefore(tree_key, sequence);
+  do {
+    Next();
+  } while (is_before());
 }
 
 bool SegmentIterator::LoadBackward(size_t block, BlockSpan span) {

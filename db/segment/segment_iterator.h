@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "db/format/internal_iterator.h"
+#include "db/format/key_base.h"
 #include "db/format/record_format.h"
 #include "db/segment/segment_fences.h"
 #include "db/segment/segment_footer.h"
@@ -55,6 +56,10 @@ class SegmentIterator final : public InternalIterator {
   bool NeedFences();
   bool MoveTo(uint64_t offset);  // to the record at `offset`
   bool DecodeCurrent();          // the record at offset_, in the window
+  bool Decode();                 // the same; false if it is cut short or damaged
+  // Moves on to the last record in the window that lies before the place, and leaves record_ behind.
+  // Requires: the one at offset_ lies before it.
+  void PassBefore(std::string_view tree_key, SequenceNumber sequence);
   bool LoadForward(uint64_t offset, uint64_t at_least);
   bool LoadBackward(size_t block, BlockSpan span);
   bool LoadBlock(BlockSpan span);
@@ -100,6 +105,7 @@ class SegmentIterator final : public InternalIterator {
   RecordView record_;
   uint64_t offset_ = 0;  // where the record lies
   uint64_t size_ = 0;
+  KeyJoiner keys_;  // holds the key of record_, unless the record holds it
 
   std::string_view window_;
   uint64_t window_begin_ = 0;

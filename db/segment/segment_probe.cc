@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "db/compression/value_codec.h"
+#include "db/format/key_base.h"
 #include "db/format/large_operation.h"
 #include "db/format/value_handle.h"
 #include "db/segment/segment.h"
@@ -115,22 +116,33 @@ void SegmentProbe::LookInCache(FoundRecord* found) const {
                                        LengthClassLimit(entry_.length_class));
 }
 
+inline bool SegmentProbe::IsOf(const Target& target, uint32_t shared, RecordView* record) const {
+  if (shared == 0) {
+    return record->key.size() == target.key.size() &&
+           SameBytes(record->key.data(), target.key.data(), target.key.size());
+  }
+  if (!IsJoined(segment_->loaded_footer()->key_base, shared, record->key, target.key)) return false;
+  record->key = target.key;
+  return true;
+}
+
 bool SegmentProbe::FindInMemory(const Target& target, FoundRecord* found) const {
   LookInCache(found);
   if (!found->pin) return false;
   const std::string_view bytes = found->pin.data();
-  RecordView record;
+  RecordView* const record = &found->record;
+  uint32_t shared = 0;
   if (is_value_) {
-    if (ParseLargeOperation(bytes, &record) == 0) return false;
+    if (ParseLargeOperation(bytes, record) == 0) return false;
   } else {
     const uint64_t at = entry_.offset - found->pin.base();
     if (found->pin.flagged() || at >= bytes.size() ||
-        DecodeRecord(bytes.substr(at), file_number_, ChecksumMode::kTrusted, &record) == 0)
+        DecodeRecord(bytes.substr(at), file_number_, ChecksumMode::kTrusted, record, &shared) == 0)
       return false;
   }
-  if (record.key != target.key || record.sequence > target.at || IsSeparated(record)) return false;
+  if (!IsOf(target, shared, record) || record->sequence > target.at || IsSeparated(*record))
+    return false;
   segment_->caches().statistics.block_cache_hits.Add(1);
-  found->record = record;
   return true;
 }
 
@@ -212,9 +224,11 @@ absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::ReadOwnEntry(const Target& t
   caches.statistics.record_reads.Add(1);
   VARVE_RETURN_IF_ERROR(segment_->ReadExactly(offset, extent, buffer.mutable_data()));
   RecordView record;
-  const size_t size = DecodeRecord(buffer.data(), file_number_, ChecksumMode::kVerify, &record);
+  uint32_t shared = 0;
+  const size_t size =
+      DecodeRecord(buffer.data(), file_number_, ChecksumMode::kVerify, &record, &shared);
   if (size == 0) return segment_->DamagedRecord(offset);
-  const bool worth_keeping = target.fill_cache && record.key == target.key;
+  const bool worth_keeping = target.fill_cache && IsOf(target, shared, &record);
   found->pin = worth_keeping
                    ? caches.blocks.Insert(file_number_, RecordKey(offset), std::move(buffer))
                    : std::move(buffer);
@@ -380,17 +394,18 @@ absl::StatusOr<uint64_t> SegmentProbe::ExtentOfRecord() const {
 absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::Match(std::string_view window, uint64_t offset,
                                                           ChecksumMode mode, const Target& target,
                                                           FoundRecord* found) const {
-  size_t size = DecodeRecord(window, segment_->info().number, mode, &found->record);
+  uint32_t shared = 0;
+  size_t size = DecodeRecord(window, segment_->info().number, mode, &found->record, &shared);
   if (size == 0) return segment_->DamagedRecord(offset);
-  if (found->record.key != target.key) return Outcome::kOtherKey;
+  if (!IsOf(target, shared, &found->record)) return Outcome::kOtherKey;
   while (found->record.sequence > target.at) {
     window.remove_prefix(size);
     offset += size;
     // The window does not hold the whole record, or the record is damaged. Reading it anew tells
     // which.
-    size = DecodeRecord(window, segment_->info().number, mode, &found->record);
+    size = DecodeRecord(window, segment_->info().number, mode, &found->record, &shared);
     if (size == 0) return ReadOlder(offset, target, found);
-    if (found->record.key != target.key) return Outcome::kNoOlderVersion;
+    if (!IsOf(target, shared, &found->record)) return Outcome::kNoOlderVersion;
   }
   return Outcome::kFound;
 }
@@ -408,8 +423,9 @@ absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::ReadOlder(uint64_t offset, c
     std::string_view window(found->storage.data(), extent);
     wanted = kSegmentPageSize;
     while (!window.empty()) {
-      const size_t size =
-          DecodeRecord(window, segment_->info().number, ChecksumMode::kVerify, &found->record);
+      uint32_t shared = 0;
+      const size_t size = DecodeRecord(window, segment_->info().number, ChecksumMode::kVerify,
+                                       &found->record, &shared);
       if (size == 0) {
         const uint64_t available = footer->data_size - offset;
         const size_t needed = std::max(RecordSize(window), kMaxRecordHeaderSize);
@@ -420,7 +436,7 @@ absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::ReadOlder(uint64_t offset, c
         wanted = std::max<uint64_t>(wanted, needed);
         break;
       }
-      if (found->record.key != target.key) return Outcome::kNoOlderVersion;
+      if (!IsOf(target, shared, &found->record)) return Outcome::kNoOlderVersion;
       if (found->record.sequence <= target.at) return Outcome::kFound;
       window.remove_prefix(size);
       offset += size;

@@ -37,9 +37,9 @@ namespace varve {
 
 class Segment;
 
-// A record found by a point lookup. Its views point into `pin`, `storage` or `plain` and are good
-// until the next lookup into the same object. Using one object again spares allocations: `storage`
-// and `plain` only grow.
+// A record found by a point lookup. Its views point into `pin`, `storage` or `plain`, and that of
+// its key may be the caller's; they are good until the next lookup into the same object. Using one
+// object again spares allocations: `storage` and `plain` only grow.
 struct FoundRecord {
   RecordView record;
   ClockCache::Handle pin;  // keeps the cached bytes in place
@@ -117,6 +117,9 @@ class SegmentProbe {
   // lies beyond the window.
   absl::StatusOr<Outcome> Match(std::string_view window, uint64_t offset, ChecksumMode mode,
                                 const Target& target, FoundRecord* found) const;
+  // Returns whether a record with these bytes of the key base and these of its own is the target's.
+  // Makes its key whole then.
+  bool IsOf(const Target& target, uint32_t shared, RecordView* record) const;
   absl::StatusOr<Outcome> ReadOlder(uint64_t offset, const Target& target,
                                     FoundRecord* found) const;
 

@@ -20,7 +20,7 @@
 //   forks: count, and of each, ascending: generation, its parent, the fork point
 //   key counts of the parents at the fork points, by forked generation, where they are known
 //
-//   in version 5:
+//   from version 5 on:
 //   sections: count, and of each, ascending by tag: tag (varint32), size (varint32), content
 //     db/version/manifest_sections.cc draws them
 //
@@ -50,13 +50,14 @@ namespace varve {
 namespace {
 
 constexpr std::string_view kMagic = "VARVEMAN";
+constexpr uint32_t kVersionOfSharedKeys = 7;   // of each manifest of a store that shares keys
 constexpr uint32_t kVersionOfEviction = 6;     // and of no manifest without eviction rules
 constexpr uint32_t kVersionOfHistory = 5;      // of each other manifest of a store with history
 constexpr uint32_t kVersionOfExpiry = 4;       // and of no manifest where no key may expire
 constexpr uint32_t kVersionOfValues = 3;       // and of no manifest without
 constexpr uint32_t kVersionWithoutValues = 2;  // also today
 constexpr uint32_t kOldestFormatVersion = 1;
-static_assert(kManifestFormatVersion == kVersionOfEviction);
+static_assert(kManifestFormatVersion == kVersionOfSharedKeys);
 constexpr size_t kChecksumOffset = 12;
 constexpr size_t kCheckedOffset = 16;
 constexpr size_t kFieldsOffset = 24;
@@ -166,6 +167,7 @@ bool HasEvictionRules(const Manifest& manifest) {
 // The oldest one that has a place for everything: what refers to no value files and knows no
 // expiries is as it always was.
 uint32_t VersionFor(const Manifest& manifest) {
+  if (manifest.shares_keys) return kVersionOfSharedKeys;
   if (manifest.has_history)
     return HasEvictionRules(manifest) ? kVersionOfEviction : kVersionOfHistory;
   if (manifest.counts_expiry && NeedsPlaceForExpiry(manifest)) return kVersionOfExpiry;
@@ -223,6 +225,7 @@ class ManifestReader {
       return Damaged("it holds no eviction rule");
     if (version_ == kVersionOfHistory && HasEvictionRules(*manifest))
       return Damaged("it holds an eviction rule");
+    manifest->shares_keys = version_ == kVersionOfSharedKeys;
     if (version_ >= kVersionOfHistory) {
       const std::string damaged = DecodeSections(&reader_, manifest);
       if (!damaged.empty()) return Damaged(damaged);

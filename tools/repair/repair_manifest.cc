@@ -167,6 +167,7 @@ absl::Status RepairJob::RebuildManifest() {
   manifest.store_id = StoreIdOfLogs();
   // Versions may have been taken back, so this is another history.
   manifest.has_history = true;
+  manifest.shares_keys = true;  // as segments may do that are kept
   manifest.history_id = NewHistoryId();
   is_rebuilt_ = true;
   VARVE_RETURN_IF_ERROR(RemoveOwnSegments());

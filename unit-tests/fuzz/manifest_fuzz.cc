@@ -2,7 +2,7 @@
 // bytes.
 //
 //   input = [ how: 1; bit 0: the rest is the whole file, else its fields, under a right header;
-//   bit 1: that of a store with history ][ rest ]
+//   bit 1: that of a store with history; bit 2: that of one whose segments share keys ][ rest ]
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,9 +19,10 @@ namespace {
 constexpr size_t kHeaderSize = 24;
 
 // An empty manifest's header over other fields.
-std::string WithHeader(std::string_view fields, bool has_history) {
+std::string WithHeader(std::string_view fields, bool has_history, bool shares_keys) {
   Manifest empty;
-  empty.has_history = has_history;
+  empty.has_history = has_history || shares_keys;
+  empty.shares_keys = shares_keys;
   empty.history_id = 1;
   std::string bytes = EncodeManifest(empty).substr(0, kHeaderSize);
   bytes += fields;
@@ -36,7 +37,8 @@ void Run(std::string_view input) {
   const uint8_t how = parts.Byte();
   const bool whole = (how & 1) != 0;
   const std::string_view rest = parts.Rest();
-  const ExactCopy bytes(whole ? std::string(rest) : WithHeader(rest, (how & 2) != 0));
+  const ExactCopy bytes(whole ? std::string(rest)
+                              : WithHeader(rest, (how & 2) != 0, (how & 4) != 0));
   const absl::StatusOr<Manifest> manifest = DecodeManifest(bytes.view(), "MANIFEST");
   if (!manifest.ok()) {
     VARVE_FUZZ_REQUIRE(absl::IsDataLoss(manifest.status()));
@@ -63,7 +65,7 @@ SegmentInfo Segment(uint64_t number, const std::string& smallest, const std::str
 }
 
 std::vector<std::string> Seeds() {
-  std::vector<Manifest> manifests(6);
+  std::vector<Manifest> manifests(8);
   manifests[1].store_id = 0x5EED;
   manifests[1].namespaces = {{0, 0}, {1, 7}};
   manifests[1].log_ends = {{1, 4096, 10}, {3, 8192, 300}};
@@ -86,10 +88,18 @@ std::vector<std::string> Seeds() {
   manifests[5].has_history = true;
   manifests[5].history_id = 0x5EED;
   manifests[5].times = {12, 300};
+  manifests[6] = manifests[5];
+  manifests[6].shares_keys = true;
+  manifests[7].has_history = manifests[7].shares_keys = true;
+  manifests[7].history_id = 1;
+  manifests[7].descriptions = {{.id = kFirstNamedNamespace,
+                                .name = "a",
+                                .options = {.eviction = {EvictionOrder::kLru, false}}}};
   std::vector<std::string> seeds;
   for (const Manifest& manifest : manifests) {
     const std::string bytes = EncodeManifest(manifest);
-    seeds.push_back((manifest.has_history ? '\2' : '\0') + bytes.substr(kHeaderSize));
+    const char how = manifest.shares_keys ? '\4' : manifest.has_history ? '\2' : '\0';
+    seeds.push_back(how + bytes.substr(kHeaderSize));
     seeds.push_back('\1' + bytes);
   }
   return seeds;

@@ -38,17 +38,20 @@ void RunRecord(std::string bytes, bool leave_checksum) {
   const std::string_view head = copy.view().substr(0, kMaxRecordHeaderSize);
   VARVE_FUZZ_REQUIRE(RecordSize(ExactCopy(head).view()) == size);
   RecordView record;
-  const size_t decoded = DecodeRecord(copy.view(), kSeed, ChecksumMode::kVerify, &record);
+  uint32_t shared = 0, again_shared = 0;
+  const size_t decoded = DecodeRecord(copy.view(), kSeed, ChecksumMode::kVerify, &record, &shared);
   RecordView trusted;
-  VARVE_FUZZ_REQUIRE(decoded == 0 ||
-                     DecodeRecord(copy.view(), kSeed, ChecksumMode::kTrusted, &trusted) == decoded);
+  VARVE_FUZZ_REQUIRE(decoded == 0 || DecodeRecord(copy.view(), kSeed, ChecksumMode::kTrusted,
+                                                  &trusted, &again_shared) == decoded);
   if (decoded == 0) return;
   VARVE_FUZZ_REQUIRE(decoded == size);
   VARVE_FUZZ_REQUIRE(Within(record.key, copy.view()) && Within(record.value, copy.view()) &&
                      Within(record.metadata, copy.view()));
   (void)DescribeRecord(record);
   std::string again;
-  VARVE_FUZZ_REQUIRE(AppendRecord(record, kSeed, &again) == decoded);
+  const std::string key = std::string(shared, 'k').append(record.key);
+  record.key = key;
+  VARVE_FUZZ_REQUIRE(AppendRecord(record, kSeed, &again, shared) == decoded);
   VARVE_FUZZ_REQUIRE(again == copy.view().substr(0, decoded));
 }
 
@@ -166,6 +169,11 @@ std::vector<std::string> Seeds() {
     seeds.push_back(bytes);
     bytes[0] = '\1';
     seeds.push_back(bytes);
+    if (record.cause == WriteCause::kWrite) {
+      bytes.resize(1);
+      AppendRecord(record, kSeed, &bytes, 4);
+      seeds.push_back(bytes);
+    }
     AppendOperation(record, &batch);
     seeds.push_back(batch);
   }

@@ -165,12 +165,14 @@ Image MakeCompressedImage(int keys) {
 }
 
 // `value_size` bytes a value; every third key is deleted, every fifth has older versions.
-Image MakeImage(int keys, size_t value_size, bool tombstones, uint32_t block_size) {
+Image MakeImage(int keys, size_t value_size, bool tombstones, uint32_t block_size,
+                bool shares_keys = false) {
   MemoryFileSystem files;
   SegmentBuilder::Options options;
   options.directory = "store";
   options.number = kNumber;
   options.block_size = block_size;
+  options.shares_keys = shares_keys;
   auto builder = SegmentBuilder::Create(&files, options);
   VARVE_FUZZ_REQUIRE(builder.ok());
   const std::string value(value_size, 'v');
@@ -198,9 +200,10 @@ Image MakeImage(int keys, size_t value_size, bool tombstones, uint32_t block_siz
 
 const std::vector<Image>& Images() {
   static const auto* const images =
-      new std::vector<Image>{MakeImage(5, 10, false, 4096),   MakeImage(60, 200, true, 4096),
-                             MakeImage(6, 3000, true, 4096),  MakeImage(0, 0, true, 4096),
-                             MakeImage(3, 9000, false, 8192), MakeCompressedImage(40)};
+      new std::vector<Image>{MakeImage(5, 10, false, 4096),      MakeImage(60, 200, true, 4096),
+                             MakeImage(6, 3000, true, 4096),     MakeImage(0, 0, true, 4096),
+                             MakeImage(3, 9000, false, 8192),    MakeCompressedImage(40),
+                             MakeImage(60, 20, true, 4096, true)};
   return *images;
 }
 
@@ -321,6 +324,12 @@ void LookUp(Segment* segment, const std::vector<OwnedRecord>& records, bool veri
     segment->PrefetchTable(hash);
     const bool may_contain = segment->MayContain(hash);
     const auto result = segment->Get(record.key, hash, record.sequence, fill_cache, &found);
+    if (hash % 2 == 0) {  // the guides of cached blocks lead what is prepared
+      using SeekStep = InternalIterator::SeekStep;
+      for (const SeekStep step :
+           {SeekStep::kFindPlace, SeekStep::kFetchPlace, SeekStep::kFetchRecord})
+        iterator->PrepareSeek(record.key, step);
+    }
     iterator->Seek(record.key, record.sequence);
     if (iterator->Valid()) (void)Copy(iterator->record());
     if (!verified) continue;

@@ -73,6 +73,7 @@ class SegmentFixture {
     options.number = number;
     options.block_size = block_size;
     options.caches = hand_over ? caches.get() : nullptr;
+    options.shares_keys = shares_keys;
     auto builder = SegmentBuilder::Create(PosixFileSystem(), options);
     EXPECT_TRUE(builder.ok()) << builder.status();
     for (const OwnedRecord& record : records) {
@@ -96,6 +97,7 @@ class SegmentFixture {
 
   TempDir directory;
   std::unique_ptr<SegmentCaches> caches;
+  bool shares_keys = false;  // of the segments that are built
 };
 
 // A point lookup's answer as one value: what was found, nothing, or an error.

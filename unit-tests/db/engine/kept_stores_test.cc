@@ -110,7 +110,7 @@ TEST_P(KeptStoreTest, IsWholeAndStaysInItsFormatUntilItsUpgradeIsFinalized) {
   Open(/*finalize_upgrade=*/true);
   ExpectAll();
   ASSERT_TRUE(store_->Close().ok());
-  EXPECT_EQ(VersionOnDisk(), 5u);
+  EXPECT_EQ(VersionOnDisk(), 7u);
   Open(/*finalize_upgrade=*/false);
   ExpectAll();
 }
@@ -254,6 +254,38 @@ TEST_F(KeptHistoryTest, ThePastTheChangesAndADroppedNamespaceAreThere) {
   batch.CloneNamespaceAt(dropped[0].space.id, dropped[0].dropped_at - 1, dropped[0].space);
   ASSERT_TRUE(store_->Write({}, &batch).ok());
   EXPECT_EQ(Get("user:2", nullptr, dropped[0].space.id), "Bob|");
+}
+
+// A store whose segments share keys, of two namespaces, one of them a clone's; the log has the last
+// write alone.
+TEST(KeptSharedKeysTest, KeysAreReadAndMerged) {
+  const TempDir dir;
+  Unpack("7", dir.path());
+  const absl::StatusOr<VerifyReport> report = VerifyStore(PosixFileSystem(), dir.path(), {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->damaged_places, 0u);
+  EngineOptions options;
+  options.create_if_missing = false;
+  auto store = StorageEngine::Open(dir.path(), options);
+  ASSERT_TRUE(store.ok()) << store.status();
+  const NamespaceId branch = (*store)->Namespaces()->Find("branch")->id;
+  const auto get = [&](int i, NamespaceId space) {
+    std::string found;
+    const auto read = (*store)->Get({.space = space}, fmt::format("user:{:09}", i), &found);
+    return !read.ok() ? read.status().ToString() : read->found ? found : "(missing)";
+  };
+  for (int merged = 0; merged < 2; ++merged) {
+    EXPECT_EQ(get(0, kDefaultNamespace), "in the log");
+    EXPECT_EQ(get(0, branch), "value 0");
+    for (int i = 1; i < 400; ++i) {
+      ASSERT_EQ(get(i, branch), fmt::format("value {}", i));
+      ASSERT_EQ(get(i, kDefaultNamespace), i % 7 == 0 ? "(missing)" : fmt::format("value {}", i));
+    }
+    ASSERT_TRUE((*store)->Flush().ok());
+    for (const NamespaceId space : {kDefaultNamespace, branch})
+      ASSERT_TRUE((*store)->Compact("", "", space).ok());
+  }
+  ASSERT_TRUE((*store)->Close().ok());
 }
 
 // A store with compressed values: of zstd with a dictionary in its own database, of LZ4 and plain

@@ -65,7 +65,9 @@ TEST(LargeOperationTest, RecordsAndOperationsOfABatchHaveTheSameExtras) {
     AppendRecord(record, 9, &in_segment);
     AppendLargeOperation(record, &in_log);
     RecordView decoded;
-    ASSERT_EQ(DecodeRecord(in_segment, 9, ChecksumMode::kVerify, &decoded), in_segment.size());
+    uint32_t shared = 0;
+    ASSERT_EQ(DecodeRecord(in_segment, 9, ChecksumMode::kVerify, &decoded, &shared),
+              in_segment.size());
     ExpectSame(decoded, record);
     BatchReader reader(in_log);
     ASSERT_TRUE(reader.Next(&decoded));

@@ -21,6 +21,14 @@ std::string Encode(const OwnedRecord& record) {
   return bytes;
 }
 
+// Decodes a record that holds its whole key.
+size_t Decode(std::string_view data, uint64_t seed, ChecksumMode mode, RecordView* view) {
+  uint32_t shared = 0;
+  const size_t size = DecodeRecord(data, seed, mode, view, &shared);
+  EXPECT_EQ(shared, 0u);
+  return size;
+}
+
 // Golden bytes: this is on disk, so it never changes.
 TEST(RecordFormatTest, RecordsAreTheseBytes) {
   OwnedRecord record;
@@ -53,7 +61,7 @@ TEST(RecordFormatTest, ACauseIsPartOfTheKind) {
     EXPECT_EQ(bytes[4], kind);
     bytes.append(kMaxRecordHeaderSize, '\0');
     RecordView view;
-    ASSERT_NE(DecodeRecord(bytes, kSeed, ChecksumMode::kVerify, &view), 0u);
+    ASSERT_NE(Decode(bytes, kSeed, ChecksumMode::kVerify, &view), 0u);
     EXPECT_EQ(view.kind, record.kind);
     EXPECT_EQ(view.cause, record.cause);
     EXPECT_EQ(view.sequence, 300u);
@@ -63,7 +71,39 @@ TEST(RecordFormatTest, ACauseIsPartOfTheKind) {
   for (const char kind : {'\x00', '\x05', '\x06', '\x0b', '\x0f'}) {
     other[4] = kind;
     RecordView view;
-    EXPECT_EQ(DecodeRecord(other, kSeed, ChecksumMode::kTrusted, &view), 0u) << int{kind};
+    EXPECT_EQ(Decode(other, kSeed, ChecksumMode::kTrusted, &view), 0u) << int{kind};
+  }
+}
+
+TEST(RecordFormatTest, ARecordThatSharesItsKeyIsTheseBytes) {
+  OwnedRecord record;
+  record.key = "\0\0\0\1key"s;
+  record.value = "value";
+  record.sequence = 300;
+  for (const bool has_expiry : {false, true}) {
+    record.flags = has_expiry ? kHasExpiry : kNoFlags;
+    record.expiry_ms = has_expiry ? 5 : 0;
+    std::string bytes;
+    AppendRecord(record.view(), kSeed, &bytes, 5);
+    const std::string expiry = has_expiry ? "\5\0\0\0\0\0\0\0"s : "";
+    EXPECT_EQ(bytes.substr(4),
+              (has_expiry ? "\x1d"s : "\x0d"s) + "\x05\x02\x05\xac\x02"s + expiry + "eyvalue");
+    EXPECT_EQ(RecordSize(bytes), bytes.size());
+    RecordView view;
+    uint32_t shared = 0;
+    for (const std::string& padding : {std::string(), std::string(64, '\0')}) {
+      ASSERT_EQ(DecodeRecord(bytes + padding, kSeed, ChecksumMode::kVerify, &view, &shared),
+                bytes.size());
+      EXPECT_EQ(shared, 5u);
+      EXPECT_EQ(view.kind, RecordKind::kValue);
+    }
+    ASSERT_NE(DecodeRecord(bytes, kSeed, ChecksumMode::kVerify, &view, &shared), 0u);
+    EXPECT_EQ(view.key, "ey");
+    EXPECT_EQ(view.value, "value");
+    // Fewer than two bytes are never shared.
+    bytes[5] = '\1';
+    bytes.append(64, '\0');
+    EXPECT_EQ(DecodeRecord(bytes, kSeed, ChecksumMode::kTrusted, &view, &shared), 0u);
   }
 }
 
@@ -72,9 +112,9 @@ TEST(RecordFormatTest, RecordsComeBackAsTheyWere) {
        RandomRecords(1, 500, {0, 1, 127, 128, 16383, 16384, 20000}, 3)) {
     const std::string bytes = Encode(record) + "what follows";
     RecordView view;
-    ASSERT_EQ(DecodeRecord(bytes, kSeed, ChecksumMode::kVerify, &view), bytes.size() - 12);
+    ASSERT_EQ(Decode(bytes, kSeed, ChecksumMode::kVerify, &view), bytes.size() - 12);
     EXPECT_EQ(Copy(view), record);
-    ASSERT_EQ(DecodeRecord(bytes, 0, ChecksumMode::kTrusted, &view), bytes.size() - 12);
+    ASSERT_EQ(Decode(bytes, 0, ChecksumMode::kTrusted, &view), bytes.size() - 12);
     EXPECT_EQ(Copy(view), record);
     EXPECT_EQ(RecordSize(std::string_view(bytes).substr(0, kMaxRecordHeaderSize)),
               bytes.size() - 12);
@@ -86,12 +126,11 @@ TEST(RecordFormatTest, ARecordCutShortIsRefusedAtEachLength) {
     const std::string bytes = Encode(record);
     RecordView view;
     for (size_t size = 0; size < bytes.size(); ++size) {
-      EXPECT_EQ(DecodeRecord(std::string_view(bytes).substr(0, size), kSeed, ChecksumMode::kVerify,
-                             &view),
-                0u);
-      EXPECT_EQ(DecodeRecord(std::string_view(bytes).substr(0, size), kSeed, ChecksumMode::kTrusted,
-                             &view),
-                0u);
+      EXPECT_EQ(
+          Decode(std::string_view(bytes).substr(0, size), kSeed, ChecksumMode::kVerify, &view), 0u);
+      EXPECT_EQ(
+          Decode(std::string_view(bytes).substr(0, size), kSeed, ChecksumMode::kTrusted, &view),
+          0u);
     }
   }
 }
@@ -103,8 +142,8 @@ TEST(RecordFormatTest, EachFlippedBitIsFound) {
     RecordView view;
     for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
       bytes[bit / 8] ^= static_cast<char>(1 << bit % 8);
-      EXPECT_EQ(DecodeRecord(bytes, kSeed, ChecksumMode::kVerify, &view), 0u) << bit;
-      EXPECT_EQ(DecodeRecord(bytes + padding, kSeed, ChecksumMode::kVerify, &view), 0u) << bit;
+      EXPECT_EQ(Decode(bytes, kSeed, ChecksumMode::kVerify, &view), 0u) << bit;
+      EXPECT_EQ(Decode(bytes + padding, kSeed, ChecksumMode::kVerify, &view), 0u) << bit;
       bytes[bit / 8] ^= static_cast<char>(1 << bit % 8);
     }
   }
@@ -114,12 +153,12 @@ TEST(RecordFormatTest, ARecordOfAnotherFileIsRefused) {
   OwnedRecord record;
   record.key = "key";
   RecordView view;
-  EXPECT_EQ(DecodeRecord(Encode(record), kSeed + 1, ChecksumMode::kVerify, &view), 0u);
+  EXPECT_EQ(Decode(Encode(record), kSeed + 1, ChecksumMode::kVerify, &view), 0u);
 }
 
 TEST(RecordFormatTest, ZerosAreNoRecord) {
   RecordView view;
-  EXPECT_EQ(DecodeRecord(std::string(100, '\0'), kSeed, ChecksumMode::kTrusted, &view), 0u);
+  EXPECT_EQ(Decode(std::string(100, '\0'), kSeed, ChecksumMode::kTrusted, &view), 0u);
   EXPECT_EQ(RecordSize(std::string(100, '\0')), 0u);
 }
 

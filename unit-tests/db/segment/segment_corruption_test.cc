@@ -29,9 +29,11 @@ void FlipBit(const std::string& path, uint64_t offset, int bit) {
   file.put(static_cast<char>(byte));
 }
 
-class SegmentCorruptionTest : public ::testing::Test {
+// With records that hold whole keys, and with some that share bytes of them.
+class SegmentCorruptionTest : public ::testing::TestWithParam<bool> {
  protected:
   SegmentCorruptionTest() : records_(RandomRecords(5, 60, {0, 3, 50}, 3)) {
+    fixture_.shares_keys = GetParam();
     info_ = fixture_.Build(7, records_, 4096, {{"a", "b", 5000}, {"c", "d", 6000}});
   }
 
@@ -84,7 +86,7 @@ class SegmentCorruptionTest : public ::testing::Test {
   SegmentInfo info_;
 };
 
-TEST_F(SegmentCorruptionTest, TheVerifierFindsEachFlippedByte) {
+TEST_P(SegmentCorruptionTest, TheVerifierFindsEachFlippedByte) {
   const std::string path = fixture_.Path(7);
   ASSERT_TRUE(VerifySegment(PosixFileSystem(), path, info_).ok());
   for (uint64_t offset = 0; offset < info_.file_size; ++offset) {
@@ -97,7 +99,7 @@ TEST_F(SegmentCorruptionTest, TheVerifierFindsEachFlippedByte) {
   ASSERT_TRUE(VerifySegment(PosixFileSystem(), path, info_).ok());
 }
 
-TEST_F(SegmentCorruptionTest, NoReaderGivesAWrongAnswer) {
+TEST_P(SegmentCorruptionTest, NoReaderGivesAWrongAnswer) {
   const std::string path = fixture_.Path(7);
   for (uint64_t offset = 0; offset < info_.file_size; offset += offset % 3 + 1) {
     const int bit = static_cast<int>(offset / 3 % 8);
@@ -107,7 +109,7 @@ TEST_F(SegmentCorruptionTest, NoReaderGivesAWrongAnswer) {
   }
 }
 
-TEST_F(SegmentCorruptionTest, AFileCutShortOrGrownIsFound) {
+TEST_P(SegmentCorruptionTest, AFileCutShortOrGrownIsFound) {
   const std::string path = fixture_.Path(7);
   for (const int64_t change : {1, -1, -40, -4096}) {
     std::filesystem::resize_file(path, info_.file_size + change);
@@ -117,12 +119,15 @@ TEST_F(SegmentCorruptionTest, AFileCutShortOrGrownIsFound) {
   }
 }
 
-TEST_F(SegmentCorruptionTest, AnotherSegmentsFileInItsPlaceIsFound) {
+TEST_P(SegmentCorruptionTest, AnotherSegmentsFileInItsPlaceIsFound) {
   const SegmentInfo other = fixture_.Build(8, records_, 4096, {{"a", "b", 5000}, {"c", "d", 6000}});
   ASSERT_EQ(other.file_size, info_.file_size);
   std::filesystem::rename(fixture_.Path(8), fixture_.Path(7));
   ExpectNamesTheFile(VerifySegment(PosixFileSystem(), fixture_.Path(7), info_));
 }
+
+INSTANTIATE_TEST_SUITE_P(Keys, SegmentCorruptionTest, ::testing::Bool(),
+                         [](const auto& shares) { return shares.param ? "Shared" : "Whole"; });
 
 TEST(SegmentContainmentTest, ADamagedRecordHidesNoOther) {
   for (const size_t block_cache : {size_t{0}, size_t{1} << 20}) {

@@ -194,6 +194,29 @@ TEST(ManifestTest, TheBytesOfEvictionRulesNeverChange) {
   EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(Sealed(other), "MANIFEST").status()));
 }
 
+// Version 7: segments may share keys, and namespaces may evict or not.
+TEST(ManifestTest, AStoreThatSharesKeysHasAVersionOfItsOwn) {
+  Manifest manifest = SmallManifest();
+  manifest.has_history = true;
+  manifest.history_id = 1;
+  std::string whole = EncodeManifest(manifest);
+  manifest.shares_keys = true;
+  for (const bool evicts : {false, true}) {
+    if (evicts) {
+      manifest.descriptions = {{.id = kFirstNamedNamespace,
+                                .name = "a",
+                                .options = {.eviction = {EvictionOrder::kLru, false}}}};
+    }
+    const std::string bytes = EncodeManifest(manifest);
+    EXPECT_EQ(bytes.substr(0, 12), "VARVEMAN\7\0\0\0"s);
+    if (!evicts) EXPECT_EQ(bytes.substr(16), whole.substr(16)) << "nothing else differs";
+    const Manifest decoded = DecodeManifest(bytes, "MANIFEST").value();
+    EXPECT_TRUE(decoded.shares_keys && decoded.has_history);
+    EXPECT_EQ(EncodeManifest(decoded), bytes);
+  }
+  EXPECT_FALSE(DecodeManifest(whole, "MANIFEST")->shares_keys);
+}
+
 TEST(ManifestTest, TheBytesOfIngestedSegmentsNeverChange) {
   Manifest manifest = SmallManifest();
   manifest.has_history = true;
