@@ -208,7 +208,7 @@ TEST(CompressionTest, AStoreWithoutItStaysAsItWas) {
   for (const std::string& path : SegmentsOf(store.directory.path())) {
     std::ifstream file(path, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-    EXPECT_EQ(bytes[bytes.size() - 20], 1) << path;  // the version of the format
+    EXPECT_EQ(bytes[bytes.size() - 20], 4) << path;  // the version of the format, which shares keys
   }
   for (const auto& level : ManifestOf(store.directory.path()).levels) {
     for (const auto& run : level) {

@@ -168,7 +168,7 @@ TEST_F(EngineTimesTest, AnOldStoreKeepsNoTimesUntilItsUpgradeIsFinalized) {
   Manifest manifest = ReadManifest(files, store_.directory.path()).value();
   ASSERT_TRUE(manifest.has_history);
   EXPECT_NE(manifest.history_id, 0u);
-  manifest.has_history = false;
+  manifest.has_history = manifest.shares_keys = false;
   manifest.history_id = 0;
   manifest.times = {};
   ASSERT_TRUE(WriteManifest(files, store_.directory.path(), manifest).ok());

@@ -161,7 +161,7 @@ TEST_F(RestoreTest, AStoreOfAnOlderFormatIsRestored) {
   auto manifest = ReadManifest(PosixFileSystem(), sealed_path());
   ASSERT_TRUE(manifest.ok());
   std::filesystem::remove(testing::TimeFileOf(sealed_path()));
-  manifest->has_history = false;
+  manifest->has_history = manifest->shares_keys = false;
   manifest->history_id = origin.history_id = 0;
   manifest->times = {};
   ASSERT_TRUE(WriteManifest(PosixFileSystem(), sealed_path(), *manifest).ok());
