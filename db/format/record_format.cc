@@ -51,8 +51,8 @@ struct Header {
   size_t record_size() const { return size + extras.metadata_size + size_t{key_size} + value_size; }
 };
 
-// Decodes a varint of up to 8 bytes with one load and no loop. Returns how many bytes it takes; 0 if
-// it is longer, or if a shorter form exists.
+// Decodes a varint of up to 8 bytes with one load and no loop. Returns how many bytes it takes; 0
+// if it is longer, or if a shorter form exists.
 // Requires: 8 bytes may be read from `at` on.
 inline size_t DecodeShortSequence(const char* at, uint64_t* value) {
   const uint64_t word = DecodeFixed64(at);

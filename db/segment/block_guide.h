@@ -71,8 +71,8 @@ class BlockGuideBuilder {
 
 // Returns where in the block a search for the first record with a key of at least `key` may begin:
 // at a record behind which it lies, or at the first one.
-// Requires: `guide` is that of the block, all of whose records are intact, or it is empty; `base` is
-// the segment's key base.
+// Requires: `guide` is that of the block, all of whose records are intact, or it is empty; `base`
+// is the segment's key base.
 size_t StartByGuide(std::string_view guide, std::string_view block, std::string_view base,
                     std::string_view key);
 

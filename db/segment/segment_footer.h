@@ -48,7 +48,8 @@ struct SegmentFooter {
   std::vector<OffsetTableOverflow> overflow;
   bool holds_compressed = false;  // some value, here or in a value file, is compressed
   uint64_t dictionary_size = 0;   // of the part behind the fences; 0: there is none
-  // What records share of their keys (db/format/key_base.h); empty: all of them hold whole keys.
+  // Records share these bytes of their keys (db/format/key_base.h); empty: all of them hold whole
+  // keys.
   std::string key_base;
 
   uint64_t dictionary_offset() const { return fences_offset + fences_size; }

@@ -57,8 +57,8 @@ class SegmentIterator final : public InternalIterator {
   bool MoveTo(uint64_t offset);  // to the record at `offset`
   bool DecodeCurrent();          // the record at offset_, in the window
   bool Decode();                 // the same; false if it is cut short or damaged
-  // Moves on to the last record in the window that lies before the place, and leaves record_ behind.
-  // Requires: the one at offset_ lies before it.
+  // Moves on to the last record in the window that lies before the place, and leaves record_
+  // behind. Requires: the one at offset_ lies before it.
   void PassBefore(std::string_view tree_key, SequenceNumber sequence);
   bool LoadForward(uint64_t offset, uint64_t at_least);
   bool LoadBackward(size_t block, BlockSpan span);
