@@ -111,7 +111,7 @@ TEST_F(VarveMetricsTest, TheBuildIsTheOneThatInfoTellsOf) {
     return info.substr(begin, info.find('\r', begin) - begin);
   };
   EXPECT_THAT(told("varve_commit"), ::testing::MatchesRegex("[0-9A-Za-z._+~-]+"));
-  EXPECT_EQ(told("varve_manifest_format"), "6");
+  EXPECT_EQ(told("varve_manifest_format"), "7");
   const std::string page = Page(Format::kPlain);
   const std::string line = "varve_build_info{version=\"" + told("varve_version") + "\",commit=\"" +
                            told("varve_commit") + "\",format=\"" + told("varve_manifest_format") +
