@@ -32,11 +32,16 @@ inline std::string_view KeyBaseOf(std::string_view first_key) {
   return first_key.substr(0, kMaxKeyBase);
 }
 
+// Returns how many first bytes both have in common.
+inline size_t CommonPrefix(std::string_view a, std::string_view b) {
+  const size_t most = std::min(a.size(), b.size());
+  return static_cast<size_t>(std::mismatch(a.begin(), a.begin() + most, b.begin()).first -
+                             a.begin());
+}
+
 // Returns how many bytes a record of `key` leaves to the base; 0: it holds its whole key.
 inline uint32_t SharedBytes(std::string_view base, std::string_view key) {
-  const size_t most = std::min(base.size(), key.size());
-  const auto same = std::mismatch(base.begin(), base.begin() + most, key.begin()).first;
-  const auto shared = static_cast<size_t>(same - base.begin());
+  const size_t shared = CommonPrefix(base, key);
   return shared < kLeastSharedBytes ? 0 : static_cast<uint32_t>(shared);
 }
 
@@ -70,12 +75,10 @@ inline bool IsJoined(std::string_view base, uint32_t shared, std::string_view re
 // Requires: base and key outlive it.
 class PlaceAmongKeys {
  public:
-  PlaceAmongKeys(std::string_view base, std::string_view key) : key_(key) {
-    const size_t most = std::min(base.size(), key.size());
-    common_ = static_cast<size_t>(
-        std::mismatch(base.begin(), base.begin() + most, key.begin()).first - base.begin());
-    base_is_before_ = common_ < most && base.compare(key) < 0;
-  }
+  PlaceAmongKeys(std::string_view base, std::string_view key)
+      : key_(key),
+        common_(CommonPrefix(base, key)),
+        base_is_before_(common_ < std::min(base.size(), key.size()) && base.compare(key) < 0) {}
 
   // Returns how the key of `shared` bytes of the base and of `rest` compares with the place:
   // negative, zero or positive.
@@ -87,8 +90,8 @@ class PlaceAmongKeys {
 
  private:
   const std::string_view key_;
-  size_t common_;        // bytes of the base and of the key
-  bool base_is_before_;  // by the first byte in which they differ
+  const size_t common_;        // bytes of the base and of the key
+  const bool base_is_before_;  // by the first byte in which they differ
 };
 
 // A key joiner makes whole keys of what records hold.

@@ -12,10 +12,9 @@ absl::StatusOr<size_t> RecordWindow::RecordAt(uint64_t offset, uint64_t longest,
   VARVE_ASSIGN_OR_RETURN(bytes, Bytes(offset, size, end));
   uint32_t shared = 0;
   const size_t decoded = DecodeRecord(bytes, number_, ChecksumMode::kVerify, record, &shared);
+  if (decoded == 0 || shared == 0) return decoded;
   const size_t readable = record->key.size() + record->value.size();
-  if (decoded == 0 || (shared != 0 && !keys_.Join(shared, readable, &record->key)))
-    return size_t{0};
-  return decoded;
+  return keys_.Join(shared, readable, &record->key) ? decoded : size_t{0};
 }
 
 absl::Status RecordWindow::FindKeyBase(uint64_t end) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "db/format/key_base.h"
 #include "db/format/record_format.h"
 #include "util/base/assert.h"
 #include "util/base/coding.h"
@@ -41,10 +42,7 @@ void BlockGuideBuilder::Write(size_t size, char* destination) const {
   const auto whole = [this](const KeyParts& key) {
     return std::string(base_.substr(0, key.shared)).append(key.rest);
   };
-  const std::string first = whole(first_);
-  const std::string last = whole(last_);
-  const auto common = static_cast<size_t>(
-      std::mismatch(first.begin(), first.end(), last.begin(), last.end()).first - first.begin());
+  const size_t common = CommonPrefix(whole(first_), whole(last_));
   const size_t count = common > UINT16_MAX ? 0 : named_.size();
   VARVE_ASSERT(kHeaderSize + 6 * count <= size);
   EncodeFixed16(destination, static_cast<uint16_t>(count));

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "db/format/key_base.h"
 #include "db/segment/segment_format.h"
 #include "util/base/assert.h"
 #include "util/base/checksum.h"
@@ -18,13 +19,6 @@ uint64_t ChunkCount(uint64_t body_size) {
 uint32_t ChunkChecksum(std::string_view body, uint64_t chunk, uint64_t segment_number) {
   return Checksum(body.substr(chunk * kSegmentPageSize, kSegmentPageSize),
                   SegmentPartSeed(segment_number, SegmentPart::kFences, chunk));
-}
-
-size_t CommonPrefix(std::string_view a, std::string_view b) {
-  const size_t limit = std::min(a.size(), b.size());
-  return static_cast<size_t>(
-      std::mismatch(a.begin(), a.begin() + static_cast<ptrdiff_t>(limit), b.begin()).first -
-      a.begin());
 }
 
 // Returns what is wrong with fences whose checksums are right, as a faulty builder may have written
@@ -103,8 +97,7 @@ SegmentFences::SegmentFences(const char* bytes, uint32_t count, uint64_t data_si
 double ShareBetween(std::string_view low, std::string_view key, std::string_view high) {
   if (key <= low) return 0;
   if (key >= high) return 1;
-  const size_t shared = static_cast<size_t>(
-      std::mismatch(low.begin(), low.end(), high.begin(), high.end()).first - low.begin());
+  const size_t shared = CommonPrefix(low, high);
   const auto place = [shared](std::string_view bytes) {
     uint64_t number = 0;
     for (size_t i = shared; i < shared + sizeof(number); ++i)
