@@ -79,6 +79,18 @@ TEST_F(KeyGroupCommandsTest, ReadsAndDeletesOfManyKeysGoOnGroupByGroup) {
   EXPECT_EQ(Do({"DBSIZE"}), "0");
 }
 
+TEST_F(KeyGroupCommandsTest, WhatWasDeletedComesBackWithinAGroup) {
+  Do({"NAMESPACE", "CREATE", "kept", "GROUP", ":", "KEEP", "1d"});
+  Use("kept");
+  for (const char* key : {"a:1", "a:2", "b:1"}) ASSERT_EQ(Do({"SET", key, "v"}), "OK");
+  ASSERT_EQ(Do({"DEL", "a:1", "a:2", "b:1"}), "3");
+  EXPECT_THAT(Do({"UNDELETE", "RANGE", "-", "+"}), HasSubstr(kCrossed));
+  EXPECT_EQ(Do({"DBSIZE"}), "0");
+  EXPECT_EQ(Do({"UNDELETE", "PREFIX", "a:"}), "2");
+  EXPECT_EQ(Do({"UNDELETE", "b:1"}), "1");
+  EXPECT_EQ(Do({"RANGE", "-", "+", "KEYS"}), "(a:1 a:2 b:1)");
+}
+
 TEST_F(KeyGroupCommandsTest, PipelinedWritesOfSeveralGroupsAreWritten) {
   std::vector<std::vector<std::string>> requests;
   for (int i = 0; i < 100; ++i) requests.push_back({"SET", std::to_string(i) + ":x", "v"});

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,12 +11,17 @@
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
+#include "server/clients/client_login.h"
+#include "server/commands/command_table.h"
 #include "server/net/remote_rounds.h"
+#include "server/remote/remote_run.h"
 #include "server/status/server_health.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/delayed_store.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/temp_dir.h"
+#include "varve/key_group.h"
 #include "varve/store_status.h"
 
 namespace varve {
@@ -52,6 +58,7 @@ class RemoteStoreTest : public ::testing::Test {
   }
 
   DelayedStore& far() { return *far_; }
+  StorageEngine& engine() { return *engine_; }
   Server& server() { return *server_; }
   std::unique_ptr<RawConnection> Connect() {
     return std::make_unique<RawConnection>(server_->port());
@@ -73,9 +80,10 @@ class RemoteStoreTest : public ::testing::Test {
            "+PONG\r\n$4\r\nhere\r\n+OK\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");
   }
   // Writes behind the server's back, and waits for nothing.
-  void PutDirectly(std::string_view key, std::string_view value) {
+  void PutDirectly(std::string_view key, std::string_view value,
+                   NamespaceId space = kDefaultNamespace) {
     WriteBatch batch;
-    batch.Put(key, value);
+    batch.Put(key, value, space);
     ASSERT_TRUE(engine_->Write({}, &batch).ok());
   }
   std::string GetDirectly(std::string_view key) {
@@ -161,7 +169,7 @@ TEST_F(RemoteStoreTest, TheRequestsOfABatchGoOutTogether) {
   ASSERT_TRUE(connection->Send(requests));
   far().AwaitWithheld(21);  // a write for each key, and one read
   EXPECT_EQ(far().asked() - asked, 21u);
-  EXPECT_EQ(Waits().in_flight, 40u);
+  EXPECT_TRUE(testing::Eventually([&] { return Waits().in_flight == 40; }));
   far().Release();
   EXPECT_EQ(connection->Receive(replies.size()), replies);
   EXPECT_GT(far().pushed(), 0u);
@@ -187,12 +195,83 @@ TEST_F(RemoteStoreTest, ADeletionOfWhatIsWrittenMeanwhileTriesAgain) {
   far().Withhold("write");
   const auto connection = Connect();
   ASSERT_TRUE(connection->Send(Resp({"DEL", "k", "other", "missing"})));
-  far().AwaitWithheld(2);
+  far().AwaitWithheld(1);  // both in one step, as the keys have no groups here
   PutDirectly("k", "new");
   far().Release();
   EXPECT_EQ(connection->Receive(4), ":2\r\n");
   EXPECT_EQ(GetDirectly("k"), "(missing)");
   EXPECT_EQ(GetDirectly("other"), "(missing)");
+}
+
+TEST_F(RemoteStoreTest, ADeletionGoesGroupByGroup) {
+  Start();
+  constexpr NamespaceId kUsers = kFirstNamedNamespace;
+  WriteBatch batch;
+  batch.CreateNamespace(
+      {.id = kUsers, .name = "users", .options = {.grouping = KeyGrouping::By(':')}});
+  ASSERT_TRUE(engine().Write({}, &batch).ok());
+  for (const char* key : {"a:1", "a:2", "b:1", "c"}) PutDirectly(key, "v", kUsers);
+  far().Withhold("write");
+  const auto connection = Connect();
+  ASSERT_TRUE(
+      connection->Send(Resp({"NAMESPACE", "USE", "users"}) +
+                       Resp({"DEL", "a:2", "b:1", "missing:1", "a:1", "a:missing", "a:1", "d"}) +
+                       Resp({"EXISTS", "a:1", "a:2", "b:1", "c"})));
+  far().AwaitWithheld(2);  // the keys of a together, and that of b
+  EXPECT_EQ(far().withheld(), 2u);
+  PutDirectly("a:missing", "now there", kUsers);
+  far().Release();
+  EXPECT_EQ(connection->Receive(13), "+OK\r\n:4\r\n:1\r\n") << "the whole group was tried again";
+}
+
+TEST_F(RemoteStoreTest, ASetThatMayBeRefusedTakesNoOtherWithIt) {
+  Start();
+  const std::string large(2000, 'v');
+  for (const bool large_first : {true, false}) {
+    far().Withhold();
+    const auto connection = Connect();
+    ASSERT_TRUE(connection->Send(Resp({"SET", "k", large_first ? large : "small"}) +
+                                 Resp({"SET", "k", large_first ? "small" : large})));
+    far().AwaitWithheld(1);
+    EXPECT_TRUE(testing::Eventually([&] { return Waits().in_flight == 1; })) << "by itself";
+    far().Release();
+    EXPECT_EQ(connection->Receive(10), "+OK\r\n+OK\r\n");
+    EXPECT_EQ(GetDirectly("k"), large_first ? "small" : large);
+  }
+}
+
+// A run is answered by the loop as soon as it has heard of the last answer. What the store's thread
+// still holds then, and the loop that it wakes, may be gone once the server has stopped.
+TEST_F(RemoteStoreTest, ARunIsAnsweredOnceTheStoresThreadIsThroughWithIt) {
+  class Held {
+   public:
+    explicit Held(std::atomic<bool>* gone) : gone_(*gone) {}
+    ~Held() {
+      for (int i = 0; i < 20'000; ++i) std::this_thread::yield();
+      gone_ = true;
+    }
+
+   private:
+    std::atomic<bool>& gone_;
+  };
+  Start();
+  PutDirectly("k", "v");
+  ClientState client;
+  BecomeDefaultUser(&client, server().state().clients.users);
+  RequestBatch batch;
+  batch.arguments = {"GET", "k"};
+  batch.requests.push_back({FindCommand("get"), 0, 2});
+  BatchCursor cursor{.client = &client, .batch = &batch};
+  const std::shared_ptr<RemoteRun> run = RemoteRun::Take(&server().state(), &cursor);
+  ASSERT_NE(run, nullptr);
+  absl::Notification told;
+  std::atomic<bool> gone{false};
+  run->Send([&told, held = std::make_shared<Held>(&gone)] { told.Notify(); });
+  told.WaitForNotification();
+  PendingReplies replies;
+  EXPECT_TRUE(run->Answer(&replies));
+  EXPECT_TRUE(gone);
+  EXPECT_EQ(replies.bytes().view(), "$1\r\nv\r\n");
 }
 
 TEST_F(RemoteStoreTest, LargeValuesAreReadAFewAtATime) {
