@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "server/execution/key_read.h"
 #include "server/execution/request_account.h"
 #include "server/execution/request_checks.h"
@@ -446,7 +447,7 @@ bool RemoteRun::AnswerDeletion(CommandContext* context, const Request& request) 
   for (Write& write : writes) settled = IsSettled(&write) && settled;
   if (!settled) return false;
   const size_t begin = cursor_->replies->size();
-  int64_t deleted = 0;
+  absl::flat_hash_set<std::string_view> deleted;
   absl::Status failed;
   for (const Write& write : writes) {
     if (write.sent) {
@@ -462,12 +463,14 @@ bool RemoteRun::AnswerDeletion(CommandContext* context, const Request& request) 
       context->DependOn(look.answer.result.durable_after);
       if (!write.sent || !look.answer.result.found) continue;
       if (MayBeVisible(write.committed.status())) TellOfWrite(look.key);
-      if (!write.committed.ok()) continue;
-      ++deleted;
-      context->Notify(kGenericEvent, "del", look.key);
+      if (write.committed.ok()) deleted.insert(look.key);
     }
   }
-  failed.ok() ? context->reply.Integer(deleted) : context->Fail(failed);
+  failed.ok() ? context->reply.Integer(static_cast<int64_t>(deleted.size()))
+              : context->Fail(failed);
+  for (const std::string_view key : ArgumentsOf(request).subspan(1)) {
+    if (deleted.erase(key) > 0) context->Notify(kGenericEvent, "del", key);
+  }
   EndReply(context, begin);
   return true;
 }

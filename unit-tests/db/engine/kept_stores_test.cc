@@ -431,10 +431,9 @@ TEST_P(KeptGroupsTest, GroupsAreDeclaredAndKept) {
     ASSERT_TRUE((*store)->Close().ok());
   }
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(
-        DecodeFixed32(
-            EncodeManifest(ReadManifest(PosixFileSystem(), dir_.path()).value()).data() + 8),
-        7u);
+    EXPECT_EQ(DecodeFixed32(
+                  EncodeManifest(ReadManifest(PosixFileSystem(), dir_.path()).value()).data() + 8),
+              7u);
     auto store = Open();
     ASSERT_TRUE(store.ok()) << store.status();
     const NamespaceList spaces = (*store)->Namespaces().value();

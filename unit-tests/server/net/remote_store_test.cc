@@ -91,6 +91,18 @@ class RemoteStoreTest : public ::testing::Test {
     const absl::StatusOr<ReadResult> read = engine_->Get({}, key, &value);
     return read.ok() && read->found ? value : "(missing)";
   }
+  // Has a client vanish while the first call of that name is withheld, with requests behind it that
+  // wait for its end, and then has the store answer.
+  void LeaveDuring(const std::string& call, const std::vector<std::string>& request) {
+    far().Withhold(call);
+    const std::unique_ptr<RawConnection> gone = Connect();
+    ASSERT_TRUE(gone->Send(Resp(request) + Resp({"SET", "n", "lost"}) + Resp({"INCR", "m"})));
+    far().AwaitWithheld(1);
+    gone->Vanish();
+    ExpectPing();  // in a round behind its end
+    far().Release();
+    EXPECT_TRUE(testing::Eventually([&] { return server().state().clients.connected == 0u; }));
+  }
   void StopServer() {
     server_->Stop();
     server_.reset();
@@ -393,6 +405,36 @@ TEST_F(RemoteStoreTest, AClientThatGoesMeanwhileLeavesNothingBehind) {
   ASSERT_TRUE(testing::Eventually([&] { return server().state().clients.connected == 1u; }));
   EXPECT_EQ(Waits().in_flight, 0u);
   EXPECT_EQ(GetDirectly("gone"), "1") << "what was asked for is done, what was not is not";
+}
+
+TEST_F(RemoteStoreTest, AThreadWaitsForOneRequestAndItsReplyLeavesBeforeTheNext) {
+  Start();
+  far().Withhold();
+  const auto connection = Connect();
+  ASSERT_TRUE(connection->Send(Resp({"INCR", "n"}) + Resp({"PING"}) + Resp({"INCR", "n"})));
+  far().AwaitWithheld(1);
+  far().ReleaseFirst();
+  EXPECT_EQ(connection->Receive(11), ":1\r\n+PONG\r\n");
+  far().AwaitWithheld(1);
+  EXPECT_EQ(GetDirectly("n"), "1");
+  far().Release();
+  EXPECT_EQ(connection->Receive(4), ":2\r\n");
+}
+
+TEST_F(RemoteStoreTest, NothingMoreIsWaitedForWhereTheClientHasGone) {
+  Start();
+  PutDirectly("n", "0");
+  LeaveDuring("blocking", {"INCR", "n"});
+  EXPECT_EQ(GetDirectly("n"), "1");
+  EXPECT_EQ(GetDirectly("m"), "(missing)");
+}
+
+TEST_F(RemoteStoreTest, NothingMoreIsAskedTogetherWhereTheClientHasGone) {
+  Start();
+  PutDirectly("n", "0");
+  LeaveDuring("write", {"DEL", "n"});
+  EXPECT_EQ(GetDirectly("n"), "(missing)");
+  EXPECT_EQ(GetDirectly("m"), "(missing)");
 }
 
 TEST_F(RemoteStoreTest, QuitClosesBehindTheRepliesBeforeIt) {

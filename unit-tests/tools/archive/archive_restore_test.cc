@@ -373,7 +373,8 @@ TEST_F(ArchiveRestoreTest, GroupsOfKeysComeBackAndRefuseTheSame) {
     batch.Put(fmt::format("user{}:b", i), "2", kOld);
     Commit(&batch);
   }
-  batch.CreateNamespace({.id = kNew, .name = "new", .options = {.grouping = KeyGrouping::Together()}});
+  batch.CreateNamespace(
+      {.id = kNew, .name = "new", .options = {.grouping = KeyGrouping::Together()}});
   Commit(&batch);
   batch.Put("a", "1", kNew);
   batch.Put("b", "2", kNew);
