@@ -46,7 +46,7 @@ class ReadSet {
 
  private:
   struct Space {
-    // With what was read first: where a key is missing, that tells whether others make it and
+    // Each key has what was read first. Where it is missing, that tells whether others make it and
     // delete it.
     std::map<std::string, std::optional<WriteBatch::ReadPoint>, std::less<>> keys;
     RangeSet ranges;

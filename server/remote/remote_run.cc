@@ -142,8 +142,9 @@ void RemoteRun::Send(std::function<void()> done) {
   if (sent_at_ == std::chrono::steady_clock::time_point())
     sent_at_ = std::chrono::steady_clock::now();
   left_.store(1, std::memory_order_relaxed);
-  AskForReads();
+  // The writes first: they look at what was read, which the store's threads change from then on.
   SendWrites();
+  AskForReads();
   Came();
 }
 

@@ -448,6 +448,20 @@ TEST_F(RemoteStoreTest, QuitClosesBehindTheRepliesBeforeIt) {
   EXPECT_TRUE(connection->closed());
 }
 
+TEST_F(RemoteStoreTest, RepliesThatAClientDoesNotWantAreLeftOut) {
+  Start();
+  Expect({{"SET", "k", "v"},
+          {"CLIENT", "REPLY", "OFF"},
+          {"GET", "k"},
+          {"INCR", "n"},
+          {"DEL", "k"},
+          {"CLIENT", "REPLY", "ON"},
+          {"GET", "k"},
+          {"GET", "n"}},
+         "+OK\r\n+OK\r\n$-1\r\n$1\r\n1\r\n");
+  Expect({{"CLIENT", "REPLY", "SKIP"}, {"GET", "n"}, {"GET", "n"}}, "$1\r\n1\r\n");
+}
+
 TEST_F(RemoteStoreTest, AHalfClosedClientGetsItsReplies) {
   Start();
   PutDirectly("k", "v");
