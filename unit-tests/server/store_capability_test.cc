@@ -126,6 +126,24 @@ TEST_F(StoreCapabilityTest, ATransactionIsTriedUntilItWins) {
   EXPECT_EQ(Call({"GET", "n"}).text, "2");
 }
 
+TEST_F(StoreCapabilityTest, InfoOfANamespaceTellsWhatIsAtomicAndProvided) {
+  Call({"NAMESPACE", "CREATE", "users", "GROUP", ":"});
+  Call({"NAMESPACE", "USE", "users"});
+  Call({"SET", "a:1", "v"});
+  for (const std::string_view space : {"users", "0"}) {
+    const Reply info = Call({"NAMESPACE", "INFO", space});
+    const auto field = [&](std::string_view name) {
+      for (size_t i = 0; i + 1 < info.elements.size(); i += 2)
+        if (info.elements[i].text == name) return info.elements[i + 1];
+      return Reply();
+    };
+    EXPECT_EQ(field("group").text, space == "users" ? ":" : "");
+    EXPECT_EQ(field("keys").integer, space == "users" ? 1 : 0);
+    EXPECT_EQ(field("atomicity").text, space == "users" ? "keys of a group" : "single keys");
+    EXPECT_EQ(field("provides").elements.size(), 0u);
+  }
+}
+
 TEST_F(StoreCapabilityTest, InfoReadsAllKeysForThoseWhoAskForIt) {
   Call({"SET", "k", "v"});
   for (const std::string_view section : {"default", "everything", "keyspace"}) {

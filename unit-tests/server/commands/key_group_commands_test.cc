@@ -11,6 +11,7 @@
 namespace varve {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -201,6 +202,10 @@ TEST_F(KeyGroupCommandsTest, CommandDocsSayWhatACommandNeeds) {
                         "group)"));
   EXPECT_THAT(Do({"COMMAND", "DOCS", "namespace|clone"}), HasSubstr("store_needs (clone refused)"));
   EXPECT_THAT(Do({"COMMAND", "DOCS", "get"}), Not(HasSubstr("store_needs")));
+  EXPECT_THAT(Do({"COMMAND", "DOCS", "namespace|alter"}),
+              AllOf(HasSubstr("quotas refused with MAXKEYS, MAXBYTES, EVICT or EVICTABLE"),
+                    HasSubstr("history refused with KEEP or KEEPBYTES"),
+                    HasSubstr("own-files refused with SYNC, VALUESIZE or COMPRESS")));
 }
 
 }  // namespace
