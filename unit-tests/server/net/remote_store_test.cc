@@ -49,7 +49,7 @@ class RemoteStoreTest : public ::testing::Test {
     engine_ = *std::move(engine);
     far_ = std::make_unique<DelayedStore>(engine_.get(), IsLoopsThread);
     options.port = 0;
-    options.io_threads = 1;
+    if (options.io_threads == 0) options.io_threads = 1;
     ServerConfig config{.server = options};
     config.directory = directory_.File("data");
     absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(far_.get(), config);
@@ -346,6 +346,43 @@ TEST_F(RemoteStoreTest, BeyondTheLimitBatchesWaitAndNothingIsLost) {
   for (const auto& connection : connections)
     EXPECT_EQ(connection->Receive(replies.size()), replies);
   ASSERT_TRUE(testing::Eventually([&] { return Waits().in_flight + Waits().waiting == 0; }));
+}
+
+TEST_F(RemoteStoreTest, ThoseWhoWaitForRoomKeepTheirOrder) {
+  constexpr int kLoops = 16;
+  constexpr size_t kMany = 1000, kMost = RemoteRounds::kMostInFlight / kLoops;
+  static_assert(2 + kMany < kMost && 2 * kMany > kMost);
+  Start({.io_threads = kLoops});
+  far().Withhold();
+  std::vector<std::unique_ptr<RawConnection>> connections, elsewhere;
+  const auto send = [&](const std::string& requests) {
+    // All on one loop, as connections go to one loop after the other.
+    ASSERT_TRUE(connections.emplace_back(Connect())->Send(requests));
+    for (int i = 1; i < kLoops; ++i) elsewhere.push_back(Connect());
+  };
+  const std::string one = Resp({"GET", "k"});
+  std::string many;
+  for (size_t i = 0; i < kMany; ++i) many += one;
+  size_t asked = 0;
+  for (const std::string& requests : {one, one, many, many}) {
+    send(requests);
+    far().AwaitWithheld(++asked);
+  }
+  ASSERT_TRUE(testing::Eventually([&] { return Waits().in_flight == 2 + 2 * kMany; }));
+  for (size_t i = 1; i <= 3; ++i) {
+    send(Resp({"SET", "k", std::to_string(i)}));
+    ASSERT_TRUE(testing::Eventually([&] { return Waits().waiting == i; }));
+  }
+  // So little ends that there is still no room.
+  for (size_t i = 0; i < 2; ++i) {
+    far().ReleaseFirst();
+    EXPECT_EQ(connections[i]->Receive(5), "$-1\r\n");
+  }
+  ExpectPing();
+  far().Release();
+  for (size_t i = 4; i < connections.size(); ++i)
+    EXPECT_EQ(connections[i]->Receive(5), "+OK\r\n");
+  EXPECT_EQ(GetDirectly("k"), "3");
 }
 
 TEST_F(RemoteStoreTest, NoMoreThreadsWaitThanTheSettingAllows) {
