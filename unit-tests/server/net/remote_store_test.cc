@@ -380,8 +380,7 @@ TEST_F(RemoteStoreTest, ThoseWhoWaitForRoomKeepTheirOrder) {
   }
   ExpectPing();
   far().Release();
-  for (size_t i = 4; i < connections.size(); ++i)
-    EXPECT_EQ(connections[i]->Receive(5), "+OK\r\n");
+  for (size_t i = 4; i < connections.size(); ++i) EXPECT_EQ(connections[i]->Receive(5), "+OK\r\n");
   EXPECT_EQ(GetDirectly("k"), "3");
 }
 
