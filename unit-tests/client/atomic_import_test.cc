@@ -68,6 +68,10 @@ TEST_F(AtomicImportTest, KeysOfSeveralGroupsAreImported) {
     std::vector<std::string> import = {"--namespace=users", "import", dir_.File("in.csv")};
     if (atomic) import.emplace_back("--atomic");
     EXPECT_EQ(Run(import), 0) << Output();
+    if (atomic) {
+      import.emplace_back("--replace-prefix=user");
+      EXPECT_EQ(Run(import), 0) << Output();
+    }
     const std::unique_ptr<Client> client = Connect();
     ASSERT_TRUE(client->Call({"NAMESPACE", "USE", "users"}).ok());
     EXPECT_EQ(client->Call({"DBSIZE"})->integer, 500);
