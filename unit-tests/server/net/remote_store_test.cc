@@ -96,7 +96,7 @@ class RemoteStoreTest : public ::testing::Test {
   void LeaveDuring(const std::string& call, const std::vector<std::string>& request) {
     far().Withhold(call);
     const std::unique_ptr<RawConnection> gone = Connect();
-    ASSERT_TRUE(gone->Send(Resp(request) + Resp({"SET", "n", "lost"}) + Resp({"INCR", "m"})));
+    ASSERT_TRUE(gone->Send(Resp(request) + Resp({"INCR", "m"}) + Resp({"SET", "n", "lost"})));
     far().AwaitWithheld(1);
     gone->Vanish();
     ExpectPing();  // in a round behind its end
