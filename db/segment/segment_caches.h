@@ -46,7 +46,7 @@ inline uint64_t BlockKey(uint64_t offset, uint32_t block_size) {
 }
 inline uint64_t RecordKey(uint64_t offset) { return offset << 1 | 1; }
 
-// What a scan has of the block cache.
+// A scan uses the block cache as this says.
 struct CacheUse {
   // NOLINTNEXTLINE(google-explicit-constructor): most scans differ in the first only
   CacheUse(bool fills_it, bool has_values = false)
