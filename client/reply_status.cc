@@ -11,6 +11,7 @@ absl::Status StatusOfError(const Reply& error) {
   if (code == "MISCONF" || code == "OOM") return absl::ResourceExhaustedError(error.text);
   if (code == "NOAUTH" || code == "WRONGPASS") return absl::UnauthenticatedError(error.text);
   if (code == "NOPERM" || code == "DENIED") return absl::PermissionDeniedError(error.text);
+  if (code == "UNAVAILABLE") return absl::DeadlineExceededError(error.text);
   return absl::FailedPreconditionError(error.text);
 }
 

@@ -10,7 +10,9 @@ namespace varve {
 
 // Returns the status for an error reply: DataLoss for damaged records (DATALOSS), ResourceExhausted
 // where writes are refused (MISCONF) or a limit is reached (OOM), Unauthenticated and
-// PermissionDenied for NOAUTH, WRONGPASS and NOPERM, and FailedPrecondition for all else.
+// PermissionDenied for NOAUTH, WRONGPASS and NOPERM, DeadlineExceeded where a store on other
+// machines did not answer in time, so that nobody knows whether a write happened (UNAVAILABLE), and
+// FailedPrecondition for all else, such as keys of several groups (CROSSGROUP).
 [[nodiscard]] absl::Status StatusOfError(const Reply& error);
 
 // OK for whatever is no error reply.

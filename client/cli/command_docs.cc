@@ -125,9 +125,14 @@ std::vector<CommandDoc::Subcommand> SubcommandsOf(const Reply& members) {
 }
 
 // What the last word of the line may be, in capitals.
-std::vector<std::string> WordsAfter(const CommandDoc& doc, bool is_second, bool is_begun) {
-  if (doc.subcommands.empty() || !is_second)
-    return is_begun ? KeywordsOf(doc.syntax) : std::vector<std::string>();
+std::vector<std::string> WordsAfter(const CommandDoc& doc, std::string_view line, bool is_begun) {
+  const size_t second = line.find(' ') + 1;
+  const size_t end = line.find(' ', second);
+  const bool is_second = end == std::string_view::npos;
+  if (doc.subcommands.empty() || !is_second) {
+    if (!is_begun) return {};
+    return KeywordsOf(is_second ? doc.syntax : doc.SyntaxAfter(line.substr(second, end - second)));
+  }
   std::set<std::string> names;
   for (const CommandDoc::Subcommand& subcommand : doc.subcommands) names.insert(subcommand.name);
   return {names.begin(), names.end()};
@@ -188,7 +193,7 @@ Completion Complete(const CommandDocs& docs, std::string_view line) {
   } else if (const CommandDoc* const doc = docs.Find(line.substr(0, line.find(' ')));
              doc != nullptr) {
     const std::string upper = Upper(begun);
-    for (const std::string& word : WordsAfter(*doc, line.find(' ') == last_blank, !begun.empty())) {
+    for (const std::string& word : WordsAfter(*doc, line, !begun.empty())) {
       if (word.starts_with(upper)) completion.matches.push_back(word);
     }
   }

@@ -147,6 +147,7 @@ void ChangeTranslator::AppendChange(const RecordView& record, std::string_view e
       return;
     case NamespaceChange::Verb::kCreate:
       shown.kind = Kind::kCreate;
+      value = GroupingText(change->space.options.grouping);
       break;
     case NamespaceChange::Verb::kClone:
       shown.kind = Kind::kClone;

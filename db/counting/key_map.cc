@@ -142,9 +142,11 @@ void Mapping::Map(size_t most_groups, KeyMap* result) {
     KeyGroup all = Measure(FirstTreeKey(entry.generation));
     if (all.bytes == 0) continue;
     map.bytes += all.bytes;
-    spaces.push_back(
-        {{.id = entry.id, .name = state_.namespaces.ShownNameOf(entry.id), .keys = std::move(all)},
-         entry.generation});
+    spaces.push_back({{.id = entry.id,
+                       .name = state_.namespaces.ShownNameOf(entry.id),
+                       .keys = std::move(all),
+                       .grouping = state_.namespaces.GroupingOf(entry.id)},
+                      entry.generation});
   }
   std::sort(spaces.begin(), spaces.end(),
             [](const auto& a, const auto& b) { return a.first.keys.bytes > b.first.keys.bytes; });

@@ -96,7 +96,29 @@ class BatchGroups final : public WriteBatch::OperationVisitor, public WriteBatch
   GroupCheck& check_;
 };
 
+constexpr std::string_view kTogetherText = "TOGETHER yes";
+constexpr std::string_view kGroupText = "GROUP ";
+
 }  // namespace
+
+std::string GroupingText(const KeyGrouping& grouping) {
+  switch (grouping.kind) {
+    case KeyGrouping::Kind::kTogether:
+      return std::string(kTogetherText);
+    case KeyGrouping::Kind::kDelimiter:
+      return std::string(kGroupText) + grouping.delimiter;
+    case KeyGrouping::Kind::kNone:
+      break;
+  }
+  return "";
+}
+
+std::optional<KeyGrouping> GroupingOfText(std::string_view text) {
+  if (text.empty()) return KeyGrouping();
+  if (text == kTogetherText) return KeyGrouping::Together();
+  if (!text.starts_with(kGroupText) || text.size() != kGroupText.size() + 1) return std::nullopt;
+  return KeyGrouping::By(text.back());
+}
 
 std::string_view GroupOf(const KeyGrouping& grouping, std::string_view key) {
   switch (grouping.kind) {

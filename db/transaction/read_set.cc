@@ -8,11 +8,12 @@
 namespace varve {
 
 bool ReadSet::AddKey(std::string_view key, NamespaceId space,
-                     std::optional<SequenceNumber> version) {
+                     const std::optional<WriteBatch::ReadPoint>& read) {
   Space& in = spaces_[space];
-  if (const auto found = in.keys.find(key); found != in.keys.end()) return found->second == version;
+  if (const auto found = in.keys.find(key); found != in.keys.end())
+    return !read || (found->second && found->second->version == read->version);
   if (in.ranges.Find(key)) return true;
-  in.keys.emplace(key, version);
+  in.keys.emplace(key, read);
   bytes_ += key.size() + kBytesPerKey;
   return true;
 }
@@ -31,10 +32,9 @@ void ReadSet::AddTo(WriteBatch* batch, SequenceNumber sequence) const {
   for (const auto& [id, space] : spaces_) {
     for (const auto& [begin, end] : space.ranges.ranges())
       batch->RequireRangeUnchanged(begin, end, sequence, id);
-    for (const auto& [key, version] : space.keys) {
-      WriteBatch::ReadPoint read(sequence);
-      read.version = version;
-      if (!space.ranges.Find(key)) batch->RequireUnchanged(key, read, id);
+    for (const auto& [key, read] : space.keys) {
+      if (!space.ranges.Find(key))
+        batch->RequireUnchanged(key, read.value_or(WriteBatch::ReadPoint(sequence)), id);
     }
   }
 }
@@ -47,7 +47,7 @@ absl::StatusOr<bool> ReadSet::SameAt(Store* store, const Snapshot& before,
     options.wait_until_durable = false;
     options.without_value = true;
     std::string none;
-    for (const auto& [key, version] : space.keys) {
+    for (const auto& [key, read] : space.keys) {
       options.snapshot = &before;
       VARVE_ASSIGN_OR_RETURN(const ReadResult then, store->Get(options, key, &none));
       options.snapshot = &after;

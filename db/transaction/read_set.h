@@ -25,10 +25,10 @@ class ReadSet {
   static constexpr size_t kMaxRanges = 256;
   static constexpr size_t kBytesPerKey = 64;  // beside its own
 
-  // Returns false if the key was read with another version before. `version` is nothing where the
+  // Returns false if the key was read with another version before. `read` is nothing where the
   // snapshot says what was read.
   [[nodiscard]] bool AddKey(std::string_view key, NamespaceId space,
-                            std::optional<SequenceNumber> version = std::nullopt);
+                            const std::optional<WriteBatch::ReadPoint>& read = std::nullopt);
   // [begin, end); an empty `end` means no end.
   void AddRange(std::string_view begin, std::string_view end, NamespaceId space);
 
@@ -36,7 +36,7 @@ class ReadSet {
   size_t bytes() const { return bytes_; }
 
   // Adds conditions on all of it to the batch.
-  // Requires: what has no version of its own was read at `sequence`, or was unchanged then.
+  // Requires: what has no point of its own was read at `sequence`, or was unchanged then.
   void AddTo(WriteBatch* batch, SequenceNumber sequence) const;
   // Returns whether each key that was read has the same version at both snapshots. Reads everything
   // again: for commits of which the store can't tell.
@@ -46,7 +46,9 @@ class ReadSet {
 
  private:
   struct Space {
-    std::map<std::string, std::optional<SequenceNumber>, std::less<>> keys;  // with versions
+    // Each key has what was read first. Where it is missing, that tells whether others make it and
+    // delete it.
+    std::map<std::string, std::optional<WriteBatch::ReadPoint>, std::less<>> keys;
     RangeSet ranges;
   };
 

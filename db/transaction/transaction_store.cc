@@ -284,7 +284,7 @@ void TransactionStore::DependAt(std::string_view key, NamespaceId origin) {
 void TransactionStore::NoteRead(std::string_view key, NamespaceId origin, const ReadResult& read) {
   VARVE_ASSERT(!has_snapshot_);
   bool is_same = true;
-  Note([&] { is_same = reads_.AddKey(key, origin, read.found ? read.version : kNoSequence); });
+  Note([&] { is_same = reads_.AddKey(key, origin, WriteBatch::ReadPoint(read)); });
   if (!is_same && status_.ok())
     status_ = absl::AbortedError("a key was written between two reads of a transaction: retry");
 }

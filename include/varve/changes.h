@@ -34,7 +34,7 @@ struct ChangeOperation {
     kDeleteRange,  // [key, value); an empty value: no end
     kFlush,        // the namespace was emptied
     kIngest,       // sorted keys were added in one step: from `key` to `value`, both included
-    kCreate,       // of a namespace
+    kCreate,       // of a namespace; `value`: GroupingText() (varve/key_group.h) of its keys
     kDrop,
     kSwap,   // `key` is the other namespace's name
     kClone,  // `key` is the source's name; `value`: the version of its past, as text, or empty

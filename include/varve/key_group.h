@@ -44,6 +44,12 @@ struct KeyGrouping {
   friend bool operator==(const KeyGrouping&, const KeyGrouping&) = default;
 };
 
+// Returns the grouping in words, as NAMESPACE CREATE takes them: "TOGETHER yes", "GROUP " with the
+// delimiter, or nothing where no groups are declared.
+std::string GroupingText(const KeyGrouping& grouping);
+// Returns the grouping that GroupingText() has written; nothing: the text is of no grouping.
+std::optional<KeyGrouping> GroupingOfText(std::string_view text);
+
 // Returns the name of the key's group within its namespace, a prefix of the key: two keys of the
 // namespace are in one group if and only if the names are equal.
 std::string_view GroupOf(const KeyGrouping& grouping, std::string_view key);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "varve/key_group.h"
 #include "varve/types.h"
 
 namespace varve {
@@ -78,8 +79,9 @@ struct KeyGroup {
 
 struct NamespaceKeys {
   NamespaceId id = kDefaultNamespace;
-  std::string name;  // the number of a database as text
-  KeyGroup keys;     // all of them: the prefix is empty
+  std::string name;      // the number of a database as text
+  KeyGroup keys;         // all of them: the prefix is empty
+  KeyGrouping grouping;  // that the namespace declares
 };
 
 struct KeyMap {

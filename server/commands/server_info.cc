@@ -305,7 +305,10 @@ std::string ServerInfo(ServerState& server, StoreContents& store, Arguments sect
     info.Line("pressure", server.store->pressure());
     for (const auto& [name, value] : server.store->Statistics()) info.Line(name, value);
   }
-  if (info.Section("Keyspace")) {
+  // A store that has to read all keys for it does so for those who ask for it.
+  const InfoText::Kind keyspace =
+      store.capabilities().exact_counts ? InfoText::kDefault : InfoText::kOnRequest;
+  if (info.Section("Keyspace", keyspace)) {
     const absl::StatusOr<std::vector<NamespaceId>> databases = Databases(store);
     for (const NamespaceId database : databases.ok() ? *databases : std::vector<NamespaceId>()) {
       const absl::StatusOr<CountResult> count = store.Count(NoWaitReadOptions(database), "", "");

@@ -64,8 +64,7 @@ bool BatchExecutor::NextAsksStore() const {
 bool BatchExecutor::IsOutside(Scope scope, size_t first_of_slice) const {
   if (scope == Scope::kLocal) return NextAsksStore();
   // What RemoteRun did not take comes first here.
-  if (stream_ != nullptr || cursor_.next == first_of_slice) return false;
-  return IsAskedTogether(*server_, *client_, batch(), batch().requests[cursor_.next]);
+  return stream_ == nullptr && cursor_.next > first_of_slice && NextAsksStore();
 }
 
 bool BatchExecutor::MayJoin(RequestRun::Kind kind) const {

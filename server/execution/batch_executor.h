@@ -102,13 +102,17 @@ class BatchExecutor {
     if (stream_ == nullptr) return std::nullopt;
     return stream_since_;
   }
-  // Returns whether Run() has executed a part of this batch before it returned kMore.
+  // Returns whether a part of this batch was executed, and more is to come.
   bool continued() const { return continued_; }
+  // Requests at the front were answered without Run().
+  void NoteAnswered() { continued_ = progress() == Progress::kMore; }
 
  private:
   // The scope says which requests a slice executes where the store is on other machines: on the
-  // loop's thread those that do not ask it, on a thread that may wait those that have to be asked
-  // for by themselves. The slice ends before a request outside of its scope.
+  // loop's thread those that do not ask it, on a thread that may wait one more in front of them. So
+  // each reply leaves before the thread waits again, nothing more is asked for a client that has
+  // gone, and a stop waits for one answer of the store. The slice ends before a request outside of
+  // its scope.
   enum class Scope : uint8_t { kAll, kLocal, kWaits };
   Progress RunSlice(size_t max_value_bytes, Scope scope = Scope::kAll);
   bool IsOutside(Scope scope, size_t first_of_slice) const;

@@ -43,9 +43,13 @@ constexpr CommandNeed kNeeds[] = {
     {"move", Need::kAnyKeys, Without::kOneGroup},
     {"mset", Need::kAnyKeys, Without::kOneGroup},
     {"msetnx", Need::kAnyKeys, Without::kOneGroup},
-    {"namespace|alter", Need::kQuotas, Without::kOptions},
+    {"namespace|alter", Need::kQuotas, Without::kQuotaOptions},
+    {"namespace|alter", Need::kHistory, Without::kKeepOptions},
+    {"namespace|alter", Need::kOwnFiles, Without::kFileOptions},
     {"namespace|clone", Need::kClone, Without::kRefused},
-    {"namespace|create", Need::kQuotas, Without::kOptions},
+    {"namespace|create", Need::kQuotas, Without::kQuotaOptions},
+    {"namespace|create", Need::kHistory, Without::kKeepOptions},
+    {"namespace|create", Need::kOwnFiles, Without::kFileOptions},
     {"namespace|info", Need::kExactCounts, Without::kReads},
     {"namespace|undrop", Need::kHistory, Without::kRefused},
     {"prefix", Need::kSnapshots, Without::kInParts},
@@ -164,8 +168,12 @@ std::string_view DescriptionOf(WithoutNeed without) {
       return "deletes in slices; refused inside MULTI";
     case WithoutNeed::kReads:
       return "reads all keys to count them";
-    case WithoutNeed::kOptions:
+    case WithoutNeed::kQuotaOptions:
       return "refused with MAXKEYS, MAXBYTES, EVICT or EVICTABLE";
+    case WithoutNeed::kKeepOptions:
+      return "refused with KEEP or KEEPBYTES";
+    case WithoutNeed::kFileOptions:
+      return "refused with SYNC, VALUESIZE or COMPRESS";
     case WithoutNeed::kRefused:
       break;
   }

@@ -37,7 +37,9 @@ enum class WithoutNeed : uint8_t {
   kInParts,       // it reads each part of the keys at a moment of its own
   kInSlices,      // it deletes in slices; inside MULTI it is refused
   kReads,         // it reads all keys to count them
-  kOptions,       // the options that need it are refused
+  kQuotaOptions,  // the options of a namespace that need it are refused
+  kKeepOptions,
+  kFileOptions,
 };
 
 struct CommandNeed {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <random>
+#include <thread>
 #include <utility>
 
 #include "fmt/format.h"
@@ -17,6 +19,10 @@ namespace varve {
 namespace {
 
 constexpr int kTriesTogether = 8;  // before other writers have to wait
+// Of a store that can't have others wait, as it compares versions; and the longest pause between
+// them, as a power of two of milliseconds.
+constexpr int kTriesByVersion = 200;
+constexpr int kMostDoublings = 6;
 // That executing a request counts for: then it is known what it took.
 constexpr size_t kKeysPerRequest = 16;
 
@@ -25,6 +31,15 @@ StoreContents* ContentsOf(Transaction* transaction) {
   StoreContents* const contents = transaction->contents();
   if (contents == nullptr) throw std::bad_alloc();
   return contents;
+}
+
+// Sleeps for a while by chance, longer the more often the transaction was tried, so that those that
+// write the same keys get out of each other's way.
+void PauseBetweenTries(int tries) {
+  thread_local std::minstd_rand random(std::random_device{}());
+  const auto longest = std::chrono::microseconds(1000) * (1 << std::min(tries, kMostDoublings));
+  std::uniform_int_distribution<int64_t> pick(0, longest.count());
+  std::this_thread::sleep_for(std::chrono::microseconds(pick(random)));
 }
 
 }  // namespace
@@ -81,15 +96,22 @@ bool TransactionRun::Execute(CommandContext& context) {
 }
 
 bool TransactionRun::ExecuteInside(CommandContext& context) {
-  const int together = repeatable_ ? kTriesTogether : 0;
-  const int alone = std::max(together, 1);  // what has expired is removed all the same
+  const bool by_version = !context.server.store->capabilities().snapshots;
+  const int together = !repeatable_ ? 0 : by_version ? kTriesByVersion : kTriesTogether;
+  // What has expired is removed all the same.
+  const int alone = by_version && repeatable_ ? 0 : std::max(together, 1);
   std::unique_ptr<ExclusiveWrite> exclusive;
   for (;;) {
     if (attempt_ == nullptr) {
       if (tries_ == together + alone) {
-        Answer(context).Error("ERR others kept writing what was read");
+        Answer(context).Error(by_version ? "UNAVAILABLE others kept writing what was read: nothing "
+                                           "was done, and it may be tried again"
+                                         : "ERR others kept writing what was read");
         return true;
       }
+      // A thread that may wait executes it.
+      if (by_version && tries_ > 0 && context.server.store_waits.remote())
+        PauseBetweenTries(tries_);
       if (tries_ >= together && exclusive == nullptr)
         exclusive = context.store.BeginExclusiveWrite();
       ++tries_;

@@ -126,7 +126,8 @@ bool VisibleChanges::Show(const ChangeOperation& operation, bool keys_only, Show
     const bool names_other = operation.kind == Kind::kSwap || operation.kind == Kind::kClone;
     shown->has_key = names_other && MaySee(operation.key);
     if (shown->has_key) shown->key = operation.key;
-    if (shown->has_key && operation.kind == Kind::kClone) shown->value = operation.value;
+    if ((shown->has_key && operation.kind == Kind::kClone) || operation.kind == Kind::kCreate)
+      shown->value = operation.value;
     shown->has_value = !shown->value.empty();
     return !keys.ranges.empty();
   }

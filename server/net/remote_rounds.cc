@@ -22,7 +22,7 @@ RemoteRounds::RemoteRounds(ServerState* server, ElasticPool* threads, IoLoop* lo
       most_(kMostInFlight / std::max<size_t>(server->statistics.loops.size(), 1)) {}
 
 void RemoteRounds::Execute(Session* session) {
-  if (in_flight_ >= most_) return Wait(session);
+  if (in_flight_ >= most_ || ComesLater(*session)) return Wait(session);
   size_t requests = 1;  // a thread asks for one after the other
   if (Ask(session)) {
     requests = session->remote.run->size();
@@ -31,6 +31,7 @@ void RemoteRounds::Execute(Session* session) {
     session->remote.awaits_room = true;
     return loop_->Hold(session->shared_from_this(), Session::Wait::kRoom, kBetweenTries);
   }
+  session->remote.ticket = 0;
   session->remote.in_flight = requests;
   in_flight_ += requests;
   server_->store_waits.Begin(requests, std::chrono::steady_clock::now());
@@ -61,9 +62,17 @@ bool RemoteRounds::HandOver(Session* session) {
   return false;
 }
 
+bool RemoteRounds::ComesLater(const Session& session) const {
+  if (waiting_.empty()) return false;
+  VARVE_ASSERT(in_flight_ > 0);
+  return session.remote.ticket == 0 || session.remote.ticket > waiting_.begin()->first;
+}
+
 void RemoteRounds::Wait(Session* session) {
   session->remote.awaits_room = true;
-  waiting_.push_back(session->weak_from_this());
+  // One that was released, and found no room, keeps its place.
+  if (session->remote.ticket == 0) session->remote.ticket = ++last_ticket_;
+  waiting_.emplace(session->remote.ticket, session->weak_from_this());
   server_->store_waits.BeginCrowd();
 }
 
@@ -72,15 +81,17 @@ void RemoteRounds::GiveBack(Session* session) {
   VARVE_ASSERT(requests <= in_flight_);
   in_flight_ -= requests;
   server_->store_waits.End(requests, std::chrono::steady_clock::now());
-  // Those for whom there is no room wait again.
-  const size_t most = in_flight_ == 0 ? waiting_.size() : requests;
-  for (size_t i = 0; i < most && !waiting_.empty(); ++i) ReleaseNext();
+  if (in_flight_ == 0) {
+    while (!waiting_.empty()) ReleaseNext();
+  }
+  // Each takes room for a request at least. Those for whom there is none left wait again.
+  for (size_t room = in_flight_; room < most_ && !waiting_.empty(); ++room) ReleaseNext();
 }
 
 void RemoteRounds::ReleaseNext() {
   while (!waiting_.empty()) {
-    const std::shared_ptr<Session> next = waiting_.front().lock();
-    waiting_.pop_front();
+    const std::shared_ptr<Session> next = waiting_.begin()->second.lock();
+    waiting_.erase(waiting_.begin());
     server_->store_waits.EndCrowd();
     if (next == nullptr || next->closed()) continue;
     next->Release(Session::Wait::kRoom);

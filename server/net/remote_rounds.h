@@ -4,15 +4,16 @@
 // wait.
 //
 // At most kMostInFlight requests of the server are on their way. Beyond that, the batches of other
-// connections wait in the order in which they came; until a batch is done, nothing more is read
-// from its connection.
+// connections wait in the order in which they came, and who comes later waits behind them; until a
+// batch is done, nothing more is read from its connection.
 //
 // Thread-safety: belongs to the loop's thread.
-// Invariants: where a batch waits, requests are on their way, or the loop tries again soon.
+// Invariants: where a batch waits for room, requests of this loop are on their way.
 #pragma once
 
 #include <cstddef>
-#include <deque>
+#include <cstdint>
+#include <map>
 #include <memory>
 
 #include "server/execution/server_state.h"
@@ -49,6 +50,8 @@ class RemoteRounds {
   }
 
  private:
+  // Returns whether others have come before the session, and wait.
+  bool ComesLater(const Session& session) const;
   void Wait(Session* session);
   // Return whether the session's batch is on its way.
   bool Ask(Session* session);
@@ -63,7 +66,8 @@ class RemoteRounds {
   const size_t most_;  // requests of this loop
   size_t in_flight_ = 0;
   bool asked_ = false;  // the store, in this round
-  std::deque<std::weak_ptr<Session>> waiting_;
+  uint64_t last_ticket_ = 0;
+  std::map<uint64_t, std::weak_ptr<Session>> waiting_;  // by their tickets
 };
 
 }  // namespace varve

@@ -574,6 +574,7 @@ void Session::OnCompleted() {
   if (remote.run != nullptr) [[unlikely]] {
     // Also where the client has gone: others may wait to hear of what it wrote.
     const bool all = remote.run->Answer(&worker_.replies);
+    executor_.NoteAnswered();
     worker_.progress = executor_.progress();
     worker_.broken = false;
     if (all || worker_.progress == BatchExecutor::Progress::kDone) remote.run = nullptr;

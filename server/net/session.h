@@ -145,6 +145,7 @@ class Session : public std::enable_shared_from_this<Session> {
     std::shared_ptr<RemoteRun> run;
     size_t in_flight = 0;      // requests that are on their way
     bool awaits_room = false;  // until Release(Wait::kRoom)
+    uint64_t ticket = 0;       // its place among those that wait for room; 0: it has none
   };
   RemotePart remote;
 

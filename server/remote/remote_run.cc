@@ -1,12 +1,15 @@
 #include "server/remote/remote_run.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "server/execution/key_read.h"
 #include "server/execution/request_account.h"
 #include "server/execution/request_checks.h"
 #include "util/base/assert.h"
+#include "varve/key_group.h"
 #include "varve/store_status.h"
 
 namespace varve {
@@ -84,7 +87,10 @@ bool RemoteRun::AddSet(Request* request, std::string_view key, std::string_view 
   if (use.write == kNone) {
     use.write = writes_.size();
     writes_.emplace_back();
+  } else if (value.size() > kSmallValue || use.is_large) {
+    return false;  // one that is refused would take the other with it
   }
+  use.is_large = value.size() > kSmallValue;
   request->first_write = use.write;
   WriteBatch& batch = writes_[use.write].batch;
   batch.Clear();  // a SET before it leaves no trace
@@ -99,10 +105,30 @@ bool RemoteRun::AddDeletion(Request* request, Arguments keys) {
   for (const std::string_view key : keys) {
     if (!uses_.try_emplace(key, Use{.deleted = true}).second) continue;  // named twice
     reads_.push_back({.key = key, .without_value = true});
-    writes_.emplace_back();
   }
   request->reads = reads_.size() - request->first_read;
+  DivideDeletion(request);
   return true;
+}
+
+void RemoteRun::DivideDeletion(Request* request) {
+  const std::optional<KeyGrouping> grouping = server_->store->GroupsOf(space_);
+  const auto group_of = [&](const Read& read) {
+    return grouping ? GroupOf(*grouping, read.key) : std::string_view();
+  };
+  const auto first = reads_.begin() + static_cast<ptrdiff_t>(request->first_read);
+  // The keys of a group become neighbours.
+  std::sort(first, reads_.end(), [](const Read& a, const Read& b) { return a.key < b.key; });
+  for (size_t i = request->first_read; i < reads_.size(); ++i) {
+    const bool goes_on = i > request->first_read && writes_.back().reads < kMostTogether &&
+                         group_of(reads_[i]) == group_of(reads_[i - 1]);
+    if (!goes_on) {
+      writes_.emplace_back();
+      writes_.back().first_read = i;
+    }
+    ++writes_.back().reads;
+  }
+  request->writes = writes_.size() - request->first_write;
 }
 
 // --- Asking the store ----------------------------------------------------------------------------
@@ -116,8 +142,9 @@ void RemoteRun::Send(std::function<void()> done) {
   if (sent_at_ == std::chrono::steady_clock::time_point())
     sent_at_ = std::chrono::steady_clock::now();
   left_.store(1, std::memory_order_relaxed);
-  AskForReads();
+  // The writes first: they look at what was read, which the store's threads change from then on.
   SendWrites();
+  AskForReads();
   Came();
 }
 
@@ -216,18 +243,26 @@ void RemoteRun::SendWrites() {
     if (kind == CommandKind::kSet && !writes_[request.first_write].sent)
       SendWrite(&writes_[request.first_write]);
     if (kind != CommandKind::kDelete) continue;
-    for (size_t key = 0; key < request.reads; ++key) {
-      const Read& look = reads_[request.first_read + key];
-      Write& write = writes_[request.first_write + key];
-      if (write.sent || look.state != Read::State::kAnswered || !look.answer.status.ok() ||
-          !look.answer.result.found)
-        continue;
-      write.batch.Clear();
-      write.batch.Delete(look.key, space_);
-      write.batch.RequireUnchanged(look.key, look.answer.result, space_);
-      SendWrite(&write);
+    for (size_t part = 0; part < request.writes; ++part) {
+      Write& write = writes_[request.first_write + part];
+      if (!write.sent && FillDeletion(&write)) SendWrite(&write);
     }
   }
+}
+
+absl::Span<RemoteRun::Read> RemoteRun::ReadsOf(const Write& write) {
+  return absl::MakeSpan(reads_).subspan(write.first_read, write.reads);
+}
+
+bool RemoteRun::FillDeletion(Write* write) {
+  write->batch.Clear();
+  for (const Read& look : ReadsOf(*write)) {
+    if (look.state != Read::State::kAnswered || !look.answer.status.ok()) return false;
+    // One that is missing has to be so at the same moment.
+    write->batch.RequireUnchanged(look.key, look.answer.result, space_);
+    if (look.answer.result.found) write->batch.Delete(look.key, space_);
+  }
+  return !write->batch.empty();
 }
 
 void RemoteRun::SendWrite(Write* write) {
@@ -246,6 +281,12 @@ void RemoteRun::SendWrite(Write* write) {
 
 bool RemoteRun::Answer(PendingReplies* replies) {
   VARVE_ASSERT(left_.load(std::memory_order_acquire) == 0);
+  {
+    // The thread that told of the last answer may still hold the session, or be about to wake the
+    // loop. A server that stops must not find it there.
+    absl::MutexLock lock(&mutex_);
+    VARVE_ASSERT(done_ == nullptr);
+  }
   cursor_->replies = replies;
   replies->BeginBatch(inside_reply_);
   CommandContext context(server_, cursor_->client, &replies->bytes());
@@ -380,46 +421,57 @@ bool RemoteRun::AnswerSet(CommandContext* context, const Request& request) {
   return true;
 }
 
-bool RemoteRun::IsSettled(Read* look, Write* write) {
-  if (look->state != Read::State::kAnswered) return false;
-  if (!look->answer.status.ok() || !look->answer.result.found) return true;
+bool RemoteRun::IsSettled(Write* write) {
+  const absl::Span<Read> looks = ReadsOf(*write);
+  bool has_failed = false, has_found = false;
+  for (const Read& look : looks) {
+    if (look.state != Read::State::kAnswered) return false;
+    has_failed = has_failed || !look.answer.status.ok();
+    has_found = has_found || look.answer.result.found;
+  }
+  if (has_failed || !has_found) return true;  // nothing is sent
   if (!write->answered) return false;
   if (!absl::IsAborted(write->committed.status())) return true;
   if (++write->tries > kMaxTries) {
-    write->committed = StoreUnavailable("other clients write the key all the time: try again");
+    write->committed = StoreUnavailable("other clients write the keys all the time: try again");
     return true;
   }
-  look->state = Read::State::kUnasked;
+  for (Read& look : looks) look.state = Read::State::kUnasked;
   write->sent = write->answered = false;
   return false;
 }
 
 bool RemoteRun::AnswerDeletion(CommandContext* context, const Request& request) {
+  const absl::Span<Write> writes =
+      absl::MakeSpan(writes_).subspan(request.first_write, request.writes);
   bool settled = true;
-  for (size_t i = 0; i < request.reads; ++i) {
-    if (!IsSettled(&reads_[request.first_read + i], &writes_[request.first_write + i]))
-      settled = false;
-  }
+  for (Write& write : writes) settled = IsSettled(&write) && settled;
   if (!settled) return false;
   const size_t begin = cursor_->replies->size();
-  int64_t deleted = 0;
+  absl::flat_hash_set<std::string_view> deleted;
   absl::Status failed;
-  for (size_t i = 0; i < request.reads; ++i) {
-    const Read& look = reads_[request.first_read + i];
-    const Write& write = writes_[request.first_write + i];
-    if (failed.ok()) failed = look.answer.status;
-    if (!look.answer.status.ok()) continue;
-    context->DependOn(look.answer.result.durable_after);
-    if (!look.answer.result.found) continue;
-    if (failed.ok()) failed = write.committed.status();
-    if (MayBeVisible(write.committed.status())) TellOfWrite(look.key);
-    if (!write.committed.ok()) continue;
-    ++deleted;
-    cursor_->client->NoteWrite(*write.committed);
-    context->DependOn(write.committed->durable_after);
-    context->Notify(kGenericEvent, "del", look.key);
+  for (const Write& write : writes) {
+    if (write.sent) {
+      if (failed.ok()) failed = write.committed.status();
+      if (write.committed.ok()) {
+        cursor_->client->NoteWrite(*write.committed);
+        context->DependOn(write.committed->durable_after);
+      }
+    }
+    for (const Read& look : ReadsOf(write)) {
+      if (failed.ok()) failed = look.answer.status;
+      if (!look.answer.status.ok()) continue;
+      context->DependOn(look.answer.result.durable_after);
+      if (!write.sent || !look.answer.result.found) continue;
+      if (MayBeVisible(write.committed.status())) TellOfWrite(look.key);
+      if (write.committed.ok()) deleted.insert(look.key);
+    }
   }
-  failed.ok() ? context->reply.Integer(deleted) : context->Fail(failed);
+  failed.ok() ? context->reply.Integer(static_cast<int64_t>(deleted.size()))
+              : context->Fail(failed);
+  for (const std::string_view key : ArgumentsOf(request).subspan(1)) {
+    if (deleted.erase(key) > 0) context->Notify(kGenericEvent, "del", key);
+  }
   EndReply(context, begin);
   return true;
 }

@@ -1,12 +1,13 @@
 // A remote run asks a store that is on other machines for neighbouring requests of one connection,
 // all at once, and no thread waits for the answers: GET, MGET and EXISTS become one read of several
 // keys, each SET a write of its own, and a deletion reads its keys and then deletes those that are
-// there, each on the condition that nobody has written it since. What the run asked for is answered
-// in the order of the requests.
+// there, on the condition that nobody has written them since: the keys of one group together, each
+// group by itself. What the run asked for is answered in the order of the requests.
 //
 // Requests of a run happen side by side, so a run ends before a request that reads a key which the
-// run writes, or writes one which it reads. Of several SETs of one key the last one alone is sent:
-// nobody can tell that the others happened just before it.
+// run writes, or writes one which it reads. Of several SETs of one key the last one alone is sent,
+// where their values are so small that no store refuses one: nobody can tell that the others
+// happened just before it.
 //
 //   std::shared_ptr<RemoteRun> run = RemoteRun::Take(server, &cursor);
 //   do {
@@ -50,8 +51,11 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
   // Bytes of values that are asked for at a time, and the largest value among them; a larger one is
   // asked for by itself.
   static constexpr size_t kMaxBytes = 1u << 20;
-  // Times that a deletion finds its key written by others.
+  // Times that a deletion finds its keys written by others, and keys that it deletes together.
   static constexpr int kMaxTries = 100;
+  static constexpr size_t kMostTogether = 64;
+  // The bytes of a value that every store takes.
+  static constexpr size_t kSmallValue = 1024;
 
   // Takes requests from the front of `cursor`. Null: the first one has to be executed by a thread
   // that may wait. Requires: both outlive the run, and the batch stays in place as long.
@@ -71,8 +75,9 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
   void Abandon() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Writes the replies that are complete, and moves the cursor. Returns whether all requests are
-  // answered; if not, the run is to be sent again. Requires: what was sent is answered.
-  [[nodiscard]] bool Answer(PendingReplies* replies);
+  // answered; if not, the run is to be sent again. The thread that called `done` is through with it
+  // when this returns. Requires: what was sent is answered.
+  [[nodiscard]] bool Answer(PendingReplies* replies) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // A key that is read.
@@ -84,9 +89,11 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
     State state = State::kUnasked;
     MultiGetResult answer;
   };
-  // A SET or, of a deletion, one key.
+  // A SET or, of a deletion, keys of one group.
   struct Write {
     WriteBatch batch;
+    size_t first_read = 0;  // of the keys of a deletion
+    size_t reads = 0;       // their number
     bool sent = false;
     bool answered = false;
     int tries = 0;
@@ -96,14 +103,16 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
     size_t place;         // in the batch
     size_t first_read;    // of its keys
     size_t reads;         // their number
-    size_t first_write;   // of a SET, or of the keys of a deletion
+    size_t first_write;   // of a SET, or of the groups of a deletion
+    size_t writes = 0;    // the number of these groups
     size_t answered = 0;  // elements of an MGET
   };
   // How the run uses a key.
   struct Use {
     bool read = false;
     bool deleted = false;
-    size_t write = kNone;  // of a SET
+    bool is_large = false;  // its value is, of the last SET
+    size_t write = kNone;   // of a SET
   };
   static constexpr size_t kNone = SIZE_MAX;
 
@@ -115,12 +124,17 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
   bool AddReads(Request* request, Arguments keys, bool without_value);
   bool AddSet(Request* request, std::string_view key, std::string_view value);
   bool AddDeletion(Request* request, Arguments keys);
+  // Divides the keys of a deletion, which were added in their order, among its writes.
+  void DivideDeletion(Request* request);
 
   void AskFor(std::vector<size_t> reads, bool without_value);
   void AskForOne(size_t read, size_t max_value_bytes);
   void AskForReads();
   void SendWrites();
   void SendWrite(Write* write);
+  // Returns whether a part of a deletion has something to send, which then is in its batch.
+  bool FillDeletion(Write* write);
+  absl::Span<Read> ReadsOf(const Write& write);
   // An answer has come.
   void NoteAnswers(absl::Span<const size_t> reads, const absl::Status& status,
                    absl::Span<MultiGetResult> answers);
@@ -133,8 +147,8 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
   bool AnswerExists(CommandContext* context, const Request& request);
   bool AnswerSet(CommandContext* context, const Request& request);
   bool AnswerDeletion(CommandContext* context, const Request& request);
-  // Returns whether it is known what became of the key of a deletion.
-  bool IsSettled(Read* look, Write* write);
+  // Returns whether it is known what became of the keys of a part of a deletion.
+  bool IsSettled(Write* write);
   void TellOfWrite(std::string_view key);
   void EndReply(CommandContext* context, size_t begin);
 

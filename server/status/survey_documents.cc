@@ -90,8 +90,10 @@ StatusValue KeysDocument(const KeyMap& map, bool names_keys) {
   StatusValue namespaces = StatusValue::List();
   for (const NamespaceKeys& space : map.namespaces) {
     StatusValue part = GroupPart(space.keys, names_keys);
-    namespaces.Add(
-        StatusValue::Map().Set("name", StatusValue::Text(space.name)).Set("all", std::move(part)));
+    namespaces.Add(StatusValue::Map()
+                       .Set("name", StatusValue::Text(space.name))
+                       .Set("grouping", StatusValue::Text(ShownKey(GroupingText(space.grouping))))
+                       .Set("all", std::move(part)));
   }
   StatusValue document = StatusValue::Map();
   document.Set("names_keys", StatusValue::Truth(names_keys))

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <optional>
 #include <string_view>
 
 #include "util/base/assert.h"
 #include "util/base/status.h"
+#include "varve/key_group.h"
 
 namespace varve {
 namespace {
@@ -85,13 +87,7 @@ absl::Status CommitReplay::Apply(const Change& commit) {
 
 absl::Status CommitReplay::ApplyOperation(const Change& commit, const ChangeOperation& operation) {
   if (operation.kind == Kind::kClone) return Clone(commit, operation);
-  if (operation.kind == Kind::kCreate) {
-    const NamespaceDescription space = DescriptionOf(operation);
-    FreeName(space.name);
-    batch_.CreateNamespace(space);
-    NoteSpace(space);
-    return absl::OkStatus();
-  }
+  if (operation.kind == Kind::kCreate) return Create(commit, operation);
   VARVE_RETURN_IF_ERROR(Follow(commit, operation));
   if (operation.kind == Kind::kDrop || operation.kind == Kind::kSwap)
     return ApplyToSpace(commit, operation);
@@ -134,9 +130,28 @@ absl::Status CommitReplay::ApplyToSpace(const Change& commit, const ChangeOperat
   return absl::OkStatus();
 }
 
+absl::Status CommitReplay::Create(const Change& commit, const ChangeOperation& operation) {
+  NamespaceDescription space = DescriptionOf(operation);
+  const std::optional<KeyGrouping> grouping = GroupingOfText(operation.value);
+  if (!grouping) {
+    return absl::FailedPreconditionError(
+        fmt::format("version {} made namespace '{}' with groups of keys that this version of Varve "
+                    "does not know: '{}'",
+                    commit.version, operation.name, operation.value));
+  }
+  space.options.grouping = *grouping;
+  FreeName(space.name);
+  // The store takes it in a batch of its own, as the first one did.
+  if (grouping->declared()) VARVE_RETURN_IF_ERROR(WriteBatchOut());
+  batch_.CreateNamespace(space);
+  NoteSpace(space);
+  return grouping->declared() ? WriteBatchOut() : absl::OkStatus();
+}
+
 absl::Status CommitReplay::Clone(const Change& commit, const ChangeOperation& operation) {
   VARVE_ASSIGN_OR_RETURN(const NamespaceId source, OtherOf(commit, operation));
-  const NamespaceDescription space = DescriptionOf(operation);
+  NamespaceDescription space = DescriptionOf(operation);
+  space.options.grouping = spaces_.at(source).options.grouping;
   FreeName(space.name);
   VARVE_RETURN_IF_ERROR(WriteBatchOut());
   batch_.CloneNamespace(source, space);
@@ -193,8 +208,10 @@ void CommitReplay::NoteSpace(const NamespaceDescription& space) {
 
 absl::Status CommitReplay::WriteBatchOut() {
   if (batch_.empty()) return batch_.status();
-  const absl::Status written =
-      store_->Write({.sync = Durability::kNone, .override_sync = true}, &batch_).status();
+  // Each commit was within one group of keys, and a batch of several need not be.
+  const WriteOptions options{
+      .sync = Durability::kNone, .override_sync = true, .independent_keys = true};
+  const absl::Status written = store_->Write(options, &batch_).status();
   batch_.Clear();
   return written;
 }

@@ -3,8 +3,8 @@
 //
 // Namespaces are known by their numbers, so one that was given another name is given it here, too,
 // with the first change behind that. If another one takes its name before, it is called
-// "renamed-" and its number until then. Of options, which the feed does not tell, a namespace that
-// a replay creates has none.
+// "renamed-" and its number until then. A namespace that a replay creates has the groups of keys
+// that it had, and no other options, which the feed does not tell.
 //
 // Thread-safety: one thread at a time uses a replay, and any thread may call NowMillis().
 #pragma once
@@ -52,6 +52,7 @@ class CommitReplay {
   absl::Status ApplyOperation(const Change& commit, const ChangeOperation& operation);
   void ApplyToKey(const ChangeOperation& operation);
   absl::Status ApplyToSpace(const Change& commit, const ChangeOperation& operation);
+  absl::Status Create(const Change& commit, const ChangeOperation& operation);
   absl::Status Clone(const Change& commit, const ChangeOperation& operation);
   // Gives the namespace the name that the operation knows it by. FailedPrecondition: there is none.
   absl::Status Follow(const Change& commit, const ChangeOperation& operation);

@@ -58,6 +58,35 @@ TEST_F(AtomicImportTest, AllKeysHaveOneVersion) {
   EXPECT_EQ(Version("a"), Version("key02999"));
 }
 
+TEST_F(AtomicImportTest, KeysOfSeveralGroupsAreImported) {
+  ASSERT_EQ(Connect()->Call({"NAMESPACE", "CREATE", "users", "GROUP", ":"}).status(),
+            absl::OkStatus());
+  std::string csv;
+  for (int i = 0; i < 500; ++i) csv += fmt::format("user{:05}:name,value{}\n", i, i);
+  Write("in.csv", csv);
+  for (const bool atomic : {false, true}) {
+    std::vector<std::string> import = {"--namespace=users", "import", dir_.File("in.csv")};
+    if (atomic) import.emplace_back("--atomic");
+    EXPECT_EQ(Run(import), 0) << Output();
+    if (atomic) {
+      import.emplace_back("--replace-prefix=user");
+      EXPECT_EQ(Run(import), 0) << Output();
+    }
+    const std::unique_ptr<Client> client = Connect();
+    ASSERT_TRUE(client->Call({"NAMESPACE", "USE", "users"}).ok());
+    EXPECT_EQ(client->Call({"DBSIZE"})->integer, 500);
+    const std::string file = dir_.File(atomic ? "atomic.csv" : "plain.csv");
+    EXPECT_EQ(Run({"--namespace=users", "export", file}), 0) << Output();
+    EXPECT_EQ(client->Call({"MSET", "a:1", "1", "b:1", "1"}).status().code(),
+              absl::StatusCode::kFailedPrecondition);
+    ASSERT_TRUE(client->Call({"FLUSHDB"}).ok());
+    EXPECT_EQ(Run({"--namespace=users", "import", file}), 0) << Output();
+    EXPECT_EQ(client->Call({"DBSIZE"})->integer, 500);
+    EXPECT_EQ(client->Call({"GET", "user00499:name"})->text, "value499");
+    ASSERT_TRUE(client->Call({"FLUSHDB"}).ok());
+  }
+}
+
 TEST_F(AtomicImportTest, KeysInNoOrderAreSortedOrRefused) {
   Fill({{"old", "1"}});
   std::string csv;

@@ -340,6 +340,15 @@ TEST(CompletionTest, SubcommandsAndKeywords) {
   EXPECT_TRUE(DocsOf("bitop", "AND|OR|XOR|NOT destination key").Find("bitop")->subcommands.empty());
 }
 
+TEST_F(PromptTest, OptionsOfSubcommandsAreCompleted) {
+  const CommandDocs docs = CommandDocs::FromReply(*Connect()->Call({"COMMAND", "DOCS"}));
+  EXPECT_EQ(Complete(docs, "namespace cr").insertion, "eate ");
+  EXPECT_EQ(Complete(docs, "namespace create users tog").insertion, "ether ");
+  EXPECT_EQ(Complete(docs, "NAMESPACE CREATE users G").insertion, "ROUP ");
+  EXPECT_TRUE(Complete(docs, "namespace alter users tog").matches.empty());
+  EXPECT_NE(docs.Find("namespace")->SyntaxAfter("create").find("TOGETHER"), std::string::npos);
+}
+
 TEST(CompletionTest, RedisDescribesItsArgumentsInAnotherWay) {
   if (!RedisProcess::IsInstalled()) GTEST_SKIP() << "redis-server is not installed";
   TempDir dir;

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/commands/command_names.h"
@@ -16,6 +18,23 @@ namespace varve {
 namespace {
 
 using ::testing::HasSubstr;
+
+// Others win the races for its keys as often as a test wants.
+class ContendedStore final : public testing::MapStore {
+ public:
+  void LoseRaces(int races) { races_ = races; }
+
+  absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override {
+    if (races_.load() > 0) {
+      --races_;
+      return absl::AbortedError("the key was written");
+    }
+    return MapStore::Submit(options, batch);
+  }
+
+ private:
+  std::atomic<int> races_{0};
+};
 
 // A server over a store that keeps as few promises as one may.
 class StoreCapabilityTest : public ::testing::Test {
@@ -44,7 +63,7 @@ class StoreCapabilityTest : public ::testing::Test {
     return reply.ok() ? *std::move(reply) : Reply();
   }
 
-  testing::MapStore store_;
+  ContendedStore store_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Client> client_;
 };
@@ -95,11 +114,50 @@ TEST_F(StoreCapabilityTest, CommandsAndTransactionsAreAtomicWithinADeclaredGroup
   EXPECT_EQ(Call({"EXISTS", "b:1"}).integer, 0);
 }
 
+TEST_F(StoreCapabilityTest, ATransactionIsTriedUntilItWins) {
+  constexpr int kRaces = 20;  // more than where a store has writers wait
+  Call({"SET", "n", "1"});
+  Call({"MULTI"});
+  Call({"INCR", "n"});
+  store_.LoseRaces(kRaces);
+  const Reply done = Call({"EXEC"});
+  ASSERT_EQ(done.elements.size(), 1u);
+  EXPECT_EQ(done.elements[0].integer, 2);
+  EXPECT_EQ(Call({"GET", "n"}).text, "2");
+}
+
+TEST_F(StoreCapabilityTest, InfoOfANamespaceTellsWhatIsAtomicAndProvided) {
+  Call({"NAMESPACE", "CREATE", "users", "GROUP", ":"});
+  Call({"NAMESPACE", "USE", "users"});
+  Call({"SET", "a:1", "v"});
+  for (const std::string_view space : {"users", "0"}) {
+    const Reply info = Call({"NAMESPACE", "INFO", space});
+    const auto field = [&](std::string_view name) {
+      for (size_t i = 0; i + 1 < info.elements.size(); i += 2)
+        if (info.elements[i].text == name) return info.elements[i + 1];
+      return Reply();
+    };
+    EXPECT_EQ(field("group").text, space == "users" ? ":" : "");
+    EXPECT_EQ(field("keys").integer, space == "users" ? 1 : 0);
+    EXPECT_EQ(field("atomicity").text, space == "users" ? "keys of a group" : "single keys");
+    EXPECT_EQ(field("provides").elements.size(), 0u);
+  }
+}
+
+TEST_F(StoreCapabilityTest, InfoReadsAllKeysForThoseWhoAskForIt) {
+  Call({"SET", "k", "v"});
+  for (const std::string_view section : {"default", "everything", "keyspace"}) {
+    const std::string info = Call({"INFO", section}).text;
+    EXPECT_EQ(info.find("db0:keys=1") != std::string::npos, section != "default") << section;
+  }
+}
+
 TEST_F(StoreCapabilityTest, CommandsThatNeedMoreAreRefusedWithAReason) {
   EXPECT_THAT(Refusal({"EXEC"}), HasSubstr("EXEC without MULTI"));
   EXPECT_THAT(Refusal({"NAMESPACE", "CLONE", "0", "copy"}), HasSubstr("can't clone"));
   EXPECT_THAT(Refusal({"NAMESPACE", "CREATE", "n", "MAXKEYS", "3"}), HasSubstr("no quotas"));
   EXPECT_THAT(Refusal({"NAMESPACE", "CREATE", "n", "KEEP", "1d"}), HasSubstr("old versions"));
+  EXPECT_THAT(Refusal({"NAMESPACE", "ALTER", "0", "SYNC", "no"}), HasSubstr("other machines"));
   EXPECT_THAT(Refusal({"SWAPDB", "0", "1"}), HasSubstr("can't exchange"));
   EXPECT_THAT(Refusal({"HISTORY", "k"}), HasSubstr("old versions"));
   EXPECT_THAT(Refusal({"CHANGES", "SINCE", "0"}), HasSubstr("feed of changes"));

@@ -77,6 +77,15 @@ void DelayedStore::Release() {
   changed_.SignalAll();
 }
 
+void DelayedStore::ReleaseFirst() {
+  absl::MutexLock lock(&mutex_);
+  const auto first =
+      std::find_if(asked_.begin(), asked_.end(), [](const Asked& asked) { return asked.withheld; });
+  VARVE_ASSERT(first != asked_.end());
+  first->withheld = false;
+  changed_.SignalAll();
+}
+
 void DelayedStore::AwaitWithheld(size_t calls) {
   absl::MutexLock lock(&mutex_);
   while (CountWithheld() < calls) changed_.Wait(&mutex_);

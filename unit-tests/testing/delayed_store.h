@@ -76,6 +76,8 @@ class DelayedStore final : public LocalAnswers {
   // withheld alone: "get", "multiget", "count", "range", "write", "blocking".
   void Withhold(std::string only = "") ABSL_LOCKS_EXCLUDED(mutex_);
   void Release() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Has the call answered that is withheld for the longest time. Requires: one is.
+  void ReleaseFirst() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until so many calls are withheld.
   void AwaitWithheld(size_t calls) ABSL_LOCKS_EXCLUDED(mutex_);
   size_t withheld() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -21,7 +21,7 @@
 
 namespace varve::testing {
 
-class MapStore final : public Store {
+class MapStore : public Store {
  public:
   StoreCapabilities capabilities() const override {
     return {.snapshots = false,

@@ -13,11 +13,14 @@ function keysTree() {
     keys: group.keys_estimate,
     groups: (group.groups ?? []).map((within) => node(within.prefix, within)),
   });
-  const spaces = keys.namespaces.map((space) => node(spaceName(space.name), space.all));
+  const spaces = keys.namespaces.map((space) => node(spaceTitle(space), space.all));
   if (spaces.length === 1) return spaces[0];
   const sum = (name) => spaces.reduce((all, space) => all + space[name], 0);
   return {name: 'all keys', bytes: sum('bytes'), keys: sum('keys'), groups: spaces};
 }
+
+// With the groups of keys that it declares.
+const spaceTitle = ({name, grouping}) => spaceName(name) + (grouping ? ` (${grouping})` : '');
 
 const spaceName = (name) => /^\d+$/.test(name) ? `database ${name}` : `namespace ${name}`;
 

@@ -3,10 +3,12 @@
 // gets a store of its own there, and those that are there stay as they are.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,6 +17,7 @@
 #include "tools/dump.h"
 #include "tools/verify.h"
 #include "unit-tests/testing/temp_dir.h"
+#include "varve/namespace_status.h"
 #include "varve/storage_engine.h"
 
 namespace varve {
@@ -381,6 +384,81 @@ TEST(KeptEvictionTest, RulesAndWhatTheyLeftAreThere) {
   }
   EXPECT_EQ(version(), 5u);
 }
+
+// A store of each format with a history takes groups of keys, and with them version 7 of the
+// manifest; one whose upgrade is not finalized has no place for them.
+class KeptGroupsTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { Unpack(GetParam(), dir_.path()); }
+  absl::StatusOr<std::unique_ptr<StorageEngine>> Open(bool finalize_upgrade = false) {
+    EngineOptions options;
+    options.create_if_missing = false;
+    options.finalize_upgrade = finalize_upgrade;
+    return StorageEngine::Open(dir_.path(), options);
+  }
+  static absl::Status Declare(Store* store) {
+    WriteBatch batch;
+    batch.CreateNamespace({.id = store->Namespaces()->next_id,
+                           .name = "grouped",
+                           .options = {.grouping = KeyGrouping::By(':')}});
+    return store->Write({}, &batch).status();
+  }
+  static absl::Status PutBoth(Store* store, NamespaceId space, const char* one, const char* two) {
+    WriteBatch batch;
+    batch.Put(one, "v", space);
+    batch.Put(two, "v", space);
+    return store->Write({}, &batch).status();
+  }
+
+  TempDir dir_;
+};
+
+TEST_P(KeptGroupsTest, GroupsAreDeclaredAndKept) {
+  const bool is_early = std::string_view(GetParam()) < "5";
+  if (is_early) {
+    auto store = Open();
+    ASSERT_TRUE(store.ok()) << store.status();
+    const absl::Status refused = Declare(store->get());
+    EXPECT_NE(std::string(refused.message()).find("finalize its upgrade"), std::string::npos)
+        << refused;
+    EXPECT_EQ((*store)->Namespaces()->Find("grouped"), nullptr);
+  }
+  {
+    auto store = Open(/*finalize_upgrade=*/is_early);
+    ASSERT_TRUE(store.ok()) << store.status();
+    ASSERT_EQ(Declare(store->get()), absl::OkStatus());
+    ASSERT_TRUE((*store)->Flush().ok());
+    ASSERT_TRUE((*store)->Close().ok());
+  }
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(DecodeFixed32(
+                  EncodeManifest(ReadManifest(PosixFileSystem(), dir_.path()).value()).data() + 8),
+              7u);
+    auto store = Open();
+    ASSERT_TRUE(store.ok()) << store.status();
+    const NamespaceList spaces = (*store)->Namespaces().value();
+    ASSERT_NE(spaces.Find("grouped"), nullptr);
+    const NamespaceId id = spaces.Find("grouped")->id;
+    EXPECT_EQ((*store)->GroupsOf(id), KeyGrouping::By(':'));
+    EXPECT_EQ((*store)->GroupsOf(kDefaultNamespace), std::nullopt);
+    EXPECT_TRUE(IsCrossGroup(PutBoth(store->get(), id, "a:1", "b:1")));
+    EXPECT_EQ(PutBoth(store->get(), id, "a:1", "a:2"), absl::OkStatus());
+    EXPECT_EQ(PutBoth(store->get(), kDefaultNamespace, "a:1", "b:1"), absl::OkStatus());
+    ASSERT_TRUE((*store)->Compact("", "", id).ok());
+    ASSERT_TRUE((*store)->Close().ok());
+  }
+  const absl::StatusOr<VerifyReport> report = VerifyStore(PosixFileSystem(), dir_.path(), {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->damaged_places, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, KeptGroupsTest,
+                         ::testing::Values("2", "4", "5", "5-compressed", "6", "7"),
+                         [](const auto& format) {
+                           std::string name = "Format" + std::string(format.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace varve

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "varve/namespace_status.h"
 #include "varve/write_batch.h"
@@ -23,6 +25,17 @@ TEST(KeyGroupTest, AGroupIsWhatStandsBeforeTheFirstDelimiter) {
   EXPECT_EQ(GroupOf(KeyGrouping::By('\0'), "a\0b"s), "a\0"s);
   EXPECT_EQ(GroupOf(KeyGrouping::Together(), "any:key"), "");
   EXPECT_EQ(GroupOf(KeyGrouping(), "a:key"), "a:key");
+}
+
+TEST(KeyGroupTest, AGroupingIsReadFromItsWords) {
+  for (const KeyGrouping& grouping : {KeyGrouping(), KeyGrouping::Together(), kByColon,
+                                      KeyGrouping::By('\0'), KeyGrouping::By(' ')})
+    EXPECT_EQ(GroupingOfText(GroupingText(grouping)), grouping) << GroupingText(grouping);
+  EXPECT_EQ(GroupingText(KeyGrouping()), "");
+  EXPECT_EQ(GroupingText(KeyGrouping::Together()), "TOGETHER yes");
+  EXPECT_EQ(GroupingText(kByColon), "GROUP :");
+  for (const std::string_view none : {"TOGETHER", "TOGETHER no", "GROUP ", "GROUP ::", "group :"})
+    EXPECT_EQ(GroupingOfText(none), std::nullopt) << none;
 }
 
 TEST(KeyGroupTest, ARangeIsWithinAGroupIfAllKeysAreThatMayBeThere) {

@@ -14,6 +14,7 @@
 #include "unit-tests/testing/tables_in_memory.h"
 #include "varve/namespace_status.h"
 #include "varve/store_status.h"
+#include "varve/transaction.h"
 
 namespace varve {
 namespace {
@@ -275,6 +276,42 @@ TEST_F(HbaseStoreTest, AGroupIsTriedAgainUnlessAConditionOfTheCallersFailed) {
   ASSERT_TRUE(store->Get({.space = 3}, "b", &value).ok());
   EXPECT_EQ(value, "2");
   EXPECT_TRUE(absl::IsAborted(write("a")));
+}
+
+TEST_F(HbaseStoreTest, ATransactionReadsKeysOfWhichSomethingIsLeft) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  constexpr NamespaceId kTogether = kFirstNamedNamespace;
+  ASSERT_EQ(Create(*store, {.id = kTogether,
+                            .name = "together",
+                            .options = {.grouping = KeyGrouping::Together()}}),
+            absl::OkStatus());
+  const auto remove = [&](std::string_view key) {
+    WriteBatch batch;
+    batch.Delete(key, kTogether);
+    return store->Write({}, &batch).status();
+  };
+  ASSERT_EQ(Put(*store, "deleted", "v", kTogether), absl::OkStatus());
+  ASSERT_EQ(remove("deleted"), absl::OkStatus());
+  ASSERT_EQ(Put(*store, "expired", "v", kTogether, /*expiry_ms=*/1), absl::OkStatus());
+  const auto read_all = [&](Transaction* transaction) {
+    std::string value;
+    for (const std::string_view key : {"deleted", "expired", "never"})
+      EXPECT_FALSE(transaction->Get({.space = kTogether}, key, &value)->found) << key;
+    transaction->Put("result", "v", kTogether);
+  };
+  {
+    Transaction transaction(store.get());
+    read_all(&transaction);
+    EXPECT_EQ(transaction.Commit().status(), absl::OkStatus());
+  }
+  // One that was put and deleted again meanwhile was written.
+  for (const std::string_view key : {"deleted", "expired", "never"}) {
+    Transaction transaction(store.get());
+    read_all(&transaction);
+    ASSERT_EQ(Put(*store, key, "v", kTogether), absl::OkStatus());
+    ASSERT_EQ(remove(key), absl::OkStatus());
+    EXPECT_TRUE(absl::IsAborted(transaction.Commit().status())) << key;
+  }
 }
 
 TEST_F(HbaseStoreTest, ADeleteOfAMissingKeyWritesNothing) {

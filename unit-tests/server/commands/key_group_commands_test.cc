@@ -11,6 +11,7 @@
 namespace varve {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -77,6 +78,18 @@ TEST_F(KeyGroupCommandsTest, ReadsAndDeletesOfManyKeysGoOnGroupByGroup) {
   EXPECT_EQ(Do({"DEL", "c", "a:1", "d", "a:1"}), "2");
   EXPECT_EQ(Do({"UNLINK", "b:1", "c"}), "1");
   EXPECT_EQ(Do({"DBSIZE"}), "0");
+}
+
+TEST_F(KeyGroupCommandsTest, WhatWasDeletedComesBackWithinAGroup) {
+  Do({"NAMESPACE", "CREATE", "kept", "GROUP", ":", "KEEP", "1d"});
+  Use("kept");
+  for (const char* key : {"a:1", "a:2", "b:1"}) ASSERT_EQ(Do({"SET", key, "v"}), "OK");
+  ASSERT_EQ(Do({"DEL", "a:1", "a:2", "b:1"}), "3");
+  EXPECT_THAT(Do({"UNDELETE", "RANGE", "-", "+"}), HasSubstr(kCrossed));
+  EXPECT_EQ(Do({"DBSIZE"}), "0");
+  EXPECT_EQ(Do({"UNDELETE", "PREFIX", "a:"}), "2");
+  EXPECT_EQ(Do({"UNDELETE", "b:1"}), "1");
+  EXPECT_EQ(Do({"RANGE", "-", "+", "KEYS"}), "(a:1 a:2 b:1)");
 }
 
 TEST_F(KeyGroupCommandsTest, PipelinedWritesOfSeveralGroupsAreWritten) {
@@ -189,6 +202,10 @@ TEST_F(KeyGroupCommandsTest, CommandDocsSayWhatACommandNeeds) {
                         "group)"));
   EXPECT_THAT(Do({"COMMAND", "DOCS", "namespace|clone"}), HasSubstr("store_needs (clone refused)"));
   EXPECT_THAT(Do({"COMMAND", "DOCS", "get"}), Not(HasSubstr("store_needs")));
+  EXPECT_THAT(Do({"COMMAND", "DOCS", "namespace|alter"}),
+              AllOf(HasSubstr("quotas refused with MAXKEYS, MAXBYTES, EVICT or EVICTABLE"),
+                    HasSubstr("history refused with KEEP or KEEPBYTES"),
+                    HasSubstr("own-files refused with SYNC, VALUESIZE or COMPRESS")));
 }
 
 }  // namespace

@@ -187,6 +187,43 @@ TEST_F(FollowingTest, ACopyThenChangesAndNoCopyAfterRestartsOfEitherSide) {
             follower.Info("replication", "master_replid"));
 }
 
+TEST_F(FollowingTest, GroupsOfKeysAreTheSameOnAFollower) {
+  Node primary(directory_, "primary"), follower(directory_, "follower");
+  const auto group_of = [](Node& node, const std::string& name) {
+    const std::string info = node.Do({"NAMESPACE", "INFO", name});
+    const size_t at = info.find("together ");
+    return at == std::string::npos ? info : info.substr(at, info.find(" atomicity") - at);
+  };
+  primary.Do({"NAMESPACE", "CREATE", "copied", "GROUP", ":"});
+  primary.Do({"NAMESPACE", "USE", "copied"});
+  primary.Do({"MSET", "a:1", "1", "a:2", "2"});
+  follower.Follow(primary);
+  EXPECT_TRUE(follower.Follows());
+  primary.Do({"NAMESPACE", "CREATE", "later", "TOGETHER", "yes"});
+  // What a primary writes in one step need not be of one group: keys that expire go together.
+  for (int i = 0; i < 50; ++i) {
+    primary.Do({"SET", fmt::format("e{}:1", i), "v", "PX", "1"});
+    primary.Do({"SET", fmt::format("s{}:1", i), "v"});
+  }
+  EXPECT_TRUE(primary.Becomes({"DBSIZE"}, "52"));
+  EXPECT_EQ(primary.Do({"WAIT", "1", "0"}), "1");
+  follower.Do({"NAMESPACE", "USE", "copied"});
+  EXPECT_TRUE(follower.Becomes({"DBSIZE"}, "52"));
+  for (const std::string name : {"copied", "later"})
+    EXPECT_EQ(group_of(follower, name), group_of(primary, name));
+  EXPECT_EQ(group_of(follower, "copied"), "together no group :");
+  EXPECT_EQ(group_of(follower, "later"), "together yes group ");
+
+  EXPECT_EQ(follower.Do({"REPLICAOF", "NO", "ONE"}), "OK");
+  for (const bool restarted : {false, true}) {
+    if (restarted) follower.KillAndStart();
+    follower.Do({"PING"});  // makes the connection again
+    EXPECT_EQ(follower.Do({"NAMESPACE", "USE", "copied"}), "OK");
+    EXPECT_TRUE(follower.Do({"MSET", "a:1", "x", "b:1", "x"}).starts_with("CROSSGROUP"));
+    EXPECT_EQ(follower.Do({"MSET", "a:1", "x", "a:2", "x"}), "OK");
+  }
+}
+
 TEST_F(FollowingTest, APromotionForksAndWhatTheOldPrimaryHadMoreIsInAFile) {
   Node primary(directory_, "primary"), follower(directory_, "follower");
   follower.Follow(primary);

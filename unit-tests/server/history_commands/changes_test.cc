@@ -174,6 +174,14 @@ TEST_F(ChangesTest, NamespacesAreCreatedClonedSwappedAndDropped) {
   EXPECT_NE(all.find("{(drop copy nil nil 0 nil)}"), std::string::npos) << all;
 }
 
+TEST_F(ChangesTest, TheGroupsOfANewNamespaceAreShown) {
+  const std::string before = Now();
+  ASSERT_EQ(Do({"NAMESPACE", "CREATE", "users", "GROUP", ":"}), "OK");
+  ASSERT_EQ(Do({"NAMESPACE", "CREATE", "all", "TOGETHER", "yes"}), "OK");
+  EXPECT_EQ(Changes({"SINCE", before, "NAMESPACE", "ALL"}),
+            "{(create users nil GROUP : 0 nil)} {(create all nil TOGETHER yes 0 nil)}");
+}
+
 TEST_F(ChangesTest, AVersionInsideACommitLeadsToItsBeginning) {
   ASSERT_EQ(Do({"MSET", "a", "1", "b", "2", "c", "3"}), "OK");
   const Reply first = Get(*client_, {"GET", "a", "WITHVERSION"});

@@ -284,6 +284,17 @@ TEST_F(HttpPagesTest, KeysSegmentsClientsAndSlowLog) {
             std::string::npos);
 }
 
+TEST_F(HttpPagesTest, TheMapOfKeysTellsTheGroupsOfANamespace) {
+  Do({"set", "a", "b"});
+  Do({"namespace", "create", "users", "group", ":"});
+  Do({"namespace", "use", "users"});
+  Do({"set", "user:1", "value"});
+  ASSERT_TRUE(server_.store().Flush().ok());
+  const std::string keys = Get("/keys.json").body;
+  EXPECT_NE(keys.find(R"("name":"users","grouping":"GROUP :")"), std::string::npos) << keys;
+  EXPECT_NE(keys.find(R"("name":"0","grouping":"")"), std::string::npos) << keys;
+}
+
 TEST_F(HttpPagesTest, NamesOfKeysAreForThoseWhoMayReadThem) {
   Do({"set", "user:1", "value"});
   ASSERT_TRUE(server_.store().Flush().ok());

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,12 +11,17 @@
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
+#include "server/clients/client_login.h"
+#include "server/commands/command_table.h"
 #include "server/net/remote_rounds.h"
+#include "server/remote/remote_run.h"
 #include "server/status/server_health.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/delayed_store.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/temp_dir.h"
+#include "varve/key_group.h"
 #include "varve/store_status.h"
 
 namespace varve {
@@ -43,7 +49,7 @@ class RemoteStoreTest : public ::testing::Test {
     engine_ = *std::move(engine);
     far_ = std::make_unique<DelayedStore>(engine_.get(), IsLoopsThread);
     options.port = 0;
-    options.io_threads = 1;
+    if (options.io_threads == 0) options.io_threads = 1;
     ServerConfig config{.server = options};
     config.directory = directory_.File("data");
     absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(far_.get(), config);
@@ -52,6 +58,7 @@ class RemoteStoreTest : public ::testing::Test {
   }
 
   DelayedStore& far() { return *far_; }
+  StorageEngine& engine() { return *engine_; }
   Server& server() { return *server_; }
   std::unique_ptr<RawConnection> Connect() {
     return std::make_unique<RawConnection>(server_->port());
@@ -73,15 +80,28 @@ class RemoteStoreTest : public ::testing::Test {
            "+PONG\r\n$4\r\nhere\r\n+OK\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");
   }
   // Writes behind the server's back, and waits for nothing.
-  void PutDirectly(std::string_view key, std::string_view value) {
+  void PutDirectly(std::string_view key, std::string_view value,
+                   NamespaceId space = kDefaultNamespace) {
     WriteBatch batch;
-    batch.Put(key, value);
+    batch.Put(key, value, space);
     ASSERT_TRUE(engine_->Write({}, &batch).ok());
   }
   std::string GetDirectly(std::string_view key) {
     std::string value;
     const absl::StatusOr<ReadResult> read = engine_->Get({}, key, &value);
     return read.ok() && read->found ? value : "(missing)";
+  }
+  // Has a client vanish while the first call of that name is withheld, with requests behind it that
+  // wait for its end, and then has the store answer.
+  void LeaveDuring(const std::string& call, const std::vector<std::string>& request) {
+    far().Withhold(call);
+    const std::unique_ptr<RawConnection> gone = Connect();
+    ASSERT_TRUE(gone->Send(Resp(request) + Resp({"INCR", "m"}) + Resp({"SET", "n", "lost"})));
+    far().AwaitWithheld(1);
+    gone->Vanish();
+    ExpectPing();  // in a round behind its end
+    far().Release();
+    EXPECT_TRUE(testing::Eventually([&] { return server().state().clients.connected == 0u; }));
   }
   void StopServer() {
     server_->Stop();
@@ -161,7 +181,7 @@ TEST_F(RemoteStoreTest, TheRequestsOfABatchGoOutTogether) {
   ASSERT_TRUE(connection->Send(requests));
   far().AwaitWithheld(21);  // a write for each key, and one read
   EXPECT_EQ(far().asked() - asked, 21u);
-  EXPECT_EQ(Waits().in_flight, 40u);
+  EXPECT_TRUE(testing::Eventually([&] { return Waits().in_flight == 40; }));
   far().Release();
   EXPECT_EQ(connection->Receive(replies.size()), replies);
   EXPECT_GT(far().pushed(), 0u);
@@ -187,12 +207,87 @@ TEST_F(RemoteStoreTest, ADeletionOfWhatIsWrittenMeanwhileTriesAgain) {
   far().Withhold("write");
   const auto connection = Connect();
   ASSERT_TRUE(connection->Send(Resp({"DEL", "k", "other", "missing"})));
-  far().AwaitWithheld(2);
+  far().AwaitWithheld(1);  // both in one step, as the keys have no groups here
   PutDirectly("k", "new");
   far().Release();
   EXPECT_EQ(connection->Receive(4), ":2\r\n");
   EXPECT_EQ(GetDirectly("k"), "(missing)");
   EXPECT_EQ(GetDirectly("other"), "(missing)");
+}
+
+TEST_F(RemoteStoreTest, ADeletionGoesGroupByGroup) {
+  Start();
+  constexpr NamespaceId kUsers = kFirstNamedNamespace;
+  WriteBatch batch;
+  batch.CreateNamespace(
+      {.id = kUsers, .name = "users", .options = {.grouping = KeyGrouping::By(':')}});
+  ASSERT_TRUE(engine().Write({}, &batch).ok());
+  for (const char* key : {"a:1", "a:2", "b:1", "c"}) PutDirectly(key, "v", kUsers);
+  far().Withhold("write");
+  const auto connection = Connect();
+  ASSERT_TRUE(
+      connection->Send(Resp({"NAMESPACE", "USE", "users"}) +
+                       Resp({"DEL", "a:2", "b:1", "missing:1", "a:1", "a:missing", "a:1", "d"}) +
+                       Resp({"EXISTS", "a:1", "a:2", "b:1", "c"})));
+  far().AwaitWithheld(2);  // the keys of a together, and that of b
+  EXPECT_EQ(far().withheld(), 2u);
+  PutDirectly("a:missing", "now there", kUsers);
+  far().Release();
+  EXPECT_EQ(connection->Receive(13), "+OK\r\n:4\r\n:1\r\n") << "the whole group was tried again";
+}
+
+TEST_F(RemoteStoreTest, ASetThatMayBeRefusedTakesNoOtherWithIt) {
+  Start();
+  const std::string large(2000, 'v');
+  for (const bool large_first : {true, false}) {
+    far().Withhold();
+    const auto connection = Connect();
+    ASSERT_TRUE(connection->Send(Resp({"SET", "k", large_first ? large : "small"}) +
+                                 Resp({"SET", "k", large_first ? "small" : large})));
+    far().AwaitWithheld(1);
+    EXPECT_TRUE(testing::Eventually([&] { return Waits().in_flight == 1; })) << "by itself";
+    far().Release();
+    EXPECT_EQ(connection->Receive(10), "+OK\r\n+OK\r\n");
+    EXPECT_EQ(GetDirectly("k"), large_first ? "small" : large);
+  }
+}
+
+// A run is answered by the loop as soon as it has heard of the last answer. What the store's thread
+// still holds then, and the loop that it wakes, may be gone once the server has stopped.
+TEST_F(RemoteStoreTest, ARunIsAnsweredOnceTheStoresThreadIsThroughWithIt) {
+  // Stays for as long as the answer does, but not for ever.
+  class Held {
+   public:
+    Held(const std::atomic<bool>* answered, std::atomic<bool>* went_first)
+        : answered_(*answered), went_first_(*went_first) {}
+    ~Held() {
+      for (int i = 0; i < 50'000 && !answered_; ++i) std::this_thread::yield();
+      went_first_ = !answered_;
+    }
+
+   private:
+    const std::atomic<bool>& answered_;
+    std::atomic<bool>& went_first_;
+  };
+  Start();
+  PutDirectly("k", "v");
+  ClientState client;
+  BecomeDefaultUser(&client, server().state().clients.users);
+  RequestBatch batch;
+  batch.arguments = {"GET", "k"};
+  batch.requests.push_back({FindCommand("get"), 0, 2});
+  BatchCursor cursor{.client = &client, .batch = &batch};
+  const std::shared_ptr<RemoteRun> run = RemoteRun::Take(&server().state(), &cursor);
+  ASSERT_NE(run, nullptr);
+  absl::Notification told;
+  std::atomic<bool> answered{false}, went_first{false};
+  run->Send([&told, held = std::make_shared<Held>(&answered, &went_first)] { told.Notify(); });
+  told.WaitForNotification();
+  PendingReplies replies;
+  EXPECT_TRUE(run->Answer(&replies));
+  answered = true;
+  EXPECT_TRUE(went_first);
+  EXPECT_EQ(replies.bytes().view(), "$1\r\nv\r\n");
 }
 
 TEST_F(RemoteStoreTest, LargeValuesAreReadAFewAtATime) {
@@ -257,6 +352,42 @@ TEST_F(RemoteStoreTest, BeyondTheLimitBatchesWaitAndNothingIsLost) {
   ASSERT_TRUE(testing::Eventually([&] { return Waits().in_flight + Waits().waiting == 0; }));
 }
 
+TEST_F(RemoteStoreTest, ThoseWhoWaitForRoomKeepTheirOrder) {
+  constexpr int kLoops = 16;
+  constexpr size_t kMany = 1000, kMost = RemoteRounds::kMostInFlight / kLoops;
+  static_assert(2 + kMany < kMost && 2 * kMany > kMost);
+  Start({.io_threads = kLoops});
+  far().Withhold();
+  std::vector<std::unique_ptr<RawConnection>> connections, elsewhere;
+  const auto send = [&](const std::string& requests) {
+    // All on one loop, as connections go to one loop after the other.
+    ASSERT_TRUE(connections.emplace_back(Connect())->Send(requests));
+    for (int i = 1; i < kLoops; ++i) elsewhere.push_back(Connect());
+  };
+  const std::string one = Resp({"GET", "k"});
+  std::string many;
+  for (size_t i = 0; i < kMany; ++i) many += one;
+  size_t asked = 0;
+  for (const std::string& requests : {one, one, many, many}) {
+    send(requests);
+    far().AwaitWithheld(++asked);
+  }
+  ASSERT_TRUE(testing::Eventually([&] { return Waits().in_flight == 2 + 2 * kMany; }));
+  for (size_t i = 1; i <= 3; ++i) {
+    send(Resp({"SET", "k", std::to_string(i)}));
+    ASSERT_TRUE(testing::Eventually([&] { return Waits().waiting == i; }));
+  }
+  // So little ends that there is still no room.
+  for (size_t i = 0; i < 2; ++i) {
+    far().ReleaseFirst();
+    EXPECT_EQ(connections[i]->Receive(5), "$-1\r\n");
+  }
+  ExpectPing();
+  far().Release();
+  for (size_t i = 4; i < connections.size(); ++i) EXPECT_EQ(connections[i]->Receive(5), "+OK\r\n");
+  EXPECT_EQ(GetDirectly("k"), "3");
+}
+
 TEST_F(RemoteStoreTest, NoMoreThreadsWaitThanTheSettingAllows) {
   Start({.store_threads = 3});
   far().Withhold();
@@ -316,6 +447,38 @@ TEST_F(RemoteStoreTest, AClientThatGoesMeanwhileLeavesNothingBehind) {
   EXPECT_EQ(GetDirectly("gone"), "1") << "what was asked for is done, what was not is not";
 }
 
+TEST_F(RemoteStoreTest, AThreadWaitsForOneRequestAndItsReplyLeavesBeforeTheNext) {
+  Start();
+  far().Withhold();
+  const auto connection = Connect();
+  ASSERT_TRUE(connection->Send(Resp({"INCR", "n"}) + Resp({"PING"}) + Resp({"INCR", "n"})));
+  for (int call = 0; call < 2; ++call) {  // the update, and the read inside
+    far().AwaitWithheld(1);
+    far().ReleaseFirst();
+  }
+  EXPECT_EQ(connection->Receive(11), ":1\r\n+PONG\r\n");
+  far().AwaitWithheld(1);
+  EXPECT_EQ(GetDirectly("n"), "1");
+  far().Release();
+  EXPECT_EQ(connection->Receive(4), ":2\r\n");
+}
+
+TEST_F(RemoteStoreTest, NothingMoreIsWaitedForWhereTheClientHasGone) {
+  Start();
+  PutDirectly("n", "0");
+  LeaveDuring("blocking", {"INCR", "n"});
+  EXPECT_EQ(GetDirectly("n"), "1");
+  EXPECT_EQ(GetDirectly("m"), "(missing)");
+}
+
+TEST_F(RemoteStoreTest, NothingMoreIsAskedTogetherWhereTheClientHasGone) {
+  Start();
+  PutDirectly("n", "0");
+  LeaveDuring("write", {"DEL", "n"});
+  EXPECT_EQ(GetDirectly("n"), "(missing)");
+  EXPECT_EQ(GetDirectly("m"), "(missing)");
+}
+
 TEST_F(RemoteStoreTest, QuitClosesBehindTheRepliesBeforeIt) {
   Start();
   far().Withhold();
@@ -325,6 +488,20 @@ TEST_F(RemoteStoreTest, QuitClosesBehindTheRepliesBeforeIt) {
   far().Release();
   EXPECT_EQ(connection->ReceiveAll(), "+OK\r\n+OK\r\n");
   EXPECT_TRUE(connection->closed());
+}
+
+TEST_F(RemoteStoreTest, RepliesThatAClientDoesNotWantAreLeftOut) {
+  Start();
+  Expect({{"SET", "k", "v"},
+          {"CLIENT", "REPLY", "OFF"},
+          {"GET", "k"},
+          {"INCR", "n"},
+          {"DEL", "k"},
+          {"CLIENT", "REPLY", "ON"},
+          {"GET", "k"},
+          {"GET", "n"}},
+         "+OK\r\n+OK\r\n$-1\r\n$1\r\n1\r\n");
+  Expect({{"CLIENT", "REPLY", "SKIP"}, {"GET", "n"}, {"GET", "n"}}, "$1\r\n1\r\n");
 }
 
 TEST_F(RemoteStoreTest, AHalfClosedClientGetsItsReplies) {

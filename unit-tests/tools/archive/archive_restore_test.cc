@@ -5,6 +5,8 @@
 
 #include "tools/archive/commit_replay.h"
 #include "unit-tests/tools/archive/archive_fixture.h"
+#include "varve/key_group.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
@@ -353,6 +355,51 @@ TEST_F(ArchiveRestoreTest, MetadataComesBack) {
   cursor->SeekToFirst();
   ASSERT_TRUE(cursor->Valid());
   EXPECT_EQ(cursor->metadata(), "of a");
+}
+
+TEST_F(ArchiveRestoreTest, GroupsOfKeysComeBackAndRefuseTheSame) {
+  OpenStore();
+  constexpr NamespaceId kOld = kFirstNamedNamespace, kNew = kOld + 1, kClone = kOld + 2;
+  const NamespaceOptions by_colon{.grouping = KeyGrouping::By(':')};
+  WriteBatch batch;
+  batch.CreateNamespace({.id = kOld, .name = "old", .options = by_colon});
+  Commit(&batch);
+  Fill(0, 3, "base");
+  OpenArchive();
+  TakeBase();
+  // Commits of several groups, which a replay writes together.
+  for (int i = 0; i < 20; ++i) {
+    batch.Put(fmt::format("user{}:a", i), "1", kOld);
+    batch.Put(fmt::format("user{}:b", i), "2", kOld);
+    Commit(&batch);
+  }
+  batch.CreateNamespace(
+      {.id = kNew, .name = "new", .options = {.grouping = KeyGrouping::Together()}});
+  Commit(&batch);
+  batch.Put("a", "1", kNew);
+  batch.Put("b", "2", kNew);
+  Commit(&batch);
+  batch.CloneNamespace(kOld, {.id = kClone, .name = "clone", .options = by_colon});
+  Commit(&batch);
+  batch.AlterNamespace({.id = kOld, .name = "renamed", .options = by_colon});
+  Commit(&batch);
+  batch.Delete("user7:a", kOld);
+  Commit(&batch);
+  Follow();
+
+  const auto report = Restore({});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(ContentsAt(restored_path()), model_.rbegin()->second);
+  auto restored = *StorageEngine::Open(restored_path(), options_);
+  EXPECT_EQ(restored->GroupsOf(kOld), KeyGrouping::By(':'));
+  EXPECT_EQ(restored->GroupsOf(kNew), KeyGrouping::Together());
+  EXPECT_EQ(restored->GroupsOf(kClone), KeyGrouping::By(':'));
+  for (const NamespaceId space : {kOld, kClone}) {
+    batch.Put("user1:a", "lost", space);
+    batch.Put("user2:a", "lost", space);
+    EXPECT_TRUE(IsCrossGroup(restored->Write({}, &batch).status()));
+    batch.Clear();
+  }
 }
 
 TEST(CommitReplayTest, WhatChangesAloneCannotRepeatIsNamed) {

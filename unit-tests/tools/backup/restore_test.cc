@@ -10,6 +10,8 @@
 #include "unit-tests/tools/backup/backup_fixture.h"
 #include "unit-tests/tools/backup/watched_file_system.h"
 #include "util/base/hash.h"
+#include "varve/key_group.h"
+#include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
@@ -523,6 +525,42 @@ TEST_F(RewindTest, NamespacesGoAndComeBack) {
     return (*store)->Namespaces()->Find("dropped")->id;
   }();
   EXPECT_EQ(options, dropped);
+}
+
+TEST_F(RewindTest, GroupsOfKeysAreKeptAndRefuseTheSame) {
+  OpenStore();
+  const NamespaceId users = store_->Namespaces()->next_id, gone = users + 1;
+  WriteBatch batch;
+  batch.CreateNamespace(
+      {.id = users, .name = "users", .options = {.grouping = KeyGrouping::By(':')}});
+  Commit(&batch);
+  batch.CreateNamespace(
+      {.id = gone, .name = "gone", .options = {.grouping = KeyGrouping::Together()}});
+  Commit(&batch);
+  Put("a:1", "1", gone);
+  Put("a:1", "1", users);
+  const SequenceNumber version = states_.rbegin()->first;
+  const Spaces state = states_.rbegin()->second;
+  Put("a:1", "2", users);
+  Drop(gone);
+  const std::string id = BackUp(false);
+  for (const RestoreTarget& target : {RestoreTarget(), RestoreTarget{.at_version = version}}) {
+    const auto report = Restore(id, target);
+    ASSERT_TRUE(report.ok()) << report.status();
+    if (target.at_version) {
+      EXPECT_EQ(ContentsAt(new_path()), state);
+    }
+    auto restored = *StorageEngine::Open(new_path(), options_);
+    EXPECT_EQ(restored->GroupsOf(users), KeyGrouping::By(':'));
+    const std::optional<KeyGrouping> brought_back = restored->GroupsOf(gone);
+    EXPECT_EQ(brought_back == KeyGrouping::Together(), target.at_version.has_value());
+    batch.Put("a:1", "lost", users);
+    batch.Put("b:1", "lost", users);
+    EXPECT_TRUE(IsCrossGroup(restored->Write({}, &batch).status()));
+    batch.Clear();
+    restored.reset();
+    std::filesystem::remove_all(new_path());
+  }
 }
 
 TEST_F(RewindTest, ATimeIsTheNewestVersionAtItOrBefore) {
