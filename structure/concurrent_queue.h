@@ -8,6 +8,9 @@
 // (1) Elements leave in the order in which their pushes claimed cells.
 // (2) At most capacity() elements are inside.
 // (3) After Close() nothing enters, and what is inside is still handed out.
+// (4) No consumer sleeps for good while an element is ready. An element that is ready early, behind
+//     one whose producer has lost its processor, may have woken a consumer in vain. So a consumer
+//     that was asleep wakes the next one if it leaves an element behind.
 #pragma once
 
 #include <atomic>
@@ -70,8 +73,11 @@ class ConcurrentQueue {
 
   // Waits for an element and takes it. Returns nothing only if the queue is closed and empty.
   std::optional<T> Pop() {
-    while (true) {
-      if (std::optional<T> element = TryPop()) return element;
+    for (bool has_slept = false;; has_slept = true) {
+      if (std::optional<T> element = TryPop()) {
+        if (has_slept) WakeForNext();
+        return element;
+      }
       // The order matters: say "sleeping", then look again, then sleep on the epoch read before the
       // look.
       const uint32_t epoch = epoch_.load();
@@ -87,7 +93,10 @@ class ConcurrentQueue {
         epoch_.wait(epoch);
       }
       sleepers_.fetch_sub(1);
-      if (element) return element;
+      if (element) {
+        WakeForNext();
+        return element;
+      }
       if (ended) return TryPop();
     }
   }
@@ -123,6 +132,12 @@ class ConcurrentQueue {
         position = push_position_.load(std::memory_order_relaxed);
       }
     }
+  }
+
+  // Wakes another consumer if an element is ready that this one leaves to it.
+  void WakeForNext() {
+    const size_t next = pop_position_.load();
+    if (sleepers_.load() > 0 && cells_[next & mask_].ticket.load() == next + 1) Wake(false);
   }
 
   void Wake(bool everyone) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "db/compression/value_codec.h"
+#include "db/format/key_base.h"
 #include "db/format/record_window.h"
 #include "db/segment/segment_dictionary.h"
 #include "db/segment/segment_format.h"
@@ -24,8 +25,9 @@ constexpr uint64_t kLongestWhenLost = uint64_t{1} << 22;
 
 class Surveyor {
  public:
-  Surveyor(const File& file, uint64_t number, uint64_t file_size, VisitRecord visit)
-      : file_(file), number_(number), file_size_(file_size), visit_(visit) {}
+  Surveyor(const File& file, uint64_t number, uint64_t file_size, VisitRecord visit,
+           std::string_view first_key)
+      : file_(file), number_(number), file_size_(file_size), visit_(visit), first_key_(first_key) {}
 
   absl::StatusOr<SurveyedSegment> Run() {
     VARVE_ASSIGN_OR_RETURN(const uint64_t size, file_.Size());
@@ -42,6 +44,7 @@ class Surveyor {
     } else {
       VARVE_RETURN_IF_ERROR(NoteOrFail(footer.status()));
       survey_.range_tombstones_are_lost = true;
+      window_.UseKeyBase(KeyBaseOf(first_key_));
       VARVE_RETURN_IF_ERROR(window_.FindKeyBase(size));
       VARVE_RETURN_IF_ERROR(SearchDictionary(size));
     }
@@ -188,6 +191,7 @@ class Surveyor {
   const uint64_t number_;
   const uint64_t file_size_;
   VisitRecord visit_;
+  const std::string_view first_key_;
   SurveyedSegment survey_;
   std::vector<uint64_t> starts_;   // of the newest version of each key, ascending
   bool starts_are_known_ = false;  // all of them
@@ -209,8 +213,8 @@ std::optional<std::string_view> PlainValueWith(const ValueDictionary* dictionary
 }
 
 absl::StatusOr<SurveyedSegment> SurveySegment(const File& file, uint64_t number, uint64_t file_size,
-                                              VisitRecord visit) {
-  return Surveyor(file, number, file_size, visit).Run();
+                                              VisitRecord visit, std::string_view first_key) {
+  return Surveyor(file, number, file_size, visit, first_key).Run();
 }
 
 }  // namespace varve

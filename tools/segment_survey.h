@@ -60,9 +60,17 @@ std::optional<std::string_view> PlainValueWith(const ValueDictionary* dictionary
 using VisitRecord =
     absl::FunctionRef<absl::Status(uint64_t offset, uint64_t size, const RecordView& record)>;
 
-// Surveys segment `number` in `file`. `file_size` is what the manifest says, or the file's own.
-// Errors are those of reading, and of `visit`.
+// Returns the key of the segment's first record, if the manifest tells it; else "".
+inline std::string_view FirstKeyOf(const SegmentInfo& info) {
+  return info.range_tombstones == 0 ? std::string_view(info.smallest) : std::string_view();
+}
+
+// Surveys segment `number` in `file`. `file_size` is what the manifest says, or the file's own, and
+// `first_key` what FirstKeyOf() says, or "": with it, records that share bytes of their keys can be
+// read also where both the footer and the first record are damaged. Errors are those of reading,
+// and of `visit`.
 [[nodiscard]] absl::StatusOr<SurveyedSegment> SurveySegment(const File& file, uint64_t number,
-                                                            uint64_t file_size, VisitRecord visit);
+                                                            uint64_t file_size, VisitRecord visit,
+                                                            std::string_view first_key = {});
 
 }  // namespace varve

@@ -125,7 +125,7 @@ class Verifier {
       if (manifest_) {
         Add(Kind::kLeftover, file.name, 0, "a crash left it behind; the next start removes it");
       } else {
-        VARVE_RETURN_IF_ERROR(Survey(file.name, *number, file.size, std::nullopt));
+        VARVE_RETURN_IF_ERROR(Survey(file.name, *number, file.size, nullptr));
       }
     }
     return absl::OkStatus();
@@ -158,7 +158,7 @@ class Verifier {
       return absl::OkStatus();
     }
     const uint64_t before = report_.damaged_places;
-    VARVE_RETURN_IF_ERROR(Survey(name, info.number, info.file_size, info.entries));
+    VARVE_RETURN_IF_ERROR(Survey(name, info.number, info.file_size, &info));
     if (report_.damaged_places == before) AddDamage(whole);
     return absl::OkStatus();
   }
@@ -270,19 +270,23 @@ class Verifier {
                        });
   }
 
+  // `named`: what the manifest says of the segment; null: nothing.
   absl::Status Survey(const std::string& name, uint64_t number, uint64_t file_size,
-                      std::optional<uint64_t> entries) {
+                      const SegmentInfo* named) {
     VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
                            file_system_->OpenForRead(directory_ + "/" + name));
     VARVE_ASSIGN_OR_RETURN(
         const SurveyedSegment survey,
-        SurveySegment(*file, number, file_size,
-                      [](uint64_t, uint64_t, const RecordView&) { return absl::OkStatus(); }));
+        SurveySegment(
+            *file, number, file_size,
+            [](uint64_t, uint64_t, const RecordView&) { return absl::OkStatus(); },
+            named == nullptr ? std::string_view() : FirstKeyOf(*named)));
     report_.records += survey.records;
     for (size_t i = 0; i < survey.damage.size(); ++i) {
       std::string more;
-      if (i + 1 == survey.damage.size() && entries && survey.records < *entries) {
-        more = fmt::format("{} of the segment's {} records can be read", survey.records, *entries);
+      if (i + 1 == survey.damage.size() && named != nullptr && survey.records < named->entries) {
+        more = fmt::format("{} of the segment's {} records can be read", survey.records,
+                           named->entries);
       }
       AddDamage(survey.damage[i], more);
     }

@@ -59,6 +59,7 @@ absl::StatusOr<CompactionResult> Merge(InternalIterator* input,
   result.filtered = merged.filtered || merged.records_purged != 0;
   result.records_purged = merged.records_purged;
   result.written = merged.written;
+  if (options.hurry) options.hurry();
   const absl::Status opened = GuardMemory("opening what was merged", [&] {
     for (const SegmentInfo& info : merged.segments) {
       VARVE_ASSIGN_OR_RETURN(
@@ -194,6 +195,7 @@ class PartedMerge {
     ThreadPace pace;  // until what was merged is to be installed, as locks are held there
     MergeOptions options = options_;
     options.rest = [&] { pace.Rest(context_.is_urgent()); };
+    options.hurry = [&] { pace.TakeShare(); };
     if (parts_.size() > 1) {
       options.lower = part.range.lower;
       options.upper = part.range.upper;

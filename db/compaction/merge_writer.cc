@@ -349,6 +349,7 @@ class Merge {
 
   absl::Status OpenOutput() {
     VARVE_ASSERT(builder_ == nullptr);
+    if (options_.hurry) options_.hurry();
     SegmentBuilder::Options builder_options;
     builder_options.directory = options_.directory;
     builder_options.number = options_.next_file_number();
@@ -360,6 +361,7 @@ class Merge {
     builder_options.caches = options_.caches;
     builder_options.dictionary = options_.compression.dictionary;
     builder_options.shares_keys = options_.shares_keys;
+    builder_options.hurry = options_.hurry;
     VARVE_ASSIGN_OR_RETURN(builder_, SegmentBuilder::Create(options_.file_system, builder_options));
     return absl::OkStatus();
   }

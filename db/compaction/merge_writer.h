@@ -79,6 +79,9 @@ struct MergeOptions {
   ValueSeparation* separation = nullptr;
   const std::atomic<bool>* cancel = nullptr;  // Aborted soon after it is set
   std::function<void()> rest;                 // called every now and then; may be empty
+  // Called before the merge takes locks for which others wait: those of the directory and of the
+  // caches, where an output begins and where it ends; may be empty.
+  std::function<void()> hurry;
 };
 
 struct MergeResult {

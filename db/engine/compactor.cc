@@ -127,11 +127,12 @@ absl::Status Compactor::CompactRange(std::string lower, std::string upper) {
   return Ask([&] { return RunRange(lower, upper); });
 }
 
-absl::StatusOr<uint64_t> Compactor::Purge(const PurgedKey& purged) {
+absl::StatusOr<uint64_t> Compactor::Purge(const PurgedKey& purged,
+                                          absl::FunctionRef<absl::Status()> rewritten) {
   uint64_t records = 0;
   VARVE_RETURN_IF_ERROR(Ask([&]() -> absl::Status {
     VARVE_ASSIGN_OR_RETURN(records, RunPurge(purged));
-    return absl::OkStatus();
+    return rewritten();
   }));
   return records;
 }

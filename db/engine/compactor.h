@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -78,10 +79,13 @@ class Compactor {
   [[nodiscard]] absl::Status CompactRange(std::string lower, std::string upper)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Rewrites the segments that hold something of the key, and waits for it. Returns how many
-  // records have gone. Aborted: the store is being closed.
+  // Rewrites the segments that hold something of the key, calls `rewritten` before any other merge
+  // begins, and waits for both. Returns how many records have gone, or the error of `rewritten`.
+  // Aborted: the store is being closed.
   // Requires: segments hold everything up to purged.up_to.
-  [[nodiscard]] absl::StatusOr<uint64_t> Purge(const PurgedKey& purged) ABSL_LOCKS_EXCLUDED(mutex_);
+  [[nodiscard]] absl::StatusOr<uint64_t> Purge(const PurgedKey& purged,
+                                               absl::FunctionRef<absl::Status()> rewritten)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Rewrites one segment that points into one of the value files `numbers` (ascending), moves those
   // of its values, and waits for it. Returns false if there is none. Aborted as above.
   [[nodiscard]] absl::StatusOr<bool> EmptyValueFiles(const std::vector<uint64_t>& numbers)

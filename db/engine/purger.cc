@@ -1,6 +1,7 @@
 #include "db/engine/purger.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <unordered_set>
 
@@ -18,11 +19,28 @@
 namespace varve {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(5);  // with readers that began before
 constexpr absl::Duration kLook = absl::Milliseconds(2);
 // One is prepared already, and may be an old one; other writers may take the next.
 constexpr int kMostLogFiles = 8;
 constexpr int kMostFlushes = 8;
+
+// Looks again and again, until its patience is over.
+class Looks {
+ public:
+  explicit Looks(const Purger::Patience& patience)
+      : end_(SteadyNow() + patience.time), left_(patience.looks) {}
+
+  // Returns whether to look again, after a pause.
+  bool Again() {
+    if (--left_ < 0 && SteadyNow() >= end_) return false;
+    absl::SleepFor(kLook);
+    return true;
+  }
+
+ private:
+  const SteadyTime end_;
+  int left_;
+};
 
 // Returns what people call the owner of a generation.
 std::string OwnerOf(NamespaceGeneration generation, const NamespaceTable& namespaces,
@@ -60,11 +78,15 @@ absl::StatusOr<PurgeResult> Purger::Purge(NamespaceId space, std::string_view ke
   VARVE_RETURN_IF_ERROR(AwaitSnapshots(purged.up_to));
   VARVE_ASSIGN_OR_RETURN(const uint64_t fresh, BeginLogAnew());
   VARVE_ASSIGN_OR_RETURN(const uint64_t operations, PurgeChanges(space, purged));
-  VARVE_ASSIGN_OR_RETURN(const uint64_t records, compactor_.Purge(purged));
+  std::set<std::string> stale;
+  // Merges that begin from here on find nothing of the key. None is under way, so that what they
+  // read and write is not waited for.
+  const auto rewritten = [&]() -> absl::Status {
+    VARVE_ASSIGN_OR_RETURN(stale, StaleFiles(fresh, version_set_.NewFileNumber()));
+    return absl::OkStatus();
+  };
+  VARVE_ASSIGN_OR_RETURN(const uint64_t records, compactor_.Purge(purged, rewritten));
   result.found |= operations != 0 || records != 0;
-  // Merges that begin from here on find nothing of the key.
-  VARVE_ASSIGN_OR_RETURN(std::set<std::string> stale,
-                         StaleFiles(fresh, version_set_.NewFileNumber()));
   VARVE_ASSIGN_OR_RETURN(const std::vector<uint64_t> emptied, EmptyValueFiles(key));
   for (const uint64_t number : emptied) stale.insert(ValueFilePath("", number).substr(1));
   VARVE_RETURN_IF_ERROR(AwaitRemoval(std::move(stale)));
@@ -162,19 +184,19 @@ absl::StatusOr<bool> Purger::Hide(NamespaceId space, std::string_view key) {
 absl::Status Purger::AwaitSnapshots(SequenceNumber before) const {
   std::vector<SequenceNumber> awaited = parts_.versions->HeldSnapshots().sequences;
   std::erase_if(awaited, [&](SequenceNumber held) { return held >= before; });
-  for (const SteadyTime end = SteadyNow() + kPatience; !awaited.empty(); absl::SleepFor(kLook)) {
+  for (Looks looks(patience_);;) {
     const std::vector<SequenceNumber> held = parts_.versions->HeldSnapshots().sequences;
     // A snapshot of the same version that was taken later does not count.
     std::erase_if(awaited, [&](SequenceNumber sequence) {
       return !std::binary_search(held.begin(), held.end(), sequence);
     });
-    if (awaited.empty() || SteadyNow() < end) continue;
+    if (awaited.empty()) return absl::OkStatus();
+    if (looks.Again()) continue;
     return absl::DeadlineExceededError(
         fmt::format("the key is deleted, but a transaction, a scan or another snapshot still reads "
                     "version {}: purge the key again when it has ended",
                     awaited.front()));
   }
-  return absl::OkStatus();
 }
 
 absl::Status Purger::MarkLog() {
@@ -277,14 +299,31 @@ absl::StatusOr<std::set<std::string>> Purger::StaleFiles(uint64_t fresh, uint64_
   return stale;
 }
 
+void Purger::AwaitFlushes() const {
+  SequenceNumber last = kNoSequence;
+  {
+    absl::MutexLock lock(&parts_.versions->mutex());
+    const std::deque<FullBuffer>& queue = parts_.versions->FlushQueueLocked();
+    if (!queue.empty()) last = queue.back().buffer->last_sequence();
+  }
+  const auto is_flushed = [&] {
+    absl::MutexLock lock(&parts_.versions->mutex());
+    return parts_.versions->FlushedLocked() >= last;
+  };
+  while (!is_flushed() && pipeline_.IsFlushing() && !pipeline_.IsClosed()) absl::SleepFor(kLook);
+}
+
 absl::Status Purger::AwaitRemoval(std::set<std::string> names) const {
-  for (const SteadyTime end = SteadyNow() + kPatience;; absl::SleepFor(kLook)) {
+  // What is being flushed is no part of the store yet, but its files may be among the names.
+  AwaitFlushes();
+  for (Looks looks(patience_);;) {
     parts_.versions->Reclaim();
+    parts_.remover->AwaitRemovals();
     // What is in use by now was being written.
     VARVE_ASSIGN_OR_RETURN(const std::set<std::string> stale, StaleFiles(UINT64_MAX, UINT64_MAX));
     std::erase_if(names, [&](const std::string& name) { return !stale.contains(name); });
     if (names.empty()) return parts_.file_system->SyncDirectory(parts_.directory);
-    if (SteadyNow() < end) continue;
+    if (looks.Again()) continue;
     return absl::DeadlineExceededError(
         fmt::format("the key is deleted, but {} may still hold it and is being read or removed: "
                     "purge the key again when long scans and transactions have ended",

@@ -13,7 +13,9 @@
 //      (db/compaction/purge.h).
 //   7. It searches the value files for the key, and has the compactor move the other values out of
 //      those that hold it.
-//   8. It waits until the old files are removed.
+//   8. It waits until the old files are removed. What the store's own threads are at it awaits
+//      however long that takes, since a loaded machine may keep them from the processors; only with
+//      readers it has no more than some patience.
 //
 // What an ingest under way was given is no part of the store yet, and the purge leaves it alone:
 // its commit is a write that comes after the purge.
@@ -36,6 +38,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "db/commit/commit_pipeline.h"
 #include "db/compaction/purge.h"
 #include "db/engine/compactor.h"
@@ -50,6 +53,13 @@ class Purger {
   using Write =
       std::function<absl::StatusOr<CommitResult>(const WriteOptions& options, WriteBatch* batch)>;
 
+  // The patience with readers that began before the purge: so much time, and so many looks. Where
+  // this thread has to wait for a processor between two looks, readers have to wait as well.
+  struct Patience {
+    absl::Duration time = absl::Seconds(5);
+    int looks = 500;
+  };
+
   // `parts` are those of the version set. `write` commits a batch and waits until it is as durable
   // as its mode promises.
   // Requires: all of them outlive the purger.
@@ -60,6 +70,7 @@ class Purger {
         pipeline_(*pipeline),
         compactor_(*compactor),
         write_(std::move(write)) {}
+  void set_patience(const Patience& patience) { patience_ = patience; }
 
   // Does what StoreHistory::Purge() does.
   absl::StatusOr<PurgeResult> Purge(NamespaceId space, std::string_view key,
@@ -91,6 +102,8 @@ class Purger {
   // log files before `fresh`. Leaves out what ingests and merges may be writing: the files of the
   // former, and segments and value files from the number `clean` on.
   absl::StatusOr<std::set<std::string>> StaleFiles(uint64_t fresh, uint64_t clean) const;
+  // Waits until the buffers that wait for their flush now are flushed, or flushes fail.
+  void AwaitFlushes() const;
   absl::Status AwaitRemoval(std::set<std::string> names) const;
 
   const VersionSetParts parts_;
@@ -98,6 +111,7 @@ class Purger {
   CommitPipeline& pipeline_;
   Compactor& compactor_;
   const Write write_;
+  Patience patience_;
 };
 
 }  // namespace varve

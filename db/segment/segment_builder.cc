@@ -217,6 +217,7 @@ absl::StatusOr<SegmentInfo> SegmentBuilder::Finish() {
   AppendRangeTombstones(file_->buffer());
   footer.range_tombstones_size = file_size() - footer.range_tombstones_offset;
   AppendSegmentFooter(footer, file_->buffer());
+  if (options_.hurry) options_.hurry();
   VARVE_RETURN_IF_ERROR(file_->Finish());
   VARVE_RETURN_IF_ERROR(file_system_->SyncDirectory(options_.directory));
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -51,6 +52,9 @@ class SegmentBuilder {
     // Records share bytes of their keys (db/format/key_base.h), which programs before version 4 of
     // the format do not read.
     bool shares_keys = false;
+    // Called in Finish(), once everything is written, before it takes locks for which others wait:
+    // those of the directory and of the caches; may be empty.
+    std::function<void()> hurry;
   };
   // Returns the block size for records that have `average_record_size` bytes on average.
   static uint32_t BlockSizeFor(uint64_t average_record_size);

@@ -485,19 +485,23 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view bytes, const std::strin
   if (bytes.substr(0, kMagic.size()) != kMagic)
     return Corruption(path, 0, "manifest: no manifest begins like this");
   const uint32_t version = DecodeFixed32(bytes.data() + kMagic.size());
-  if (version < kOldestFormatVersion || version > kManifestFormatVersion) {
-    return Corruption(path, kMagic.size(),
-                      fmt::format("manifest: format version {}, this program reads {} to {}",
-                                  version, kOldestFormatVersion, kManifestFormatVersion));
-  }
   const uint64_t size = DecodeFixed64(bytes.data() + kCheckedOffset);
+  const uint32_t expected = DecodeFixed32(bytes.data() + kChecksumOffset);
+  const uint32_t checksum = Checksum(bytes.substr(kCheckedOffset), version);
+  if (version < kOldestFormatVersion || version > kManifestFormatVersion) {
+    const std::string what = fmt::format("manifest: format version {}, this program reads {} to {}",
+                                         version, kOldestFormatVersion, kManifestFormatVersion);
+    // A repair must not take what a newer program has written for damaged.
+    const bool is_whole = size == bytes.size() - kFieldsOffset && checksum == expected;
+    if (is_whole && version > kManifestFormatVersion)
+      return absl::FailedPreconditionError(fmt::format("{}: {}; use a newer one", path, what));
+    return Corruption(path, kMagic.size(), what);
+  }
   if (size != bytes.size() - kFieldsOffset) {
     return Corruption(path, kCheckedOffset,
                       fmt::format("manifest: {} bytes of fields, expected {}",
                                   bytes.size() - kFieldsOffset, size));
   }
-  const uint32_t expected = DecodeFixed32(bytes.data() + kChecksumOffset);
-  const uint32_t checksum = Checksum(bytes.substr(kCheckedOffset), version);
   if (checksum != expected) {
     return Corruption(
         path, kCheckedOffset,

@@ -71,6 +71,25 @@ class ExpiryFinder final : public WriteBatch::OperationVisitor {
   uint64_t soonest_ = kNeverSoon;
 };
 
+using SpaceBytes = std::pair<NamespaceId, uint64_t>;
+
+// Returns the bytes of these namespaces, as far as they are still there. A namespace may have many
+// keys to count, so that no lock is held meanwhile.
+absl::StatusOr<std::vector<SpaceBytes>> CountBytes(Store* store,
+                                                   const std::vector<NamespaceId>& spaces) {
+  std::vector<SpaceBytes> counted;
+  for (const NamespaceId id : spaces) {
+    ReadOptions options;
+    options.space = id;
+    options.wait_until_durable = false;
+    const absl::StatusOr<CountResult> count = store->Count(options, "", "");
+    if (IsNoSuchNamespace(count.status())) continue;
+    VARVE_RETURN_IF_ERROR(count.status());
+    counted.emplace_back(id, count->bytes);
+  }
+  return counted;
+}
+
 void Report(const absl::Status& status) {
   if (!status.ok()) spdlog::warn("The order of evictions: {}", status.ToString());
 }
@@ -128,7 +147,7 @@ void Evictor::NoteNamespaces() {
 void Evictor::NoteSwap(NamespaceId one, NamespaceId other) {
   if (!flags_.notes_reads.load(std::memory_order_acquire)) return;
   flags_.is_stale.store(true);  // one of them may be new
-  absl::MutexLock lock(&mutex_);
+  const TurnLock lock(&mutex_);
   for (const NamespaceId id : {one, other}) {
     const auto found = spaces_.find(id);
     if (found != spaces_.end()) Report(found->second.order->Reset());
@@ -364,7 +383,7 @@ bool Evictor::MakeRoom(const absl::Status& refused, const EvictionNeed& need,
                        const WriteOptions& options) {
   if (!MayMakeRoom(refused)) return false;
   const uint64_t rounds = counts_.rounds.load();
-  absl::MutexLock lock(&mutex_);
+  const TurnLock lock(&mutex_);
   if (counts_.rounds.load() != rounds) return true;
   if (flags_.is_stale.load()) Report(Refresh());
   if (MakeRoomNow(refused, need, options)) return true;
@@ -459,12 +478,10 @@ absl::Status Evictor::EnterReads(Reads which) {
     entering_.is_under_way = false;
   };
   absl::Span<const WaitingRead> reads = journal.BeginEntering();
-  // Writers get their turn in between.
   for (absl::Status entered; !reads.empty() && entered.ok();) {
     entered = EnterSome(&reads);
     status.Update(entered);
-    mutex_.Unlock();
-    mutex_.Lock();
+    mutex_.LetOthersIn();
   }
   std::move(end).Cancel();
   // What can't be entered is lost, as the next reads want the room.
@@ -501,16 +518,23 @@ absl::Status Evictor::LookForExcess() {
   if (databases_.load() != 0 && limit != 0 && store_.CheckData(0) != DataCheck::kWithin) {
     VARVE_ASSIGN_OR_RETURN(data, store_.CountData());
   }
+  std::vector<NamespaceId> unchecked;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (data > limit) owed_by_databases_ = std::max(owed_by_databases_, data - limit);
+    for (auto& [id, space] : spaces_) {
+      if (HasOwnRule(space.options) && space.options.max_bytes != 0 &&
+          !std::exchange(space.is_checked, true))
+        unchecked.push_back(id);
+    }
+  }
+  VARVE_ASSIGN_OR_RETURN(const std::vector<SpaceBytes> counted, CountBytes(&store_, unchecked));
   absl::MutexLock lock(&mutex_);
-  if (data > limit) owed_by_databases_ = std::max(owed_by_databases_, data - limit);
-  for (auto& [id, space] : spaces_) {
-    const uint64_t most = space.options.max_bytes;
-    if (!HasOwnRule(space.options) || most == 0 || std::exchange(space.is_checked, true)) continue;
-    ReadOptions options;
-    options.space = id;
-    options.wait_until_durable = false;
-    VARVE_ASSIGN_OR_RETURN(const CountResult count, store_.Count(options, "", ""));
-    if (count.bytes > most) space.owed_bytes = count.bytes - most;
+  for (const auto& [id, bytes] : counted) {
+    const auto space = spaces_.find(id);
+    if (space == spaces_.end() || !HasOwnRule(space->second.options)) continue;
+    const uint64_t most = space->second.options.max_bytes;
+    if (most != 0 && bytes > most) space->second.owed_bytes = bytes - most;
   }
   return absl::OkStatus();
 }
@@ -518,29 +542,36 @@ absl::Status Evictor::LookForExcess() {
 absl::Status Evictor::LookForExcessOnDisk() {
   if (disk_ == nullptr) return absl::OkStatus();
   VARVE_RETURN_IF_ERROR(disk_->Measure());
+  std::vector<NamespaceId> evicting;
+  double part = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    const uint64_t used = disk_->needed(),
+                   most = disk_->limit() - disk_->reserve() - disk_->limit() / kPartOfDisk;
+    if (used <= most) relieved_disk_ = 0;
+    const uint64_t relieved = std::max(most, relieved_disk_);
+    if (replication_.follows() || used < relieved + disk_->limit() / kPartOwed)
+      return absl::OkStatus();
+    // Of all that may be evicted, the part by which the directory is too large.
+    part = static_cast<double>(used - relieved) / static_cast<double>(used);
+    relieved_disk_ = used;
+    for (const auto& [id, space] : spaces_) evicting.push_back(id);
+  }
+  VARVE_ASSIGN_OR_RETURN(const std::vector<SpaceBytes> counted, CountBytes(&store_, evicting));
   absl::MutexLock lock(&mutex_);
-  const uint64_t used = disk_->needed(),
-                 most = disk_->limit() - disk_->reserve() - disk_->limit() / kPartOfDisk;
-  if (used <= most) relieved_disk_ = 0;
-  const uint64_t relieved = std::max(most, relieved_disk_);
-  if (replication_.follows() || used < relieved + disk_->limit() / kPartOwed)
-    return absl::OkStatus();
-  // Of all that may be evicted, the part by which the directory is too large.
-  const double part = static_cast<double>(used - relieved) / static_cast<double>(used);
-  relieved_disk_ = used;
-  for (auto& [id, space] : spaces_) {
-    ReadOptions options;
-    options.space = id;
-    options.wait_until_durable = false;
-    VARVE_ASSIGN_OR_RETURN(const CountResult count, store_.Count(options, "", ""));
-    uint64_t& owed = HasOwnRule(space.options) ? space.owed_bytes : owed_by_databases_;
-    owed += static_cast<uint64_t>(part * static_cast<double>(count.bytes));
+  for (const auto& [id, bytes] : counted) {
+    const auto space = spaces_.find(id);
+    if (space == spaces_.end()) continue;
+    uint64_t& owed =
+        HasOwnRule(space->second.options) ? space->second.owed_bytes : owed_by_databases_;
+    owed += static_cast<uint64_t>(part * static_cast<double>(bytes));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<bool> Evictor::WorkOn() {
   absl::MutexLock lock(&mutex_);
+  mutex_.LetOthersIn();  // the thread may have come from the step before at once
   if (index_ == nullptr || replication_.follows()) return false;
   NoteExpiries();
   bool more = false;
@@ -584,7 +615,7 @@ Evictor::Use Evictor::LookUp(NamespaceId space, std::string_view key, const Read
                    .hash = hash,
                    .access = {}};
   {
-    absl::MutexLock lock(&mutex_);
+    const TurnLock lock(&mutex_);
     const auto found = spaces_.find(space);
     if (found != spaces_.end()) {
       use.order = found->second.order->rule().order;

@@ -21,7 +21,9 @@
 // Where no rule is in force there is no thread, no index and no memory, and a read costs one load.
 //
 // Thread-safety: all functions but Start() and Stop() may be called on any thread. mutex_ is held
-// over calls of the store and of the index, and while clients are told of evictions.
+// over calls of the store and of the index, and while clients are told of evictions, but not while
+// all keys of a namespace are counted. The evictor's thread lets threads of clients in between its
+// steps.
 // Invariants: reads are noted only while touched_ has its memory.
 #pragma once
 
@@ -50,6 +52,7 @@
 #include "server/eviction/read_journal.h"
 #include "server/eviction/space_order.h"
 #include "server/replication/replication_state.h"
+#include "structure/turn_mutex.h"
 #include "util/os/bounded_file_system.h"
 #include "util/os/steady_condition.h"
 #include "varve/namespace.h"
@@ -223,7 +226,7 @@ class Evictor {
   NotedReads touched_;
   Counts counts_;
 
-  absl::Mutex mutex_ ABSL_ACQUIRED_BEFORE(wake_mutex_);
+  TurnMutex mutex_ ABSL_ACQUIRED_BEFORE(wake_mutex_);
   std::unique_ptr<AccessIndex> index_ ABSL_GUARDED_BY(mutex_);
   std::map<NamespaceId, Space> spaces_ ABSL_GUARDED_BY(mutex_);
   uint64_t owed_by_databases_ ABSL_GUARDED_BY(mutex_) = 0;

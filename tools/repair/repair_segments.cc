@@ -165,8 +165,9 @@ absl::StatusOr<std::optional<SegmentInfo>> RepairJob::Salvage(uint64_t number, u
     }
     return absl::OkStatus();
   };
+  const std::string_view first_key = named == nullptr ? "" : FirstKeyOf(*named);
   VARVE_ASSIGN_OR_RETURN(const SurveyedSegment survey,
-                         SurveySegment(*file, number, file_size, look));
+                         SurveySegment(*file, number, file_size, look, first_key));
   ListDamage(NameOf(number), survey, named);
   VARVE_ASSIGN_OR_RETURN(const std::vector<RescuedRecord> rescued,
                          RescueThroughValues(survey, std::move(places), &values_));
@@ -190,7 +191,7 @@ absl::StatusOr<std::optional<SegmentInfo>> RepairJob::Salvage(uint64_t number, u
                      absl::CHexEscape(absl::string_view(key.data(), key.size())), kOlderMayBeBack));
     return absl::OkStatus();
   };
-  VARVE_RETURN_IF_ERROR(SurveySegment(*file, number, file_size, add).status());
+  VARVE_RETURN_IF_ERROR(SurveySegment(*file, number, file_size, add, first_key).status());
   for (; next != rescued.end(); ++next) VARVE_RETURN_IF_ERROR(writer.Add(next->View()));
   if (plain.lost() > 0) {
     Lost(NameOf(number), plain.first_lost(),

@@ -17,7 +17,10 @@
 #include "db/format/file_names.h"
 #include "db/format/log_format.h"
 #include "db/segment/segment_footer.h"
+#include "type/version.h"
 #include "unit-tests/corruption/store_image.h"
+#include "util/base/checksum.h"
+#include "util/base/coding.h"
 #include "varve/storage_engine.h"
 
 namespace varve {
@@ -255,6 +258,21 @@ TEST_F(RepairTest, TheManifestsCopyTakesItsPlace) {
   Repair();
   ExpectAllValues();
   EXPECT_THAT(Listed(report_), HasSubstr("nothing is lost"));
+}
+
+// A newer program wrote it, so that a manifest which this one rebuilt would lack what it does not
+// know of.
+TEST_F(RepairTest, AStoreOfANewerProgramIsLeftAlone) {
+  for (const std::string name : {"MANIFEST", "MANIFEST.copy"}) {
+    std::string& bytes = Bytes(Killed().Path(name));
+    const uint32_t version = kManifestFormatVersion + 1;
+    EncodeFixed32(bytes.data() + 8, version);
+    EncodeFixed32(bytes.data() + 12, Checksum(std::string_view(bytes).substr(16), version));
+  }
+  MemoryFileSystem file_system(files_);
+  const absl::Status refused = RepairStore(&file_system, Directory(), {}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_EQ(file_system.files(), files_);
 }
 
 TEST_F(RepairTest, WithoutAnyManifestTheTreeIsRebuilt) {

@@ -233,7 +233,8 @@ class DocsCheck {
     };
     std::set<std::string> declared;
     static const std::regex kLock(
-        "^ +(?:mutable |alignas\\(64\\) )*(?:absl::Mutex|SpinLock) (\\w+)(?:\\[\\w+\\])?[ ;]");
+        "^ +(?:mutable |alignas\\(64\\) )*(?:absl::Mutex|SpinLock|TurnMutex) "
+        "(\\w+)(?:\\[\\w+\\])?[ ;]");
     static const std::regex kBefore("ABSL_ACQUIRED_BEFORE\\(([^)]*)\\)");
     static const std::regex kWord("\\w+");
     ForEachSourceLine([&](const std::string& path, const std::string& line) {

@@ -118,6 +118,8 @@ std::optional<std::string> TypeDefinedIn(std::string_view line) {
   const bool is_type = line.starts_with("class ") || line.starts_with("struct ");
   if (!is_type || line.find('{') == std::string_view::npos) return std::nullopt;
   line.remove_prefix(line.find(' ') + 1);
+  // The name stands behind what the type can do: "class ABSL_LOCKABLE SpinLock {".
+  if (line.starts_with("ABSL_")) line.remove_prefix(line.find(' ') + 1);
   const auto is_part = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
   };

@@ -3,22 +3,29 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "server/eviction/read_journal.h"
 #include "server/user_commands/command_rights.h"
 #include "unit-tests/server/access_trace.h"
+#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/temp_dir.h"
+#include "unit-tests/testing/thread_state.h"
 #include "varve/namespace_status.h"
 #include "varve/storage_engine.h"
 
 namespace varve {
 namespace {
 
+using testing::Eventually;
+using testing::IsAsleep;
 using testing::ManualClock;
 using testing::TempDir;
 using testing::TrueLru;
@@ -233,6 +240,43 @@ TEST_F(EvictorTest, ALoweredBoundIsReachedInTheBackground) {
   while (*evictor_->WorkOn()) continue;
   EXPECT_LE(*store_->CountData(), 1000 * kEntrySize);
   EXPECT_GT(*store_->CountData(), 990 * kEntrySize);
+}
+
+// A namespace may have many keys to count. Here the count waits for the removal of what has
+// expired, which is held up.
+TEST_F(EvictorTest, ClientsDoNotWaitWhileKeysAreCounted) {
+  absl::Notification sweeps, goes_on;
+  store_->SetExpiryListener([&](NamespaceId, std::string_view, SequenceNumber) {
+    sweeps.Notify();
+    goes_on.WaitForNotification();
+  });
+  ASSERT_TRUE(Put(1, kDefaultNamespace, store_->NowMillis() + 5).ok());
+  clock_.Advance(10);
+  sweeps.WaitForNotification();
+  WriteBatch batch;
+  batch.CreateNamespace(
+      {.id = kFirstNamedNamespace, .name = "a", .options = {.max_bytes = 1000, .eviction = kLru}});
+  ASSERT_TRUE(store_->Submit(WriteOptions(), &batch).ok());
+  std::atomic<pid_t> id{0};
+  std::thread round([&] {
+    id = gettid();
+    evictor_->RunRound();
+  });
+  int looks = 0;
+  EXPECT_TRUE(Eventually([&] {
+    looks = id != 0 && IsAsleep(id) ? looks + 1 : 0;
+    return looks == 20;
+  }));
+  std::atomic<bool> is_answered{false};
+  std::thread client([&] {
+    (void)evictor_->LookUp(kFirstNamedNamespace, Key(1), ReadResult());
+    is_answered = true;
+  });
+  EXPECT_TRUE(Eventually([&] { return is_answered.load(); }));
+  goes_on.Notify();
+  client.join();
+  round.join();
+  store_->SetExpiryListener({});
 }
 
 }  // namespace

@@ -7,8 +7,14 @@
 #include <thread>
 #include <vector>
 
+#include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/thread_state.h"
+
 namespace varve {
 namespace {
+
+using testing::Eventually;
+using testing::IsAsleep;
 
 TEST(ConcurrentQueueTest, KeepsOrderAndItsBound) {
   ConcurrentQueue<int> queue(3);
@@ -52,6 +58,57 @@ TEST(ConcurrentQueueTest, CloseWakesSleepers) {
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   queue.Close();
   for (std::thread& sleeper : sleepers) sleeper.join();
+}
+
+// Where an element of a thread stands that loses its processor in the middle of a push.
+struct Pause {
+  std::atomic<bool> is_in_push{false};
+  std::atomic<bool> is_over{false};
+};
+
+class SlowElement {
+ public:
+  SlowElement() = default;
+  explicit SlowElement(Pause* pause) : pause_(pause) {}
+  SlowElement(SlowElement&&) noexcept {}
+  SlowElement& operator=(SlowElement&& other) noexcept {
+    if (other.pause_ == nullptr) return *this;
+    other.pause_->is_in_push = true;
+    other.pause_->is_in_push.notify_all();
+    other.pause_->is_over.wait(false);
+    return *this;
+  }
+
+ private:
+  Pause* const pause_ = nullptr;
+};
+
+TEST(ConcurrentQueueTest, WhatIsReadyBehindASlowPushIsNotLeftLying) {
+  ConcurrentQueue<SlowElement> queue(8);
+  Pause pause;
+  std::thread slow([&] { EXPECT_TRUE(queue.TryPush(SlowElement(&pause))); });
+  pause.is_in_push.wait(false);
+  EXPECT_TRUE(queue.TryPush(SlowElement()));
+  std::atomic<pid_t> ids[2] = {};
+  std::atomic<int> taken{0};
+  std::vector<std::thread> consumers;
+  for (std::atomic<pid_t>& id : ids) {
+    consumers.emplace_back([&] {
+      id = gettid();
+      EXPECT_TRUE(queue.Pop().has_value());
+      ++taken;
+      // The work with the one element goes on until the other one is taken.
+      EXPECT_TRUE(Eventually([&] { return taken == 2; }));
+    });
+  }
+  for (const std::atomic<pid_t>& id : ids)
+    EXPECT_TRUE(Eventually([&] { return id != 0 && IsAsleep(id); }));
+  pause.is_over = true;
+  pause.is_over.notify_all();
+  slow.join();
+  EXPECT_TRUE(Eventually([&] { return taken == 2; }));
+  queue.Close();
+  for (std::thread& consumer : consumers) consumer.join();
 }
 
 TEST(ConcurrentQueueTest, EveryElementArrivesOnceAndEachProducersInOrder) {

@@ -3,10 +3,16 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 
 namespace varve {
+namespace {
+
+constexpr absl::Duration kBetweenWakes = absl::Seconds(1);
+
+}  // namespace
 
 FileRemover::FileRemover(FileSystem* file_system, FileThread* thread)
     : file_system_(file_system), thread_(thread) {
@@ -30,6 +36,21 @@ void FileRemover::Remove(const std::string& path) noexcept {
   thread_->Wake(this);
 }
 
+void FileRemover::AwaitRemovals() {
+  uint64_t awaited = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    awaited = begun_ + paths_.size();
+    if (ended_ == awaited) return;
+  }
+  for (bool is_done = false; !is_done;) {
+    thread_->Wake(this);  // again and again, as there may have been no memory for the thread
+    absl::MutexLock lock(&mutex_);
+    if (ended_ < awaited) removed_.WaitWithTimeout(&mutex_, kBetweenWakes);
+    is_done = ended_ >= awaited;
+  }
+}
+
 SteadyTime FileRemover::Step() noexcept {
   if (path_.empty() && !Begin()) return kEndOfTime;
   VARVE_ASSERT(!path_.empty());
@@ -45,6 +66,10 @@ SteadyTime FileRemover::Step() noexcept {
   file_.reset();
   RemoveFile(file_system_, path_);
   path_.clear();
+  absl::MutexLock lock(&mutex_);
+  ++ended_;
+  VARVE_ASSERT(ended_ == begun_);
+  removed_.SignalAll();
   return SteadyNow();
 }
 
@@ -55,6 +80,7 @@ bool FileRemover::Begin() noexcept {
     if (paths_.empty()) return false;
     path_ = std::move(paths_.front());
     paths_.pop_front();
+    ++begun_;
   }
   size_ = 0;
   TryWithMemory([&] {

@@ -21,6 +21,7 @@
 #include "util/os/file_system.h"
 #include "util/os/file_thread.h"
 #include "util/os/pacer.h"
+#include "util/os/steady_condition.h"
 
 namespace varve {
 
@@ -37,6 +38,9 @@ class FileRemover final : private FileThread::Job {
   // it: where there is none to put the removal off, it removes the file before it returns.
   // Requires: nobody reads the file any more, and the books on disk do not name it.
   void Remove(const std::string& path) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns once the remover has dealt with each file that it was asked to remove before the call,
+  // however long the file thread has to wait for a processor.
+  void AwaitRemovals() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   static constexpr Pacer kPacer{uint64_t{2} << 20, absl::Microseconds(500)};
@@ -48,7 +52,10 @@ class FileRemover final : private FileThread::Job {
   FileSystem* const file_system_;
   FileThread* const thread_;
   absl::Mutex mutex_;
+  SteadyCondition removed_;
   std::deque<std::string> paths_ ABSL_GUARDED_BY(mutex_);
+  uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;  // files that were taken from paths_
+  uint64_t ended_ ABSL_GUARDED_BY(mutex_) = 0;  // of these, those that are dealt with
   // The file that is being removed; the file thread's alone.
   std::string path_;
   std::unique_ptr<File> file_;

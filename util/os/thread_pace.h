@@ -8,6 +8,10 @@
 // processor, it takes its share for a while, so that it still comes to an end: some twentieth of a
 // processor in all. Where processors are idle, it works on.
 //
+// A thread that yields and loses its processor may wait for the next one for seconds, on a loaded
+// machine for a minute. It must not do that with a lock that others wait for, be it one of this
+// program or of the kernel's file system. So it takes its share before (TakeShare).
+//
 // Where the kernel would not let the thread come back from SCHED_IDLE, the thread looks how long it
 // had to wait for a processor itself (/proc/thread-self/schedstat, the kernel's own count). If that
 // was noticeable, it rests twice as long as it has worked: two thirds of a processor are free then.
@@ -42,6 +46,9 @@ class ThreadPace {
   // Yields or rests if that is due. The working thread calls it every millisecond or so; most calls
   // read the clock and return. `is_urgent`: the thread works on.
   void Rest(bool is_urgent);
+  // Takes its share of the processors until the next look of Rest(). The working thread calls it
+  // before it takes what others wait for.
+  void TakeShare();
 
   // Returns the sum of all rests.
   std::chrono::nanoseconds rested() const { return rested_; }
@@ -49,9 +56,6 @@ class ThreadPace {
  private:
   // Works in the time that the others leave from now on. Returns false if it may not.
   bool Yield();
-  // Takes its share of the processors from now on.
-  void TakeShare();
-
   // Returns how long this thread has waited for a processor so far, in nanoseconds. Where the
   // kernel does not tell, returns the figure of the last look and ends the yielding.
   uint64_t Waited();

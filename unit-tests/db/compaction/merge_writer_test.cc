@@ -13,6 +13,7 @@
 #include "db/segment/segment.h"
 #include "db/segment/segment_caches.h"
 #include "type/tree_key.h"
+#include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "unit-tests/testing/vector_iterator.h"
 #include "unit-tests/testing/version_history.h"
@@ -101,6 +102,39 @@ class MergeWriterTest : public ::testing::Test {
 TEST_F(MergeWriterTest, NothingInMakesNoFile) {
   EXPECT_EQ(Merged({}), "");
   EXPECT_EQ(Files(), 0u);
+}
+
+// Notes whether a merge makes or syncs a file while it only works in what time others leave.
+class HurriedFiles final : public testing::FaultFileSystem {
+ public:
+  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path,
+                                                     bool create) override {
+    EXPECT_FALSE(yields) << path;
+    ++calls;
+    return FaultFileSystem::OpenForWrite(path, create);
+  }
+  absl::Status SyncDirectory(const std::string& path) override {
+    EXPECT_FALSE(yields) << path;
+    ++calls;
+    return FaultFileSystem::SyncDirectory(path);
+  }
+
+  bool yields = false;
+  int calls = 0;
+};
+
+TEST_F(MergeWriterTest, OutputsBeginAndEndInAHurry) {
+  HurriedFiles files;
+  std::vector<TestRecord> records;
+  for (int i = 1000; i < 1500; ++i) records.push_back(Value(std::to_string(i), 1));
+  options_.file_system = &files;
+  options_.segment_size = 3000;
+  options_.rest = [&] { files.yields = true; };
+  options_.hurry = [&] { files.yields = false; };
+  const absl::StatusOr<MergeResult> result = Merge(records);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_GE(result->segments.size(), 3u);
+  EXPECT_GE(files.calls, 6);
 }
 
 TEST_F(MergeWriterTest, OnlyTheNewestVersionSurvives) {

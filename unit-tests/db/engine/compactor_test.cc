@@ -115,6 +115,27 @@ TEST_F(CompactorTest, AMergeThatFailsIsCountedAndTriedAgain) {
   EXPECT_EQ(parts_.Get("a"), "7");
 }
 
+TEST_F(CompactorTest, APurgeTellsOfItsEndBeforeAnotherMergeBegins) {
+  for (int i = 0; i < 8; ++i) Flush(std::to_string(i));
+  const PurgedKey purged{.user_key = "a", .generations = {1}, .up_to = kMaxSequence};
+  Start(std::make_shared<testing::EagerPicker>());
+  int calls = 0;
+  const absl::StatusOr<uint64_t> records = compactor_->Purge(purged, [&] {
+    ++calls;
+    EXPECT_FALSE(compactor_->under_way().has_value());
+    EXPECT_EQ(parts_.Get("a"), "-");
+    EXPECT_GE(compactor_->compactions(CompactionReason::kRange), 1u);
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(records.ok()) << records.status();
+  EXPECT_GE(*records, 1u);
+  EXPECT_EQ(calls, 1);
+  const absl::Status failed =
+      compactor_->Purge(purged, [] { return absl::DataLossError("on command"); }).status();
+  EXPECT_TRUE(absl::IsDataLoss(failed)) << failed;
+  EXPECT_EQ(parts_.Get("z"), "7");
+}
+
 TEST_F(CompactorTest, RequestsAreRefusedBehindAStop) {
   Flush("value");
   Start(std::make_shared<ContentPicker>());

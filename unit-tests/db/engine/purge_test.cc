@@ -2,24 +2,35 @@
 // it was.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
+#include "db/engine/flusher.h"
+#include "db/engine/purger.h"
 #include "fmt/format.h"
+#include "unit-tests/db/engine/engine_parts.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/files_with.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/test_store.h"
+#include "varve/compaction_filter.h"
+#include "varve/compaction_picker.h"
 #include "varve/ingest.h"
 #include "varve/namespace_status.h"
 
 namespace varve {
 namespace {
 
+using testing::EngineParts;
 using testing::Eventually;
 using testing::FaultFileSystem;
 using testing::FileOperation;
@@ -518,6 +529,115 @@ TEST_F(PurgedHistoryTest, RandomKeysArePurgedBesideRandomWrites) {
     check(snapshot->get(), contents);
     if (HasFailure()) return;
   }
+}
+
+// --- Beside the threads of the background --------------------------------------------------------
+
+// What happens while the purge goes on: its rewriting comes to the key "trigger" and has a write
+// buffer flushed, whose flush comes to the key "gate" and stays there, with a file that is no part
+// of the store yet, until the merge thread goes on behind the purge. Then it has many more keys to
+// write, and takes its time.
+struct Course {
+  std::atomic<bool> begins{false};
+  std::function<void()> flush;
+  absl::Notification reached, goes_on;
+};
+
+class GateFilter final : public CompactionFilter {
+ public:
+  explicit GateFilter(Course* course) : course_(*course) {}
+  bool Drop(const FilteredRecord& record) const override {
+    if (record.key == "trigger" && course_.begins.exchange(false)) {
+      course_.flush();
+      course_.reached.WaitForNotification();
+    }
+    if (record.key == "gate" && !course_.reached.HasBeenNotified()) {
+      course_.reached.Notify();
+      course_.goes_on.WaitForNotification();
+    }
+    if (record.key.starts_with("later")) std::this_thread::yield();
+    return false;
+  }
+
+ private:
+  Course& course_;
+};
+
+class GatePicker final : public CompactionPicker {
+ public:
+  explicit GatePicker(Course* course) : course_(*course) {}
+  std::optional<CompactionPick> Pick(const TreeShape&, const EngineOptions&, bool) const override {
+    if (course_.reached.HasBeenNotified() && !course_.goes_on.HasBeenNotified())
+      course_.goes_on.Notify();
+    return std::nullopt;
+  }
+  double Debt(const TreeShape&, const EngineOptions&) const override { return 0; }
+
+ private:
+  Course& course_;
+};
+
+class PurgerTest : public ::testing::Test {
+ protected:
+  PurgerTest() {
+    parts_.OnInstalled([this](bool flushed) { compactor_.NoteInstalled(flushed); });
+    flusher_.Start();
+    compactor_.Start();
+    purger_.set_patience({.time = absl::ZeroDuration(), .looks = 0});
+    course_.flush = [this] {
+      WriteBatch batch;
+      batch.Put("a", "1");
+      batch.Put("gate", "1");
+      for (int i = 0; i < 500; ++i) batch.Put("later" + std::to_string(i), "1");
+      ASSERT_TRUE(parts_.Submit(&batch).ok());
+      parts_.Rotate();
+    };
+  }
+  ~PurgerTest() override {
+    compactor_.Stop();
+    parts_.OnInstalled(nullptr);
+    flusher_.Stop();
+  }
+  void PutAndFlush() {
+    for (const char* key : {"purged", "trigger"}) ASSERT_TRUE(parts_.Put(key, "secret").ok());
+    const absl::Status flushed = parts_.pipeline().FlushAll();
+    ASSERT_TRUE(flushed.ok()) << flushed;
+  }
+
+  Course course_;
+  EngineParts parts_{{.compaction_filter = std::make_shared<GateFilter>(&course_)}};
+  Flusher flusher_{parts_.Parts(), &parts_.version_set(), &parts_.pipeline(), &parts_.sweeper()};
+  Compactor compactor_{parts_.Parts(), std::make_shared<GatePicker>(&course_),
+                       &parts_.version_set(), &parts_.pipeline()};
+  Purger purger_{parts_.Parts(), &parts_.version_set(), &parts_.pipeline(), &compactor_,
+                 [this](const WriteOptions&, WriteBatch* batch) -> absl::StatusOr<CommitResult> {
+                   absl::StatusOr<CommitResult> result = parts_.Submit(batch);
+                   if (result.ok()) {
+                     const absl::Status synced = parts_.log()->Sync();
+                     if (!synced.ok()) return synced;
+                   }
+                   return result;
+                 }};
+};
+
+TEST_F(PurgerTest, AFlushThatIsUnderWayIsAwaitedWithoutPatience) {
+  PutAndFlush();
+  course_.begins = true;
+  const absl::StatusOr<PurgeResult> purged = purger_.Purge(kDefaultNamespace, "purged", nullptr);
+  ASSERT_TRUE(purged.ok()) << purged.status();
+  EXPECT_TRUE(purged->existed);
+  EXPECT_TRUE(course_.goes_on.HasBeenNotified());
+  EXPECT_EQ(parts_.Get("purged"), "-");
+  EXPECT_EQ(parts_.Get("gate"), "1");
+  EXPECT_EQ(parts_.Get("trigger"), "secret");
+}
+
+TEST_F(PurgerTest, WhatAReaderHoldsIsNamedOncePatienceIsOver) {
+  PutAndFlush();
+  const std::shared_ptr<const Version> held = parts_.versions().PresentVersion();
+  const absl::StatusOr<PurgeResult> purged = purger_.Purge(kDefaultNamespace, "purged", nullptr);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(purged.status())) << purged.status();
+  EXPECT_EQ(parts_.Get("purged"), "-");
 }
 
 }  // namespace

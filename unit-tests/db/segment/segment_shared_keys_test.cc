@@ -395,16 +395,25 @@ TEST_F(SegmentSharedKeysTest, WithoutFooterAndFirstRecordNoKeyIsGuessed) {
   Flip(info_.file_size - kSegmentTailSize - 1);
   Flip(6);
   const auto file = PosixFileSystem()->OpenForRead(fixture_.Path(kNumber)).value();
-  size_t found = 0;
-  const auto survey = SurveySegment(
-      *file, kNumber, info_.file_size, [&](uint64_t, uint64_t, const RecordView& record) {
-        const auto place = std::lower_bound(records_.begin(), records_.end(), Copy(record), Before);
-        EXPECT_TRUE(place != records_.end() && *place == Copy(record));
-        ++found;
-        return absl::OkStatus();
-      });
-  ASSERT_TRUE(survey.ok()) << survey.status();
-  EXPECT_EQ(found, 50u) << "those that share nothing with the first key";
+  const auto count = [&](std::string_view first_key) {
+    size_t found = 0;
+    const auto survey = SurveySegment(
+        *file, kNumber, info_.file_size,
+        [&](uint64_t, uint64_t, const RecordView& record) {
+          const auto place =
+              std::lower_bound(records_.begin(), records_.end(), Copy(record), Before);
+          EXPECT_TRUE(place != records_.end() && *place == Copy(record));
+          ++found;
+          return absl::OkStatus();
+        },
+        first_key);
+    EXPECT_TRUE(survey.ok()) << survey.status();
+    return found;
+  };
+  EXPECT_EQ(count(""), 50u) << "those that share nothing with the first key";
+  EXPECT_EQ(count(FirstKeyOf(info_)), records_.size() - 1) << "the manifest tells the first key";
+  info_.range_tombstones = 1;
+  EXPECT_EQ(FirstKeyOf(info_), "") << "the smallest key may be that of a range";
 }
 
 }  // namespace

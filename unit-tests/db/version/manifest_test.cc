@@ -6,6 +6,8 @@
 #include <random>
 #include <string>
 
+#include "fmt/format.h"
+#include "type/version.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/base/checksum.h"
 #include "util/base/coding.h"
@@ -215,6 +217,23 @@ TEST(ManifestTest, AStoreThatSharesKeysHasAVersionOfItsOwn) {
     EXPECT_EQ(EncodeManifest(decoded), bytes);
   }
   EXPECT_FALSE(DecodeManifest(whole, "MANIFEST")->shares_keys);
+}
+
+// What a newer program has written is whole: a repair that took it for damaged would rebuild it.
+TEST(ManifestTest, ANewerVersionIsNotDamage) {
+  std::string bytes = EncodeManifest(Example());
+  bytes[8] = kManifestFormatVersion + 1;
+  EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(bytes, "MANIFEST").status())) << "a flipped bit";
+  const absl::Status newer = DecodeManifest(Sealed(bytes), "MANIFEST").status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(newer)) << newer;
+  EXPECT_NE(newer.message().find(fmt::format("format version {}, this program reads 1 to {}",
+                                             kManifestFormatVersion + 1, kManifestFormatVersion)),
+            absl::string_view::npos)
+      << newer;
+  bytes[8] = 0;
+  EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(Sealed(bytes), "MANIFEST").status()));
+  bytes.resize(30);
+  EXPECT_TRUE(absl::IsDataLoss(DecodeManifest(bytes, "MANIFEST").status()));
 }
 
 TEST(ManifestTest, DeclaredGroupsHaveAVersionOfTheirOwn) {

@@ -61,6 +61,28 @@ TEST(FileRemoverTest, RemovesWhatIsLeftWhenItGoes) {
   for (const std::string& path : paths) EXPECT_FALSE(std::filesystem::exists(path));
 }
 
+TEST(FileRemoverTest, WhatWasAskedForCanBeAwaited) {
+  testing::TempDir directory;
+  testing::FaultFileSystem files;
+  FileThread thread;
+  FileRemover remover(&files, &thread);
+  remover.AwaitRemovals();  // there are none
+  for (int round = 0; round < 5; ++round) {
+    std::vector<std::string> paths;
+    for (int i = 0; i < 4; ++i)
+      paths.push_back(Make(directory, std::to_string(i), (i == 2 ? 9 : 1) * kMebibyte));
+    for (const std::string& path : paths) remover.Remove(path);
+    remover.Remove(directory.File("missing"));
+    remover.AwaitRemovals();
+    for (const std::string& path : paths) EXPECT_FALSE(std::filesystem::exists(path)) << path;
+  }
+  // One that can't be removed is dealt with, too.
+  files.Fail(testing::FileOperation::kRemove, 1, absl::InternalError("injected"));
+  remover.Remove(Make(directory, "stays", 10));
+  remover.AwaitRemovals();
+  EXPECT_TRUE(std::filesystem::exists(directory.File("stays")));
+}
+
 TEST(FileRemoverTest, GoesOnBehindAFileThatCannotBeCutDown) {
   testing::TempDir directory;
   testing::FaultFileSystem files;

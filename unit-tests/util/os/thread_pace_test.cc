@@ -95,6 +95,17 @@ TEST_F(ThreadPaceTest, WorksInWhatTimeTheOthersLeaveUntilItHurriesOrEnds) {
   });
 }
 
+TEST_F(ThreadPaceTest, TakesItsShareBeforeOthersMayWaitForIt) {
+  InBackground([] {
+    ThreadPace pace;
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_TRUE(Becomes(&pace, SCHED_IDLE, /*is_urgent=*/false, std::chrono::seconds(20)));
+      pace.TakeShare();
+      EXPECT_EQ(sched_getscheduler(0), SCHED_BATCH);
+    }
+  });
+}
+
 TEST_F(ThreadPaceTest, TakesItsShareWhereTheOthersLeaveNothing) {
   const Others others;
   InBackground([] {
