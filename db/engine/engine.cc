@@ -51,7 +51,7 @@ Engine::Engine(std::string directory, const EngineOptions& options)
       file_system_(options_.file_system),
       clock_(options.clock != nullptr ? *options.clock : RealClock()),
       caches_(options.offset_table_cache_size, options.block_cache_size,
-              /*large_in_kernel=*/options_.mapped_read_budget > 0),
+              /*has_mapped_reads=*/options_.mapped_read_budget > 0),
       threads_{{}, JobThreads(static_cast<size_t>(options_.max_background_jobs) - kOwnThreads)},
       remover_(file_system_, &threads_.files),
       versions_(options_.write_buffer_size, &threads_.files),

@@ -147,7 +147,7 @@ std::shared_ptr<const Snapshot> Reader::GetSnapshot() {
 ClockCache* Reader::CacheOfValues(const SuperVersion& state) const {
   const uint64_t data = state.version->bytes() + state.version->referenced_bytes();
   ClockCache& blocks = parts_.caches->blocks;
-  return parts_.caches->large_in_kernel && data > blocks.capacity() ? nullptr : &blocks;
+  return parts_.caches->kernel_caches_gets && data > blocks.capacity() ? nullptr : &blocks;
 }
 
 std::unique_ptr<Iterator> Reader::NewIterator(const ReadOptions& options, std::string_view lower,

@@ -57,14 +57,14 @@ struct CacheUse {
 };
 
 struct SegmentCaches {
-  SegmentCaches(size_t offset_table_bytes, size_t block_bytes, bool leaves_large = false)
-      : tables(offset_table_bytes), blocks(block_bytes), large_in_kernel(leaves_large) {}
+  SegmentCaches(size_t offset_table_bytes, size_t block_bytes, bool has_mapped_reads = false)
+      : tables(offset_table_bytes), blocks(block_bytes), kernel_caches_gets(has_mapped_reads) {}
 
   OffsetTableCache tables;
   ClockCache blocks;  // a capacity of 0 switches it off
-  // Values, and records over kMaxRecordCachedByBlock, are left to the kernel's cache: files have
-  // mapped reads (util/os/mapped_reads.h), and a copy from there costs no more than one from here.
-  const bool large_in_kernel;
+  // Gets leave what they read to the kernel's cache and do not fill the block cache: files have
+  // mapped reads (util/os/mapped_reads.h), and the copy of one record costs less than a block.
+  const bool kernel_caches_gets;
   ValueFiles values;
   SegmentStatistics statistics;
 };

@@ -54,7 +54,12 @@ void SegmentProbe::Locate(const OffsetTableEntry& entry) {
   }
 }
 
-bool SegmentProbe::IsInKernel() const { return is_value_ && segment_->caches().large_in_kernel; }
+bool SegmentProbe::IsInKernel() const { return is_value_ && segment_->caches().kernel_caches_gets; }
+
+bool SegmentProbe::IsWorthABlock(bool fill_cache) const {
+  return fill_cache && !segment_->caches().kernel_caches_gets &&
+         LengthClassLimit(entry_.length_class) <= kMaxRecordCachedByBlock;
+}
 
 void SegmentProbe::PrefetchSlot() const {
   if (is_only_ && !IsInKernel()) segment_->caches().blocks.PrefetchSlot(file_number_, cache_key_);
@@ -73,8 +78,9 @@ bool SegmentProbe::PrefetchRecord(bool fill_cache) {
     segment_->value_files()[at.file_index]->Prefetch(at.offset, extent);
     return true;
   }
-  const bool worth_a_block = fill_cache && extent <= kMaxRecordCachedByBlock;
-  if (!worth_a_block) bytes_ = blocks.PrefetchEntry(file_number_, RecordKey(entry_.offset), 0);
+  const bool worth_a_block = IsWorthABlock(fill_cache);
+  if (!worth_a_block && !segment_->caches().kernel_caches_gets)
+    bytes_ = blocks.PrefetchEntry(file_number_, RecordKey(entry_.offset), 0);
   if (bytes_ != nullptr) return false;
   const BlockSpan span = worth_a_block ? segment_->CacheableBlockOf(entry_.offset) : BlockSpan{};
   span.end == 0 ? segment_->file().Prefetch(entry_.offset, extent)
@@ -185,9 +191,8 @@ absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::ReadRecord(const Target& tar
   if (block) {
     caches.statistics.block_cache_hits.Add(1);
   } else {
-    const bool worth_a_block =
-        target.fill_cache && LengthClassLimit(entry_.length_class) <= kMaxRecordCachedByBlock;
-    const BlockSpan span = worth_a_block ? segment_->CacheableBlockOf(entry_.offset) : BlockSpan{};
+    const BlockSpan span =
+        IsWorthABlock(target.fill_cache) ? segment_->CacheableBlockOf(entry_.offset) : BlockSpan{};
     if (span.end == 0) return ReadOwnEntry(target, found);
     VARVE_ASSIGN_OR_RETURN(block,
                            CachedBlock(*segment_, span, segment_->loaded_footer()->block_size,
@@ -205,7 +210,7 @@ absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::ReadRecord(const Target& tar
 absl::StatusOr<SegmentProbe::Outcome> SegmentProbe::ReadOwnEntry(const Target& target,
                                                                  FoundRecord* found) const {
   SegmentCaches& caches = segment_->caches();
-  if (caches.large_in_kernel) return ReadFromDisk(target, found);
+  if (caches.kernel_caches_gets) return ReadFromDisk(target, found);
   const uint64_t offset = entry_.offset;
   found->pin = caches.blocks.Lookup(file_number_, RecordKey(offset), 0);
   if (found->pin) {

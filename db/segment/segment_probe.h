@@ -83,8 +83,10 @@ class SegmentProbe {
     bool fill_cache;
   };
 
-  // Returns whether what entry_ leads to is left to the kernel's cache.
+  // Returns whether what entry_ leads to is a value that is left to the kernel's cache.
   bool IsInKernel() const;
+  // Returns whether a get of the record reads its whole block, and leaves it in the cache.
+  bool IsWorthABlock(bool fill_cache) const;
   // Decides where the entry leads to.
   void Locate(const OffsetTableEntry& entry);
   // Puts the cached bytes at entry_ into found->pin; leaves it empty if there are none.

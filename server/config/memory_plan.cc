@@ -52,10 +52,10 @@ uint64_t MemoryOfControlGroup() {
   return least;
 }
 
-// Larger values are read through mappings instead of the block cache, which leaves a quarter to
-// them, or what is left if its size was given.
+// Gets read through mappings instead of the block cache, which leaves half to them, or what is left
+// if its size was given.
 void ChooseMappedReads(bool block_cache_is_given, uint64_t left, EngineOptions* engine) {
-  uint64_t mapped = block_cache_is_given ? left : engine->block_cache_size / 4;
+  uint64_t mapped = block_cache_is_given ? left : engine->block_cache_size / 2;
   if (mapped < kLeastMapped) mapped = 0;
   engine->mapped_read_budget = mapped;
   if (!block_cache_is_given) engine->block_cache_size -= mapped;

@@ -60,11 +60,11 @@ TEST(MemoryPlanTest, JobsBeyondTheSecondNeedMemory) {
   EXPECT_EQ(jobs_of({{"memory-limit", "512MiB"}, {"max-background-jobs", "7"}}), 7);
 }
 
-TEST(MemoryPlanTest, MappingsHaveAQuarterOfTheBlockCacheOrWhatIsLeft) {
+TEST(MemoryPlanTest, MappingsHaveHalfOfTheBlockCacheOrWhatIsLeft) {
   const absl::StatusOr<ServerConfig> fitted = FitIntoMemory(ServerConfig(), 16 * kGi);
   ASSERT_TRUE(fitted.ok());
   EXPECT_NEAR(static_cast<double>(fitted->engine.mapped_read_budget),
-              static_cast<double>(fitted->engine.block_cache_size) / 3, kMi);
+              static_cast<double>(fitted->engine.block_cache_size), kMi);
   const absl::StatusOr<ServerConfig> little =
       FitIntoMemory(Given({{"memory-limit", "128MiB"}}), kGi);
   ASSERT_TRUE(little.ok());
