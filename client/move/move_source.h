@@ -17,6 +17,7 @@
 #include "client/client.h"
 #include "client/copies/change_reply.h"
 #include "client/move/move_options.h"
+#include "client/move/server_identity.h"
 #include "client/move/space_description.h"
 #include "varve/types.h"
 
@@ -34,6 +35,7 @@ class MoveSource {
 
   // The functions below require a connection.
 
+  [[nodiscard]] absl::StatusOr<std::string> Identity() { return ServerIdentity(client_.get()); }
   // Returns the databases that hold keys and the namespaces that the move is about.
   [[nodiscard]] absl::StatusOr<std::vector<std::string>> Spaces();
   // Nothing: there is none of that name.

@@ -29,6 +29,7 @@
 #include "client/client.h"
 #include "client/move/key_window.h"
 #include "client/move/move_options.h"
+#include "client/move/server_identity.h"
 #include "client/move/space_description.h"
 
 namespace varve {
@@ -52,6 +53,7 @@ class MoveTarget {
 
   // The functions below require a connection. They take the names of the source.
 
+  [[nodiscard]] absl::StatusOr<std::string> Identity() { return ServerIdentity(client_.get()); }
   // Makes the database or namespace unless it is there, and gives it the options of the description
   // but for quotas; nothing: the source does not have it any more. FailedPrecondition: it lacks an
   // option and none may be lacking, or its keys are grouped in another way.

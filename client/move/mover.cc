@@ -144,6 +144,11 @@ absl::Status Mover::Work() {
 }
 
 absl::Status Mover::Begin() {
+  VARVE_ASSIGN_OR_RETURN(const std::string source, source_.Identity());
+  VARVE_ASSIGN_OR_RETURN(const std::string target, target_->Identity());
+  // What is to make room at the target would be the source's.
+  if (!source.empty() && source == target)
+    return absl::InvalidArgumentError("the source and the target are the same server");
   VARVE_RETURN_IF_ERROR(source_.EnsureFeed(state_.feed, kNoSequence));
   VARVE_ASSIGN_OR_RETURN(const ChangeReply now, source_.Now());
   state_.copies.clear();
