@@ -6,10 +6,10 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "client/client.h"
 #include "client/move/move_errors.h"
 #include "client/move/page_reader.h"
+#include "client/move/shown.h"
 #include "fmt/format.h"
 #include "util/base/status.h"
 
@@ -121,8 +121,8 @@ absl::Status Comparison::Compare(const std::string& space) {
   }
   keys_ += source.passed();
   counts_.push_back(fmt::format(
-      "{}: {} keys at the source, {} at the target{}", space, source.passed(), target.passed(),
-      differences_.size() < kMostDifferences ? "" : ", and not all read"));
+      "{}: {} keys at the source, {} at the target{}", Shown(space), source.passed(),
+      target.passed(), differences_.size() < kMostDifferences ? "" : ", and not all read"));
   return absl::OkStatus();
 }
 
@@ -150,7 +150,7 @@ std::vector<std::string> Comparison::Lines() const {
   for (size_t i = 0; i < std::min(differences_.size(), kShownDifferences); ++i) {
     const Difference& each = differences_[i];
     lines.push_back(
-        fmt::format("{}: the key '{}' {}", each.space, absl::CHexEscape(each.key), each.what));
+        fmt::format("{}: the key '{}' {}", Shown(each.space), Shown(each.key), each.what));
   }
   if (differences_.size() > kShownDifferences)
     lines.push_back(fmt::format("... and {} more", differences_.size() - kShownDifferences));

@@ -15,7 +15,8 @@ bool MayPass(const absl::Status& status) {
 }
 
 bool IsNoNamespace(const absl::Status& status) {
-  return absl::StrContains(status.message(), "there is no namespace");
+  return absl::StrContains(status.message(), "there is no namespace") ||
+         absl::StrContains(status.message(), "the namespace in use was dropped");
 }
 
 bool IsGap(const absl::Status& status) {

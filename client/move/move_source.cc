@@ -21,6 +21,13 @@ absl::Status Explained(const absl::Status& status, std::string_view what) {
   return absl::Status(status.code(), fmt::format("{}{}", std::string(status.message()), what));
 }
 
+// Returns whether the place that FEED INFO tells of lost its changes, as they exceeded its bounds.
+bool IsLost(const Reply& info) {
+  for (size_t i = 0; i + 1 < info.elements.size(); i += 2)
+    if (info.elements[i].text == "lost") return info.elements[i + 1].integer != 0;
+  return false;
+}
+
 }  // namespace
 
 absl::Status MoveSource::Connect() {
@@ -64,8 +71,10 @@ absl::StatusOr<std::optional<SpaceDescription>> MoveSource::Describe(const std::
 }
 
 absl::Status MoveSource::EnsureFeed(const std::string& name, SequenceNumber from) {
-  const absl::Status info = Call({"FEED", "INFO", name}).status();
-  if (info.ok() || MayPass(info) || absl::IsPermissionDenied(info)) return info;
+  const absl::StatusOr<Reply> info = Call({"FEED", "INFO", name});
+  if (MayPass(info.status()) || absl::IsPermissionDenied(info.status())) return info.status();
+  if (info.ok() && !IsLost(*info)) return absl::OkStatus();
+  if (info.ok()) VARVE_RETURN_IF_ERROR(DropFeed(name));
   const std::string place = from == kNoSequence ? "NOW" : fmt::to_string(from);
   const std::string bytes = fmt::to_string(options_.feed_bytes);
   const absl::Status created =

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/types/span.h"
 #include "client/move/key_bounds.h"
 #include "client/move/move_errors.h"
 #include "client/move/page_reader.h"
+#include "client/move/shown.h"
 #include "client/reply_status.h"
 #include "fmt/format.h"
 #include "util/base/assert.h"
@@ -40,13 +40,6 @@ absl::Status Explained(const absl::Status& status, const std::string& what) {
 bool IsOfKey(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) && !MayPass(status) && !IsNoNamespace(status) &&
          !absl::StartsWith(status.message(), "READONLY");
-}
-
-// Returns the key so that it can be shown, or its beginning.
-std::string ShownKey(const std::string& key) {
-  constexpr size_t kMost = 80;
-  return fmt::format("'{}'{}", absl::CHexEscape(key.substr(0, kMost)),
-                     key.size() > kMost ? fmt::format("... ({} bytes)", key.size()) : "");
 }
 
 std::string Joined(const std::vector<std::string>& words) {
@@ -113,7 +106,7 @@ absl::Status MoveTarget::Use(const std::string& space) {
   used_.clear();
   const absl::StatusOr<Reply> used =
       IsDatabaseName(name) ? Call({"SELECT", name}) : Call({"NAMESPACE", "USE", name});
-  if (!used.ok()) return Explained(used.status(), fmt::format(" (the target's, {})", name));
+  if (!used.ok()) return Explained(used.status(), fmt::format(" (the target's, {})", Shown(name)));
   used_ = name;
   return absl::OkStatus();
 }
@@ -148,7 +141,8 @@ absl::Status MoveTarget::Ensure(const std::string& space,
     for (const SpaceOptions& options : description->options) {
       // Whether the target has quotas is to be known now; they are set at the end.
       if (options.kind == SpaceOptions::Kind::kQuota)
-        VARVE_RETURN_IF_ERROR(SetOptions(space, {options.kind, {"MAXKEYS", "0"}}));
+        VARVE_RETURN_IF_ERROR(
+            SetOptions(space, {options.kind, {"MAXKEYS", "0", "MAXBYTES", "0", "EVICT", "none"}}));
       else
         VARVE_RETURN_IF_ERROR(SetOptions(space, options));
     }
@@ -183,7 +177,7 @@ absl::Status MoveTarget::CheckGrouping(const std::string& space, const std::stri
   return absl::FailedPreconditionError(fmt::format(
       "the target's namespace {} has the grouping '{}', and '{}' is wanted; a grouping never "
       "changes: drop the namespace there, or name its grouping with --grouping={}=...",
-      name, there.grouping, grouping, name));
+      Shown(name), Shown(there.grouping), Shown(grouping), Shown(name)));
 }
 
 absl::Status MoveTarget::SetOptions(const std::string& space, const SpaceOptions& options) {
@@ -193,8 +187,9 @@ absl::Status MoveTarget::SetOptions(const std::string& space, const SpaceOptions
   words.insert(words.end(), options.words.begin(), options.words.end());
   const absl::Status set = Call(words).status();
   if (!absl::IsFailedPrecondition(set) || MayPass(set)) return set;
-  const std::string text = fmt::format("the target does not take {} of {}: {}",
-                                       Joined(options.words), name, std::string(set.message()));
+  const std::string text =
+      fmt::format("the target does not take {} of {}: {}", Joined(options.words), Shown(name),
+                  std::string(set.message()));
   if (options.kind == SpaceOptions::Kind::kStorage || options_.skip_options) {
     say_(text + "; it is left out");
     return absl::OkStatus();
@@ -265,8 +260,8 @@ absl::Status MoveTarget::Take(const Sent& sent, const absl::StatusOr<Reply>& rep
   const absl::Status status = reply.ok() ? StatusOf(*reply) : reply.status();
   if (status.ok() || !IsOfKey(status)) return status;
   const std::string text =
-      fmt::format("the target refuses the key {} of {}: {}", ShownKey(*sent.key),
-                  NameOf(*sent.space), std::string(status.message()));
+      fmt::format("the target refuses the key '{}' of {}: {}", Shown(*sent.key),
+                  Shown(NameOf(*sent.space)), std::string(status.message()));
   if (!options_.skip_refused) {
     return absl::FailedPreconditionError(text + "; --skip-refused moves what the target takes");
   }

@@ -8,6 +8,7 @@
 
 #include "client/move/comparison.h"
 #include "client/move/move_errors.h"
+#include "client/move/shown.h"
 #include "fmt/format.h"
 #include "util/base/size_text.h"
 #include "util/base/status.h"
@@ -91,7 +92,8 @@ absl::Status Mover::Run() {
     if (status.ok()) return status;
     window_.Clear();
     reader_.reset();
-    if (stopped_() || !MayPass(status)) return Stop(status);
+    // What was never there may have a wrong address.
+    if (stopped_() || !MayPass(status) || !was_connected_) return Stop(status);
     source_.DropIfLost();
     target_->DropIfLost();
     SayOnce(fmt::format("{}; trying again", std::string(status.message())));
@@ -118,6 +120,10 @@ absl::Status Mover::TakeUp() {
   if (state_.feed.empty()) state_.feed = NewFeedName();
   target_ = std::make_unique<MoveTarget>(&options_, goes_on, say_,
                                          [this](milliseconds pause) { Pause(pause); });
+  say_(fmt::format("moving {}{}", Shown(route),
+                   state_.position == kNoSequence
+                       ? ""
+                       : fmt::format("; going on at version {}", state_.position)));
   // A place at the source that nobody knows of would keep changes there.
   return goes_on || options_.state.empty() ? absl::OkStatus() : state_.Save(options_.state);
 }
@@ -125,7 +131,7 @@ absl::Status Mover::TakeUp() {
 absl::Status Mover::Work() {
   VARVE_RETURN_IF_ERROR(source_.Connect());
   VARVE_RETURN_IF_ERROR(target_->Connect(stopped_));
-  goal_.reset();
+  was_connected_ = true;
   if (state_.position == kNoSequence) {
     VARVE_RETURN_IF_ERROR(Begin());
   } else {
@@ -178,7 +184,7 @@ absl::Status Mover::EnsureSpace(const std::string& space) {
           fmt::format("the target has keys in {} already; --replace deletes them first, and an "
                       "interrupted move "
                       "goes on with the --state=FILE that it had",
-                      TargetSpace(options_, space)));
+                      Shown(TargetSpace(options_, space))));
     }
   }
   VARVE_ASSIGN_OR_RETURN(const std::optional<SpaceDescription> description,
@@ -403,7 +409,7 @@ absl::Status Mover::Report(bool is_due) {
     was_behind_ = true;
     say_(fmt::format(
         "copying {}: {} keys so far, {} by this run; the changes are {} versions behind",
-        state_.copies.front().space, state_.keys, FormatSize(bytes_), behind));
+        Shown(state_.copies.front().space), state_.keys, FormatSize(bytes_), behind));
   } else if (behind > 0) {
     was_behind_ = true;
     say_(fmt::format("at version {}, {} versions behind", state_.position, behind));

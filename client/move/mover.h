@@ -101,7 +101,8 @@ class Mover {
   std::string said_;
   std::optional<SequenceNumber> goal_;  // nothing is behind once the position is there
   SequenceNumber acknowledged_ = kNoSequence;
-  uint64_t bytes_ = 0;  // copied by this process
+  uint64_t bytes_ = 0;          // copied by this process
+  bool was_connected_ = false;  // to both servers
   bool was_behind_ = true;
   Clock::time_point saved_;
   Clock::time_point reported_;
