@@ -136,15 +136,15 @@ absl::Status MoveTarget::Ensure(const std::string& space,
   if (description) {
     const uint64_t expiry_ms = description->usual_expiry_ms;
     // A namespace that its user has made may have another one.
-    if (expiry_ms != 0 || (!is_new && !IsDatabaseName(name)))
-      VARVE_RETURN_IF_ERROR(SetOptions(space, {.words = {"PX", fmt::to_string(expiry_ms)}}));
+    if (expiry_ms != 0 || (!is_new && !IsDatabaseName(name))) {
+      const SpaceOptions expiry{.words = {"PX", fmt::to_string(expiry_ms)}};
+      VARVE_RETURN_IF_ERROR(SetOptions(space, expiry, expiry.words));
+    }
+    const std::vector<std::string> no_quota = {"MAXKEYS", "0", "MAXBYTES", "0", "EVICT", "none"};
     for (const SpaceOptions& options : description->options) {
       // Whether the target has quotas is to be known now; they are set at the end.
-      if (options.kind == SpaceOptions::Kind::kQuota)
-        VARVE_RETURN_IF_ERROR(
-            SetOptions(space, {options.kind, {"MAXKEYS", "0", "MAXBYTES", "0", "EVICT", "none"}}));
-      else
-        VARVE_RETURN_IF_ERROR(SetOptions(space, options));
+      const bool is_quota = options.kind == SpaceOptions::Kind::kQuota;
+      VARVE_RETURN_IF_ERROR(SetOptions(space, options, is_quota ? no_quota : options.words));
     }
   }
   expires_[space] = description && description->usual_expiry_ms != 0;
@@ -180,12 +180,13 @@ absl::Status MoveTarget::CheckGrouping(const std::string& space, const std::stri
       Shown(name), Shown(there.grouping), Shown(grouping), Shown(name)));
 }
 
-absl::Status MoveTarget::SetOptions(const std::string& space, const SpaceOptions& options) {
+absl::Status MoveTarget::SetOptions(const std::string& space, const SpaceOptions& options,
+                                    const std::vector<std::string>& words) {
   VARVE_RETURN_IF_ERROR(TakeReplies(0));
   const std::string& name = NameOf(space);
-  std::vector<std::string_view> words = {"NAMESPACE", "ALTER", name};
-  words.insert(words.end(), options.words.begin(), options.words.end());
-  const absl::Status set = Call(words).status();
+  std::vector<std::string_view> request = {"NAMESPACE", "ALTER", name};
+  request.insert(request.end(), words.begin(), words.end());
+  const absl::Status set = Call(request).status();
   if (!absl::IsFailedPrecondition(set) || MayPass(set)) return set;
   const std::string text =
       fmt::format("the target does not take {} of {}: {}", Joined(options.words), Shown(name),
@@ -201,7 +202,7 @@ absl::Status MoveTarget::SetOptions(const std::string& space, const SpaceOptions
 absl::Status MoveTarget::SetQuotas(const std::string& space, const SpaceDescription& description) {
   for (const SpaceOptions& options : description.options) {
     if (options.kind == SpaceOptions::Kind::kQuota)
-      VARVE_RETURN_IF_ERROR(SetOptions(space, options));
+      VARVE_RETURN_IF_ERROR(SetOptions(space, options, options.words));
   }
   return absl::OkStatus();
 }

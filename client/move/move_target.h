@@ -96,7 +96,9 @@ class MoveTarget {
   // Returns whether the namespace was made, and did not exist.
   absl::StatusOr<bool> Create(const std::string& name, const std::string& grouping);
   absl::Status CheckGrouping(const std::string& space, const std::string& grouping);
-  absl::Status SetOptions(const std::string& space, const SpaceOptions& options);
+  // Gives it the words, which are those of the options or tell whether the target takes these.
+  absl::Status SetOptions(const std::string& space, const SpaceOptions& options,
+                          const std::vector<std::string>& words);
   void SendRecord(const std::string& space, const MovedRecord& record);
   // Takes replies until no more than `most` are to come. The first error ends it, once all replies
   // are here.

@@ -31,8 +31,10 @@ TEST_F(MoverTest, EverythingIsAtTheTarget) {
   AtSource("users", {"SET", "stays", "1"});
   AtSource("users", {"PERSIST", "stays"});
   AtSource("0", {"NAMESPACE", "CREATE", "empty"});
+  Words many = {"MSET"};
   for (int i = 0; i < 5000; ++i)
-    AtSource("3", {"SET", fmt::format("key:{:05}", i), std::string(i % 300, 'v')});
+    many.insert(many.end(), {fmt::format("key:{:05}", i), std::string(i % 300, 'v')});
+  AtSource("3", many);
   MoveOptions options = Options();
   options.verify = true;
   ASSERT_EQ(Move(options), absl::OkStatus());
@@ -72,34 +74,34 @@ TEST_F(MoverTest, WhatConcernsManyKeysAtOnce) {
   MoveOptions options = Options();
   options.state = dir_.File("state");
   ASSERT_EQ(Move(options), absl::OkStatus());
-  const std::vector<std::pair<std::string, Words>> steps = {
-      {"0", {"SWAPDB", "0", "1"}},
-      {"0", {"NAMESPACE", "CLONE", "users", "copy"}},
-      {"copy", {"SET", "b", "copied"}},
-      {"users", {"FLUSHDB"}},
-      {"0", {"DELRANGE", "[b", "+"}},
-      {"0", {"INGEST", "BEGIN", "i", "REPLACE", "[view:", "(view;"}},
-      {"0", {"INGEST", "ADD", "i", "view:1", "x", "view:2", "y"}},
-      {"0", {"INGEST", "COMMIT", "i"}},
-      {"0", {"SET", "view:0", "before"}},
-      {"0", {"INGEST", "BEGIN", "j", "REPLACE", "[view:", "(view;"}},
-      {"0", {"INGEST", "ADD", "j", "view:2", "z", "view:3", "z"}},
-      {"0", {"INGEST", "COMMIT", "j"}},
-      {"0", {"NAMESPACE", "DROP", "users"}},
-      {"0", {"NAMESPACE", "CREATE", "users"}},
-      {"users", {"SET", "again", "1"}},
-      {"0", {"NAMESPACE", "CREATE", "short"}},
-      {"short", {"SET", "lived", "1"}},
-      {"0", {"NAMESPACE", "DROP", "short"}},
-      {"0", {"NAMESPACE", "DROP", "copy"}},
+  using Steps = std::vector<std::pair<std::string, Words>>;
+  const std::vector<Steps> parts = {
+      {{"0", {"SWAPDB", "0", "1"}}},
+      {{"0", {"NAMESPACE", "CLONE", "users", "copy"}}, {"copy", {"SET", "b", "copied"}}},
+      {{"users", {"FLUSHDB"}}, {"0", {"DELRANGE", "[b", "+"}}},
+      {{"0", {"INGEST", "BEGIN", "i", "REPLACE", "[view:", "(view;"}},
+       {"0", {"INGEST", "ADD", "i", "view:1", "x", "view:2", "y"}},
+       {"0", {"INGEST", "COMMIT", "i"}}},
+      {{"0", {"SET", "view:0", "before"}},
+       {"0", {"INGEST", "BEGIN", "j", "REPLACE", "[view:", "(view;"}},
+       {"0", {"INGEST", "ADD", "j", "view:2", "z", "view:3", "z"}},
+       {"0", {"INGEST", "COMMIT", "j"}}},
+      {{"0", {"NAMESPACE", "DROP", "users"}},
+       {"0", {"NAMESPACE", "CREATE", "users"}},
+       {"users", {"SET", "again", "1"}},
+       {"0", {"NAMESPACE", "CREATE", "short"}},
+       {"short", {"SET", "lived", "1"}},
+       {"0", {"NAMESPACE", "DROP", "short"}}},
+      {{"0", {"NAMESPACE", "DROP", "copy"}}},
   };
-  // One after the other, and then all of them in one piece.
-  for (const auto& [space, words] : steps) {
-    AtSource(space, words);
-    ASSERT_EQ(Move(options), absl::OkStatus()) << words[0] << ": " << said_;
+  // One part after the other, and then all of them in one piece.
+  for (const Steps& part : parts) {
+    for (const auto& [space, words] : part) AtSource(space, words);
+    ASSERT_EQ(Move(options), absl::OkStatus()) << said_;
     ExpectEqual();
   }
-  for (const auto& [space, words] : steps) AtSource(space, words);
+  for (const Steps& part : parts)
+    for (const auto& [space, words] : part) AtSource(space, words);
   ASSERT_EQ(Move(options), absl::OkStatus()) << said_;
   ExpectEqual();
 }
@@ -107,15 +109,18 @@ TEST_F(MoverTest, WhatConcernsManyKeysAtOnce) {
 TEST_F(MoverTest, AnInterruptedMoveGoesOn) {
   const std::unique_ptr<Client> client = source_.Connect();
   std::mt19937 random(2);
+  Words many = {"MSET"};
   for (int i = 0; i < 3000; ++i)
-    ASSERT_EQ(client->Put(fmt::format("base:{:04}", i), std::string(1000, 'v')), absl::OkStatus());
+    many.insert(many.end(), {fmt::format("base:{:04}", i), std::string(4000, 'v')});
+  AtSource("0", many);
   MoveOptions options = Options();
   options.state = dir_.File("state");
-  // It is stopped after so many looks, which are few for each page.
-  for (const int most : {1, 3, 10, 20, 30}) {
-    int looks = 0;
-    const absl::Status moved = Move(options, [&] { return ++looks > most; });
+  // It is stopped once the target has so many keys, which are some pages.
+  for (const int64_t most : {1, 600, 1200, 1800}) {
+    const std::unique_ptr<Client> looks = target_.Connect();
+    const absl::Status moved = Move(options, [&] { return *looks->Count("-", "+") >= most; });
     ASSERT_EQ(moved, absl::OkStatus());
+    EXPECT_THAT(said_, HasSubstr("stopped at version"));
     WriteSomething(client.get(), &random, 100);
   }
   ASSERT_EQ(Move(options), absl::OkStatus());
@@ -144,9 +149,10 @@ TEST_F(MoverTest, WritersGoOnMeanwhile) {
 
 TEST_F(MoverTest, BothServersAreKilledAndStartedAgain) {
   std::mt19937 random(3);
-  const std::unique_ptr<Client> client = source_.Connect();
+  Words many = {"MSET"};
   for (int i = 0; i < 3000; ++i)
-    ASSERT_EQ(client->Put(fmt::format("base:{:04}", i), std::string(2000, 'v')), absl::OkStatus());
+    many.insert(many.end(), {fmt::format("base:{:04}", i), std::string(2000, 'v')});
+  AtSource("0", many);
   MoveOptions options = Options();
   options.until_caught_up = false;
   options.state = dir_.File("state");
@@ -254,6 +260,7 @@ TEST_F(MoverTest, ATargetThatHoldsKeysIsLeftAlone) {
 }
 
 TEST_F(MoverTest, ANamespaceThatIsDroppedTakesNothingOfOthersAlong) {
+  AtSource("0", {"SET", "a", "1"});
   AtTarget("0", {"NAMESPACE", "CREATE", "theirs"});
   AtTarget("theirs", {"SET", "a", "1"});
   MoveOptions options = Options();
