@@ -26,6 +26,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "client/client.h"
 #include "client/move/key_window.h"
 #include "client/move/move_options.h"

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "absl/strings/numbers.h"
+#include "client/move/move_options.h"
 #include "client/reply_status.h"
 #include "fmt/format.h"
 #include "util/base/assert.h"
@@ -47,7 +48,8 @@ absl::StatusOr<std::vector<MovedRecord>> ReceiveRange(Client* client) {
 ClientOptions InSpace(ClientOptions server, const std::string& space) {
   server.namespace_name.clear();
   server.database = 0;
-  if (!absl::SimpleAtoi(space, &server.database)) server.namespace_name = space;
+  if (!IsDatabaseName(space) || !absl::SimpleAtoi(space, &server.database))
+    server.namespace_name = space;
   return server;
 }
 

@@ -60,10 +60,11 @@ absl::StatusOr<SpaceDescription> ParseSpaceInfo(const Reply& reply) {
   SpaceDescription description;
   description.grouping = fields.Text("together") == "yes" ? "together" : fields.Text("group");
   description.usual_expiry_ms = fields.Number("default_expiry_ms");
-  for (const auto& [field, option] :
-       {std::pair<std::string_view, std::string>("sync", "SYNC"), {"compress", "COMPRESS"}}) {
+  constexpr std::pair<std::string_view, std::string_view> kStorage[] = {{"sync", "SYNC"},
+                                                                        {"compress", "COMPRESS"}};
+  for (const auto& [field, option] : kStorage) {
     if (std::string value = fields.Text(field, kUsual); value != kUsual)
-      description.options.push_back({Kind::kStorage, {option, std::move(value)}});
+      description.options.push_back({Kind::kStorage, {std::string(option), std::move(value)}});
   }
   if (const uint64_t size = fields.Number("value_separation_size"); size != 0)
     description.options.push_back({Kind::kStorage, {"VALUESIZE", fmt::to_string(size)}});
