@@ -227,7 +227,7 @@ absl::Status MoveTarget::Write(const KeyWindow& window) {
         sent_.push_back({&space, &key});
       }
       const bool is_far = client_->pipeline().outstanding_bytes() >= kAheadBytes;
-      VARVE_RETURN_IF_ERROR(TakeReplies(is_far ? kAhead / 4 : kAhead));
+      VARVE_RETURN_IF_ERROR(TakeReplies(is_far ? sent_.size() / 2 : kAhead));
     }
   }
   return TakeReplies(0);

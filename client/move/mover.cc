@@ -224,38 +224,40 @@ absl::Status Mover::CopyForAWhile() {
   while (!state_.copies.empty() && !stopped_()) {
     const bool is_asked_for = reader_ != nullptr && reader_->is_requested();
     if (Clock::now() >= until && !is_asked_for) break;
-    const absl::Status copied = CopyPage(until);
-    if (IsNoNamespace(copied)) {
-      EndCopy();  // it was dropped, and the feed tells so
-    } else {
-      VARVE_RETURN_IF_ERROR(copied);
-    }
+    VARVE_RETURN_IF_ERROR(CopyPage(until));
   }
   if (stopped_()) reader_.reset();
   return Checkpoint();
 }
 
-absl::Status Mover::OpenReader() {
+absl::StatusOr<std::vector<MovedRecord>> Mover::ReadPage() {
   const PendingCopy& copy = state_.copies.front();
-  VARVE_ASSIGN_OR_RETURN(reader_, PageReader::Open(options_.source, copy.space, copy.bounds));
-  // It may have been dropped at the target meanwhile, for one of that name before it.
-  if (!target_->Knows(copy.space)) VARVE_RETURN_IF_ERROR(EnsureSpace(copy.space));
-  return absl::OkStatus();
+  if (reader_ == nullptr) {
+    VARVE_ASSIGN_OR_RETURN(reader_, PageReader::Open(options_.source, copy.space, copy.bounds));
+  }
+  if (!reader_->is_requested()) reader_->Request();
+  return reader_->Receive();
 }
 
 absl::Status Mover::CopyPage(Clock::time_point until) {
-  if (reader_ == nullptr) VARVE_RETURN_IF_ERROR(OpenReader());
-  if (!reader_->is_requested()) reader_->Request();
-  VARVE_ASSIGN_OR_RETURN(std::vector<MovedRecord> page, reader_->Receive());
+  absl::StatusOr<std::vector<MovedRecord>> read = ReadPage();
+  if (IsNoNamespace(read.status())) {
+    EndCopy();  // it was dropped, and the feed tells so
+    return absl::OkStatus();
+  }
+  VARVE_RETURN_IF_ERROR(read.status());
+  std::vector<MovedRecord> page = *std::move(read);
+  // The target may have dropped one of that name before it.
+  const std::string space = state_.copies.front().space;
+  if (!target_->Knows(space)) VARVE_RETURN_IF_ERROR(EnsureSpace(space));
   const bool has_more = reader_->has_more();
   if (has_more && Clock::now() < until && !stopped_()) reader_->Request();
-  const PendingCopy& copy = state_.copies.front();
   const std::string last = page.empty() ? std::string() : page.back().key;
   uint64_t keys = 0;
   for (MovedRecord& record : page) {
     if (!HasPrefix(record.key)) continue;
     ++keys;
-    window_.Put(copy.space, std::move(record));
+    window_.Put(space, std::move(record));
   }
   const size_t bytes = window_.bytes();
   VARVE_RETURN_IF_ERROR(WriteWindow());

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -67,7 +68,8 @@ class Mover {
   // Takes a page of the first pending copy, and asks for the one behind it while `until` lies
   // ahead.
   absl::Status CopyPage(Clock::time_point until);
-  absl::Status OpenReader();
+  // An error for which IsNoNamespace(): the source does not have it any more.
+  absl::StatusOr<std::vector<MovedRecord>> ReadPage();
   void EndCopy();
   enum class Reached : uint8_t { kMore, kHead, kNothing };
   // Applies what the feed has, for a turn at most. kHead: there is next to nothing behind it;

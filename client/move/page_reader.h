@@ -38,7 +38,7 @@ class PageReader {
   PageReader(std::unique_ptr<Client> client, KeyBounds bounds)
       : client_(std::move(client)), bounds_(std::move(bounds)) {}
 
-  static constexpr size_t kFirstPage = 256;
+  static constexpr size_t kFirstPage = 32;
 
   const std::unique_ptr<Client> client_;
   KeyBounds bounds_;  // of what comes next
