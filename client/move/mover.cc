@@ -9,6 +9,7 @@
 #include "client/move/comparison.h"
 #include "client/move/move_errors.h"
 #include "client/move/shown.h"
+#include "client/socket.h"
 #include "fmt/format.h"
 #include "util/base/size_text.h"
 #include "util/base/status.h"
@@ -45,11 +46,6 @@ MoveOptions OfMove(MoveOptions options) {
   options.source = OfMove(std::move(options.source), "varve-move");
   options.target = OfMove(std::move(options.target), "varve-move");
   return options;
-}
-
-std::string AddressOf(const ClientOptions& server) {
-  return server.unix_socket.empty() ? fmt::format("{}:{}", server.host, server.port)
-                                    : server.unix_socket;
 }
 
 // Returns what two runs of a move have in common.
