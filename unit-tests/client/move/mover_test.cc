@@ -160,6 +160,7 @@ TEST_F(MoverTest, BothServersAreKilledAndStartedAgain) {
   std::atomic<bool> ends{false};
   absl::Status moved;
   std::thread mover([&] { moved = Move(options, [&ends] { return ends.load(); }); });
+  EXPECT_TRUE(Eventually([&] { return !target_.Stored("0").empty(); }));
   for (int round = 0; round < 3; ++round) {
     target_.Kill();
     WriteSomething(source_.Connect().get(), &random, 100);
