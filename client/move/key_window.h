@@ -24,7 +24,7 @@ class KeyWindow {
   void Clear();
 
   bool empty() const { return spaces_.empty(); }
-  // Of keys, values and metadata, those that were replaced included.
+  // Returns the bytes of keys, values and metadata, those that were replaced included.
   size_t bytes() const { return bytes_; }
   const std::map<std::string, Keys>& spaces() const { return spaces_; }
 

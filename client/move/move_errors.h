@@ -1,4 +1,4 @@
-// What the errors of two servers mean for a move between them.
+// Functions that tell what the errors of two servers mean for a move between them.
 //
 // Thread-safety: The functions are pure.
 #pragma once

@@ -27,7 +27,7 @@
 
 namespace varve {
 
-// What is to be copied of a namespace, from the first of its bounds on.
+// A pending copy is what is to be copied of a namespace, from the first of its bounds on.
 struct PendingCopy {
   std::string space;  // of the source
   KeyBounds bounds;

@@ -60,7 +60,7 @@ class Mover {
   // Copies and applies until nothing is behind, or until it is stopped (Cancelled).
   absl::Status Go(bool until_caught_up);
   absl::Status Verify();
-  // What is done once a move is over for good.
+  // Ends the move: for good, or so that it can go on.
   absl::Status Finish();
   absl::Status Stop(const absl::Status& why);
 

@@ -82,6 +82,24 @@ TEST_F(MoveProgramTest, KilledAtAnyMomentItLosesNothing) {
   ExpectEqual();
 }
 
+TEST_F(MoveProgramTest, KilledWhileTheTargetIsAwayItLosesNothing) {
+  AtSource("0", {"SET", "first", "1"});
+  for (int round = 0; round < 3; ++round) {
+    Process mover(VARVE_CLIENT_MAIN, WithServers({State()}), dir_.File("log"));
+    AtSource("0", {"SET", "round", fmt::to_string(round)});
+    ASSERT_TRUE(Eventually([&] { return source_.Stored("0") == target_.Stored("0"); }));
+    target_.Kill();
+    for (int i = 0; i < 20; ++i) AtSource("0", {"SET", fmt::format("{}:{}", round, i), "1"});
+    EXPECT_TRUE(Eventually(
+        [&] { return ReadFile(dir_.File("log")).find("trying again") != std::string::npos; }));
+    mover.Kill(SIGKILL);
+    mover.Wait();
+    target_.Start();
+  }
+  EXPECT_EQ(Run(WithServers({State(), "--verify"})), 0) << said_;
+  ExpectEqual();
+}
+
 TEST_F(MoveProgramTest, SaysWhatItCannotDo) {
   const std::string url = fmt::format("redis://127.0.0.1:{}", target_.port());
   EXPECT_EQ(Run({"move", "there"}), 2);

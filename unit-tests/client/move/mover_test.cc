@@ -178,6 +178,44 @@ TEST_F(MoverTest, BothServersAreKilledAndStartedAgain) {
   ExpectEqual();
 }
 
+TEST_F(MoverTest, WhatIsWrittenWhileAServerIsAwayArrives) {
+  MoveOptions options = Options();
+  options.until_caught_up = false;
+  std::atomic<bool> ends{false};
+  std::atomic<int> failures{0};
+  absl::Status moved;
+  std::thread mover([&] {
+    Mover working(
+        options, [&ends] { return ends.load(); },
+        [&failures](const std::string& line) {
+          if (line.find("trying again") != std::string::npos) ++failures;
+        });
+    moved = working.Run();
+  });
+  AtSource("0", {"SET", "first", "1"});
+  EXPECT_TRUE(Eventually([&] { return target_.Stored("0").size() == 1; }));
+  size_t keys = 1;
+  for (int round = 0; round < 3; ++round) {
+    // A window of changes fails at the target, and comes again.
+    const int before = failures;
+    target_.Kill();
+    for (int i = 0; i < 20; ++i) AtSource("0", {"SET", fmt::format("{}:{}", round, i), "1"});
+    EXPECT_TRUE(Eventually([&] { return failures > before; }));
+    target_.Start();
+    keys += 20;
+    EXPECT_TRUE(Eventually([&] { return target_.Stored("0").size() == keys; }));
+    source_.Kill();
+    source_.Start();
+    AtSource("0", {"SET", fmt::format("{}:last", round), "1"});
+    EXPECT_TRUE(Eventually([&] { return target_.Stored("0").size() == keys + 1; }));
+    ++keys;
+  }
+  ends = true;
+  mover.join();
+  EXPECT_EQ(moved, absl::OkStatus());
+  ExpectEqual();
+}
+
 TEST_F(MoverTest, APrefixAloneMoves) {
   AtSource("0", {"MSET", "a:1", "1", "b:1", "1", "b:2", "2", "c:1", "1"});
   AtSource("0", {"NAMESPACE", "CREATE", "n"});
