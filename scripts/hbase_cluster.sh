@@ -253,7 +253,7 @@ down() {
 }
 
 wipe() {
-  if [ ! -e "$dir" ]; then return; fi
+  if [ -z "$(ls -A "$dir" 2>/dev/null)" ]; then return; fi
   if [ ! -e "$dir/.varve-cluster" ]; then fail "$dir holds no cluster, and is left alone"; fi
   kill_processes "${all[@]}"
   rm -rf "$dir"

@@ -15,10 +15,11 @@ void Check(const absl::Status& status) {
   if (!status.ok()) Fail("Varve: " + status.ToString());
 }
 
-// Returns what the write buffer that is written, another one that is flushed, and the block cache
-// leave of the memory.
+// Returns how much of the memory mapped files may take: all but the write buffer that is written
+// and another one that is flushed. Large values are left to mappings and do not fill the block
+// cache; the kernel takes mapped pages back where the cache needs the memory.
 size_t LeftFor(const Budget& memory) {
-  const uint64_t taken = memory.block_cache + 2 * memory.write_buffer;
+  const uint64_t taken = 2 * memory.write_buffer;
   return memory.total > taken ? static_cast<size_t>(memory.total - taken) : 0;
 }
 

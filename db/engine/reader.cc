@@ -144,6 +144,12 @@ std::shared_ptr<const Snapshot> Reader::GetSnapshot() {
   }
 }
 
+ClockCache* Reader::CacheOfValues(const SuperVersion& state) const {
+  const uint64_t data = state.version->bytes() + state.version->referenced_bytes();
+  ClockCache& blocks = parts_.caches->blocks;
+  return parts_.caches->large_in_kernel && data > blocks.capacity() ? nullptr : &blocks;
+}
+
 std::unique_ptr<Iterator> Reader::NewIterator(const ReadOptions& options, std::string_view lower,
                                               std::string_view upper,
                                               SequenceNumber* durable_after) {
@@ -170,7 +176,7 @@ std::unique_ptr<Iterator> Reader::NewIterator(const ReadOptions& options, std::s
                               : std::string(TreeKey(point->generation, upper).view()),
        .fill_cache = options.fill_cache,
        .with_values = !options.without_value,
-       .cache = &parts_.caches->blocks},
+       .cache = CacheOfValues(*point->state)},
       {instant_ms, own_durable_after,
        parts_.watermark->Recorder(options, parts_.note_log_failure)});
 }

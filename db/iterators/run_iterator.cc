@@ -12,13 +12,10 @@ namespace {
 
 class RunIterator final : public InternalIterator {
  public:
-  RunIterator(absl::Span<const std::shared_ptr<Segment>> segments, bool fill_cache)
-      : segments_(segments), open_(segments.size()), fill_cache_(fill_cache) {}
-  RunIterator(std::vector<std::shared_ptr<Segment>> segments, bool fill_cache)
-      : list_(std::move(segments)),
-        segments_(list_),
-        open_(list_.size()),
-        fill_cache_(fill_cache) {}
+  RunIterator(absl::Span<const std::shared_ptr<Segment>> segments, CacheUse cache_use)
+      : segments_(segments), open_(segments.size()), cache_use_(cache_use) {}
+  RunIterator(std::vector<std::shared_ptr<Segment>> segments, CacheUse cache_use)
+      : list_(std::move(segments)), segments_(list_), open_(list_.size()), cache_use_(cache_use) {}
 
   bool Valid() const override { return current_ != nullptr && current_->Valid(); }
 
@@ -83,7 +80,7 @@ class RunIterator final : public InternalIterator {
       return false;
     }
     if (open_ != index || iterator_ == nullptr) {
-      iterator_ = segments_[index]->NewIterator(fill_cache_);
+      iterator_ = segments_[index]->NewIterator(cache_use_);
       open_ = index;
     }
     current_ = iterator_.get();
@@ -115,20 +112,20 @@ class RunIterator final : public InternalIterator {
   std::unique_ptr<InternalIterator> iterator_;  // of segments_[open_]
   InternalIterator* current_ = nullptr;         // iterator_, or null where the run has ended
   size_t open_;
-  const bool fill_cache_;
+  const CacheUse cache_use_;
 };
 
 }  // namespace
 
 std::unique_ptr<InternalIterator> NewRunIterator(
-    absl::Span<const std::shared_ptr<Segment>> segments, bool fill_cache) {
-  if (segments.size() == 1) return segments.front()->NewIterator(fill_cache);
-  return std::make_unique<RunIterator>(segments, fill_cache);
+    absl::Span<const std::shared_ptr<Segment>> segments, CacheUse cache_use) {
+  if (segments.size() == 1) return segments.front()->NewIterator(cache_use);
+  return std::make_unique<RunIterator>(segments, cache_use);
 }
 
 std::unique_ptr<InternalIterator> NewRunIterator(std::vector<std::shared_ptr<Segment>> segments,
-                                                 bool fill_cache) {
-  return std::make_unique<RunIterator>(std::move(segments), fill_cache);
+                                                 CacheUse cache_use) {
+  return std::make_unique<RunIterator>(std::move(segments), cache_use);
 }
 
 }  // namespace varve

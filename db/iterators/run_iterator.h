@@ -13,12 +13,12 @@
 
 namespace varve {
 
-// `fill_cache` is as in Segment::NewIterator.
+// `cache_use` is as in Segment::NewIterator.
 // Requires: `segments` are ascending and disjoint, and outlive the iterator.
 std::unique_ptr<InternalIterator> NewRunIterator(
-    absl::Span<const std::shared_ptr<Segment>> segments, bool fill_cache);
+    absl::Span<const std::shared_ptr<Segment>> segments, CacheUse cache_use);
 // Holds the segments in a list of its own.
 std::unique_ptr<InternalIterator> NewRunIterator(std::vector<std::shared_ptr<Segment>> segments,
-                                                 bool fill_cache);
+                                                 CacheUse cache_use);
 
 }  // namespace varve

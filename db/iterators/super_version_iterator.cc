@@ -44,7 +44,7 @@ using AddRecords = absl::FunctionRef<void(std::unique_ptr<InternalIterator>, Seq
 
 // Calls `add` with each source that may hold records of [lower, upper) that are newer than
 // `newer_than`, newest first, and with the sequence that none of them is above.
-void AddOwnRecords(const SuperVersion& state, SequenceNumber newer_than, bool fill_cache,
+void AddOwnRecords(const SuperVersion& state, SequenceNumber newer_than, CacheUse cache_use,
                    std::string_view lower, std::string_view upper, AddRecords add) {
   if (state.active->entries() != 0) add(state.active->NewIterator(), kMaxSequence);
   for (const std::shared_ptr<WriteBuffer>& buffer : state.full) {
@@ -57,8 +57,8 @@ void AddOwnRecords(const SuperVersion& state, SequenceNumber newer_than, bool fi
     for (const std::shared_ptr<Segment>& segment : overlapping)
       newest = std::max(newest, segment->info().largest_sequence);
     if (newest <= newer_than) continue;
-    add(newer_than == kNoSequence ? NewRunIterator(overlapping, fill_cache)
-                                  : NewRunIterator(NewerOf(overlapping, newer_than), fill_cache),
+    add(newer_than == kNoSequence ? NewRunIterator(overlapping, cache_use)
+                                  : NewRunIterator(NewerOf(overlapping, newer_than), cache_use),
         newest);
   }
 }
@@ -68,7 +68,7 @@ void AddOwnRecords(const SuperVersion& state, SequenceNumber newer_than, bool fi
 // record that is newer is the newest of its key wherever the other ones lie, and range tombstones
 // are known without their segments.
 std::unique_ptr<InternalIterator> RecordsOf(const SuperVersion& state, VersionRange versions,
-                                            bool fill_cache, std::string_view lower,
+                                            CacheUse cache_use, std::string_view lower,
                                             std::string_view upper) {
   const auto [at, newer_than] = versions;
   const bool covered =
@@ -78,21 +78,21 @@ std::unique_ptr<InternalIterator> RecordsOf(const SuperVersion& state, VersionRa
     children.push_back(covered ? NewTombstoneFilter(std::move(child), &state, at, newest)
                                : std::move(child));
   };
-  AddOwnRecords(state, newer_than, fill_cache, lower, upper, add);
+  AddOwnRecords(state, newer_than, cache_use, lower, upper, add);
   if (const NamespaceFork* const fork = state.namespaces.forks().Of(GenerationOf(lower));
       fork != nullptr && fork->fork_point > newer_than) [[unlikely]] {
-    add(NewInheritedIterator(state, *fork, fill_cache, lower, upper, newer_than), fork->fork_point);
+    add(NewInheritedIterator(state, *fork, cache_use, lower, upper, newer_than), fork->fork_point);
   }
   return NewMergingIterator(std::move(children));
 }
 
 }  // namespace
 
-std::unique_ptr<InternalIterator> NewVersionsIterator(const SuperVersion& state, bool fill_cache,
+std::unique_ptr<InternalIterator> NewVersionsIterator(const SuperVersion& state, CacheUse cache_use,
                                                       std::string_view lower,
                                                       std::string_view upper) {
   std::vector<std::unique_ptr<InternalIterator>> children;
-  AddOwnRecords(state, kNoSequence, fill_cache, lower, upper,
+  AddOwnRecords(state, kNoSequence, cache_use, lower, upper,
                 [&](std::unique_ptr<InternalIterator> child, SequenceNumber) {
                   children.push_back(std::move(child));
                 });
@@ -100,15 +100,15 @@ std::unique_ptr<InternalIterator> NewVersionsIterator(const SuperVersion& state,
 }
 
 std::unique_ptr<InternalIterator> NewInheritedIterator(const SuperVersion& state,
-                                                       const NamespaceFork& fork, bool fill_cache,
-                                                       std::string_view lower,
+                                                       const NamespaceFork& fork,
+                                                       CacheUse cache_use, std::string_view lower,
                                                        std::string_view upper,
                                                        SequenceNumber newer_than) {
   const std::string parent_lower = FirstTreeKey(fork.parent).append(UserKeyOf(lower));
   const bool to_the_end = upper.empty() || GenerationOf(upper) != fork.generation;
   const std::string parent_upper =
       to_the_end ? EndTreeKey(fork.parent) : FirstTreeKey(fork.parent).append(UserKeyOf(upper));
-  return NewParentIterator(RecordsOf(state.for_parents(), {fork.fork_point, newer_than}, fill_cache,
+  return NewParentIterator(RecordsOf(state.for_parents(), {fork.fork_point, newer_than}, cache_use,
                                      parent_lower, parent_upper),
                            fork);
 }
@@ -120,11 +120,12 @@ std::unique_ptr<Iterator> NewSuperVersionIterator(std::shared_ptr<const SuperVer
   // A reader that sees a clone sees all that it was forked from.
   if (const NamespaceFork* const fork = state->namespaces.forks().Of(GenerationOf(range.lower)))
     at = std::max(at, fork->fork_point);
-  std::unique_ptr<InternalIterator> records =
-      RecordsOf(*state, {at, range.newer_than}, range.fill_cache, range.lower, range.upper);
   ClockCache* const cache =
       range.fill_cache && range.cache != nullptr && range.cache->capacity() > 0 ? range.cache
                                                                                 : nullptr;
+  std::unique_ptr<InternalIterator> records = RecordsOf(
+      *state, {at, range.newer_than},
+      CacheUse(range.fill_cache, range.with_values && cache != nullptr), range.lower, range.upper);
   return NewStoreIterator(std::move(state), std::move(records), {at, range.newer_than},
                           std::move(range.lower), std::move(range.upper),
                           {range.with_values, cache}, std::move(clock));

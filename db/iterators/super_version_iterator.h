@@ -34,7 +34,7 @@ std::unique_ptr<Iterator> NewSuperVersionIterator(std::shared_ptr<const SuperVer
 // Returns a cursor over every version of the keys in [lower, upper), also those that range
 // tombstones hide, without what a clone inherits.
 // Requires: `state` outlives the iterator; the bounds lie in one generation.
-std::unique_ptr<InternalIterator> NewVersionsIterator(const SuperVersion& state, bool fill_cache,
+std::unique_ptr<InternalIterator> NewVersionsIterator(const SuperVersion& state, CacheUse cache_use,
                                                       std::string_view lower,
                                                       std::string_view upper);
 // Returns a cursor over what the clone in the generation of the bounds inherits, under keys of its
@@ -42,8 +42,8 @@ std::unique_ptr<InternalIterator> NewVersionsIterator(const SuperVersion& state,
 // `newer_than` may be left out.
 // Requires: as above; `fork` is that of the generation.
 std::unique_ptr<InternalIterator> NewInheritedIterator(const SuperVersion& state,
-                                                       const NamespaceFork& fork, bool fill_cache,
-                                                       std::string_view lower,
+                                                       const NamespaceFork& fork,
+                                                       CacheUse cache_use, std::string_view lower,
                                                        std::string_view upper,
                                                        SequenceNumber newer_than = kNoSequence);
 

@@ -284,8 +284,8 @@ BlockSpan Segment::CacheableBlockOf(uint64_t offset) const {
   return pin->fences().IsCacheable(span) ? span : BlockSpan{};
 }
 
-std::unique_ptr<InternalIterator> Segment::NewIterator(bool fill_cache) {
-  return std::make_unique<SegmentIterator>(this, fill_cache);
+std::unique_ptr<InternalIterator> Segment::NewIterator(CacheUse cache_use) {
+  return std::make_unique<SegmentIterator>(this, cache_use);
 }
 
 }  // namespace varve

@@ -46,6 +46,16 @@ inline uint64_t BlockKey(uint64_t offset, uint32_t block_size) {
 }
 inline uint64_t RecordKey(uint64_t offset) { return offset << 1 | 1; }
 
+// A scan uses the block cache as this says.
+struct CacheUse {
+  // NOLINTNEXTLINE(google-explicit-constructor): most scans differ in the first only
+  CacheUse(bool fills_it, bool has_values = false)
+      : fills(fills_it), values(fills_it && has_values) {}
+
+  bool fills;   // blocks go through the cache
+  bool values;  // the reader looks there for the separated value of each record, too
+};
+
 struct SegmentCaches {
   SegmentCaches(size_t offset_table_bytes, size_t block_bytes, bool leaves_large = false)
       : tables(offset_table_bytes), blocks(block_bytes), large_in_kernel(leaves_large) {}

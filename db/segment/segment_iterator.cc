@@ -22,15 +22,20 @@ constexpr size_t kPrefetchAtBlock = 512;
 constexpr size_t kPrefetchAhead = 512;
 constexpr size_t kPrefetchAtRecord = 512;
 
+// Returns how many bytes the next buffer of a cursor holds.
+uint64_t LongerReadAhead(uint64_t bytes, bool is_cached) {
+  return std::min(bytes * 2, is_cached ? kMaxReadAheadOfScan : kMaxReadAhead);
+}
+
 }  // namespace
 
-SegmentIterator::SegmentIterator(Segment* segment, bool fill_cache)
+SegmentIterator::SegmentIterator(Segment* segment, CacheUse cache_use)
     : segment_(segment),
-      cached_(fill_cache && segment->caches().blocks.capacity() > 0),
+      cached_(cache_use.fills && segment->caches().blocks.capacity() > 0),
       seed_(segment->number()),
-      most_ahead_(cached_ ? kMaxReadAheadOfScan : kMaxReadAhead),
       ingested_at_(segment->info().ingested_at),
-      decoder_(&segment->decoder()) {}
+      decoder_(&segment->decoder()),
+      values_ahead_(cached_ && cache_use.values ? &segment->caches().blocks : nullptr, seed_) {}
 
 bool SegmentIterator::Fail(absl::Status status) {
   // What the device fails to read counts as damaged.
@@ -202,13 +207,13 @@ bool SegmentIterator::LoadForward(uint64_t offset, uint64_t at_least) {
       }
       if (FillsCache()) {
         FillCache(block, EndOfReadAhead(block));
-        read_ahead_ = std::min(read_ahead_ * 2, most_ahead_);
+        read_ahead_ = LongerReadAhead(read_ahead_, cached_);
         return LoadBlock(span);
       }
     }
   }
   const uint64_t size = std::max(read_ahead_, at_least);
-  read_ahead_ = std::min(read_ahead_ * 2, most_ahead_);
+  read_ahead_ = LongerReadAhead(read_ahead_, cached_);
   return ReadWindow(offset, std::min(offset + size, data_size_));
 }
 
@@ -263,8 +268,10 @@ void SegmentIterator::Next() {
     PrefetchLine(ahead);
     PrefetchLine(ahead + 64);
     offset_ = next;
-    if (Decode()) [[likely]]
+    if (Decode()) [[likely]] {
+      if (IsSeparated(record_)) values_ahead_.Advance(window_, window_begin_, offset_ + size_);
       return;
+    }
   }
   MoveTo(next);
 }
@@ -341,7 +348,7 @@ bool SegmentIterator::LoadBackward(size_t block, BlockSpan span) {
   // The cursor is likely to move on to the blocks before this one, so it reads them too.
   const size_t first = BeginOfReadAhead(block);
   const bool fills = is_cached && FillsCache();
-  read_ahead_ = std::min(read_ahead_ * 2, most_ahead_);
+  read_ahead_ = LongerReadAhead(read_ahead_, cached_);
   if (!fills) return ReadWindow(fences_->Span(first).begin, span.end);
   FillCache(first, block + 1);
   return LoadBlock(span);

@@ -24,8 +24,10 @@
 #include "db/format/internal_iterator.h"
 #include "db/format/key_base.h"
 #include "db/format/record_format.h"
+#include "db/segment/segment_caches.h"
 #include "db/segment/segment_fences.h"
 #include "db/segment/segment_footer.h"
+#include "db/segment/value_lookahead.h"
 #include "structure/clock_cache.h"
 
 namespace varve {
@@ -34,7 +36,7 @@ class Segment;
 
 class SegmentIterator final : public InternalIterator {
  public:
-  SegmentIterator(Segment* segment, bool fill_cache);
+  SegmentIterator(Segment* segment, CacheUse cache_use);
 
   bool Valid() const override { return valid_; }
   void SeekToFirst() override;
@@ -93,7 +95,6 @@ class SegmentIterator final : public InternalIterator {
   Segment* const segment_;
   const bool cached_;  // blocks go through the cache
   const uint64_t seed_;
-  const uint64_t most_ahead_;         // bytes of a buffer
   const SequenceNumber ingested_at_;  // the least sequence of each record
   ValueDecoder* const decoder_;       // of each record
   uint64_t data_size_ = 0;
@@ -105,6 +106,7 @@ class SegmentIterator final : public InternalIterator {
   RecordView record_;
   uint64_t offset_ = 0;  // where the record lies
   uint64_t size_ = 0;
+  ValueLookahead values_ahead_;
   KeyJoiner keys_;  // holds the key of record_, unless the record holds it
 
   std::string_view window_;

@@ -77,6 +77,7 @@ Version::Version(std::vector<Level> levels, const Version* previous)
     for (const Run& run : level.runs) {
       runs_.push_back(&run);
       bytes_ += run.bytes();
+      referenced_bytes_ += run.referenced_bytes();
       segment_count_ += run.segments.size();
       for (const std::shared_ptr<Segment>& segment : run.segments) {
         if (!segment->range_tombstones()->empty())

@@ -62,6 +62,8 @@ class Version {
   // The levels as a compaction picker sees them. Its views point into the segments.
   const TreeShape& shape() const { return shape_; }
   uint64_t bytes() const { return bytes_; }
+  // Returns how many bytes of value files its segments refer to.
+  uint64_t referenced_bytes() const { return referenced_bytes_; }
   uint64_t segment_count() const { return segment_count_; }
 
   // The files that its segments point into, ascending by number, and how many bytes of each they
@@ -82,6 +84,7 @@ class Version {
   std::shared_ptr<const RangeTombstoneList> range_tombstones_ =
       std::make_shared<RangeTombstoneList>();
   uint64_t bytes_ = 0;
+  uint64_t referenced_bytes_ = 0;
   uint64_t segment_count_ = 0;
   std::vector<ValueFileUse> value_files_;
 };

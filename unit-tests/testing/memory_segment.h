@@ -67,7 +67,7 @@ class MemorySegment final : public Segment {
 
   int iterators() const { return iterators_; }
 
-  std::unique_ptr<InternalIterator> NewIterator(bool) override {
+  std::unique_ptr<InternalIterator> NewIterator(CacheUse) override {
     ++iterators_;
     return std::make_unique<VectorIterator>(records_);
   }

@@ -453,5 +453,31 @@ TEST(MappedStoreTest, AFileThatWasShortenedIsAnErrorOfItsKeys) {
   EXPECT_LT(lost, kKeys);
 }
 
+// Scans take values through the block cache only where it can hold all of them; in a smaller one
+// they would lie beside the kernel's copy and drive each other out.
+TEST(MappedStoreTest, AScanCachesValuesOnlyIfAllFit) {
+  constexpr int kKeys = 1000;
+  TestStore store(SmallOptions());
+  store.options.mapped_read_budget = size_t{64} << 20;
+  const auto scan = [&] {
+    const auto iterator = store->NewIterator({}, {}, {}, nullptr);
+    int at = 0;
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next())
+      EXPECT_EQ(iterator->value(), Value(at++));
+    EXPECT_TRUE(iterator->status().ok()) << iterator->status();
+    EXPECT_EQ(at, kKeys);
+    return store.Statistic("block_cache_bytes");
+  };
+  store.options.block_cache_size = size_t{2} << 20;
+  store.Reopen();
+  ASSERT_NO_FATAL_FAILURE(Fill(store, 0, kKeys));
+  ASSERT_TRUE(store->Flush().ok());
+  EXPECT_LT(scan(), 200u << 10);
+  store.options.block_cache_size = size_t{64} << 20;
+  store.Reopen();
+  EXPECT_GT(scan(), uint64_t{kKeys} * 4096);
+  EXPECT_GT(scan(), uint64_t{kKeys} * 4096);
+}
+
 }  // namespace
 }  // namespace varve
