@@ -102,6 +102,8 @@ TEST_F(MoveProgramTest, KilledWhileTheTargetIsAwayItLosesNothing) {
 
 TEST_F(MoveProgramTest, SaysWhatItCannotDo) {
   const std::string url = fmt::format("redis://127.0.0.1:{}", target_.port());
+  EXPECT_EQ(Run({"move"}), 2);
+  EXPECT_THAT(said_, HasSubstr("move is used as: client_main move TARGET_URL"));
   EXPECT_EQ(Run({"move", "there"}), 2);
   EXPECT_THAT(said_, HasSubstr("the target: "));
   EXPECT_EQ(Run({"move", url + "/3"}), 2);
