@@ -39,6 +39,8 @@ bool ReadLine(const std::string& line, MoveState* state) {
     words >> state->position;
   } else if (name == "keys") {
     words >> state->keys;
+  } else if (name == "open") {
+    words >> state->is_open;
   } else if (name == "space") {
     words >> hex;
     state->spaces.insert(Bytes(hex));
@@ -67,8 +69,9 @@ absl::StatusOr<MoveState> MoveState::Load(const std::string& path) {
 }
 
 absl::Status MoveState::Save(const std::string& path) const {
-  std::string text = fmt::format("{}\nroute {}\nfeed {}\nhistory {}\nposition {}\nkeys {}\n",
-                                 kTitle, Hex(route), feed, history_id, position, keys);
+  std::string text =
+      fmt::format("{}\nroute {}\nfeed {}\nhistory {}\nposition {}\nkeys {}\nopen {}\n", kTitle,
+                  Hex(route), feed, history_id, position, keys, is_open ? 1 : 0);
   for (const std::string& space : spaces) text += fmt::format("space {}\n", Hex(space));
   for (const PendingCopy& copy : copies) {
     text +=

@@ -7,6 +7,7 @@
 //   history 42
 //   position 4711          everything up to this version is at the target; 0: nothing was begun
 //   keys 1000              copied so far
+//   open 1                 1: requests of a process that was killed may still be under way
 //   space 7573657273       a namespace whose keys at the target are the move's
 //   copy 7573657273 2d 2b  what is still to be copied: namespace, lower bound, upper bound
 //   end
@@ -39,6 +40,7 @@ struct MoveState {
   uint64_t history_id = 0;
   SequenceNumber position = kNoSequence;
   uint64_t keys = 0;
+  bool is_open = true;             // a process that is at work may have requests under way
   std::set<std::string> spaces;    // of the source, whose keys at the target are the move's
   std::deque<PendingCopy> copies;  // the first one is under way
 

@@ -28,10 +28,6 @@ constexpr milliseconds kOwnFilesRequest{1000};
 constexpr milliseconds kUnknownDeadline{30'000};
 constexpr uint64_t kShownRefusals = 10;
 
-bool IsThereAlready(const absl::Status& status) {
-  return absl::StrContains(status.message(), "exists already");
-}
-
 absl::Status Explained(const absl::Status& status, const std::string& what) {
   return absl::Status(status.code(), fmt::format("{}{}", std::string(status.message()), what));
 }
@@ -161,8 +157,11 @@ absl::StatusOr<bool> MoveTarget::Create(const std::string& name, const std::stri
   }
   const absl::Status created = Call(words).status();
   if (created.ok()) return true;
-  if (IsThereAlready(created)) return false;
-  return created;
+  // It may be there already, which stores say in words of their own.
+  const bool is_refused = absl::IsFailedPrecondition(created) && !MayPass(created);
+  if (!is_refused || !Call({"NAMESPACE", "USE", name}).ok()) return created;
+  used_ = name;
+  return false;
 }
 
 absl::Status MoveTarget::CheckGrouping(const std::string& space, const std::string& grouping) {

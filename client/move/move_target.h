@@ -51,6 +51,10 @@ class MoveTarget {
   [[nodiscard]] absl::Status Connect(const std::function<bool()>& stopped);
   // Forgets a connection that was lost.
   void DropIfLost();
+  // Returns whether a request may be under way whose answer nobody waits for.
+  bool is_open() const {
+    return lost_.has_value() || (client_ != nullptr && client_->pipeline().closed());
+  }
 
   // The functions below require a connection. They take the names of the source.
 

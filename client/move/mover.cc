@@ -98,13 +98,15 @@ absl::Status Mover::Run() {
 }
 
 absl::Status Mover::TakeUp() {
-  bool goes_on = false;
+  bool goes_on = false, follows = false;
   if (!options_.state.empty()) {
     VARVE_ASSIGN_OR_RETURN(lock_, PosixFileSystem()->Lock(options_.state + ".lock"));
     absl::StatusOr<MoveState> state = MoveState::Load(options_.state);
     if (!state.ok() && !absl::IsNotFound(state.status())) return state.status();
     goes_on = state.ok();
     if (goes_on) state_ = *std::move(state);
+    follows = goes_on && state_.is_open;
+    state_.is_open = true;
   }
   const std::string route = RouteOf(options_);
   if (goes_on && state_.route != route) {
@@ -114,20 +116,21 @@ absl::Status Mover::TakeUp() {
   }
   state_.route = route;
   if (state_.feed.empty()) state_.feed = NewFeedName();
-  target_ = std::make_unique<MoveTarget>(&options_, goes_on, say_,
+  target_ = std::make_unique<MoveTarget>(&options_, follows, say_,
                                          [this](milliseconds pause) { Pause(pause); });
   say_(fmt::format("moving {}{}", Shown(route),
                    state_.position == kNoSequence
                        ? ""
                        : fmt::format("; going on at version {}", state_.position)));
   // A place at the source that nobody knows of would keep changes there.
-  return goes_on || options_.state.empty() ? absl::OkStatus() : state_.Save(options_.state);
+  return options_.state.empty() ? absl::OkStatus() : state_.Save(options_.state);
 }
 
 absl::Status Mover::Work() {
   VARVE_RETURN_IF_ERROR(source_.Connect());
   VARVE_RETURN_IF_ERROR(target_->Connect(stopped_));
   was_connected_ = true;
+  state_.is_open = true;
   if (state_.position == kNoSequence) {
     VARVE_RETURN_IF_ERROR(Begin());
   } else {
@@ -439,6 +442,7 @@ absl::Status Mover::Finish() {
   const bool goes_on = !options_.state.empty() && !options_.finish;
   if (goes_on) {
     saved_ = {};
+    state_.is_open = false;
     return Checkpoint();
   }
   VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> spaces, source_.Spaces());
@@ -455,6 +459,7 @@ absl::Status Mover::Finish() {
 absl::Status Mover::Stop(const absl::Status& why) {
   const bool is_asked_for = stopped_() && (absl::IsCancelled(why) || MayPass(why));
   if (!options_.state.empty()) {
+    state_.is_open = target_->is_open();
     const absl::Status saved = state_.Save(options_.state);
     if (!saved.ok()) return saved;
     if (!is_asked_for) return why;

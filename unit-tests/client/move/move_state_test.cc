@@ -18,6 +18,7 @@ MoveState SomeState() {
   state.history_id = UINT64_MAX;
   state.position = 42;
   state.keys = 7;
+  state.is_open = false;
   state.spaces = {"0", std::string("with space\n\0", 12)};
   state.copies.push_back({"0", {}});
   state.copies.push_back({std::string("with space\n\0", 12), {.min = "(\xff\n", .max = "[z"}});
@@ -36,6 +37,7 @@ TEST(MoveStateTest, IsReadAsItWasSaved) {
   EXPECT_EQ(read->history_id, saved.history_id);
   EXPECT_EQ(read->position, saved.position);
   EXPECT_EQ(read->keys, saved.keys);
+  EXPECT_EQ(read->is_open, saved.is_open);
   EXPECT_EQ(read->spaces, saved.spaces);
   ASSERT_EQ(read->copies.size(), saved.copies.size());
   for (size_t i = 0; i < saved.copies.size(); ++i) {
