@@ -137,12 +137,20 @@ constexpr OneShotCommand kCommands[] = {
 };
 
 // Those that run.cc knows, which come here with the wrong number of arguments.
-constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
-    {"import", "FILE"},        {"export", "FILE [MIN MAX]"}, {"bench", ""},
-    {"changes", ""},           {"bundle", "FILE.tar.gz"},    {"dump-log", "FILE|DIR"},
-    {"dump-segment", "FILE"},  {"dump-manifest", "DIR"},     {"verify", "DIR"},
-    {"repair", "DIR"},         {"backup", "DEST"},           {"backups", "DEST"},
-    {"restore", "DEST NEWDIR"}};
+constexpr std::pair<std::string_view, std::string_view> kOthers[] = {{"import", "FILE"},
+                                                                     {"export", "FILE [MIN MAX]"},
+                                                                     {"bench", ""},
+                                                                     {"changes", ""},
+                                                                     {"move", "TARGET_URL"},
+                                                                     {"bundle", "FILE.tar.gz"},
+                                                                     {"dump-log", "FILE|DIR"},
+                                                                     {"dump-segment", "FILE"},
+                                                                     {"dump-manifest", "DIR"},
+                                                                     {"verify", "DIR"},
+                                                                     {"repair", "DIR"},
+                                                                     {"backup", "DEST"},
+                                                                     {"backups", "DEST"},
+                                                                     {"restore", "DEST NEWDIR"}};
 
 const OneShotCommand* FindCommand(const std::vector<std::string>& words) {
   for (const OneShotCommand& command : kCommands) {

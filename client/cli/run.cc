@@ -8,6 +8,7 @@
 
 #include "client/cli/bench.h"
 #include "client/cli/changes.h"
+#include "client/cli/move.h"
 #include "client/cli/one_shot.h"
 #include "client/cli/prompt.h"
 #include "client/console/command_line.h"
@@ -41,6 +42,7 @@ int RunCommand(const CommandLine& line, absl::Span<const FileCommand> file_comma
   if (line.words[0] == "import" && count == 2) return RunImport(line);
   if (line.words[0] == "export" && (count == 2 || count == 4)) return RunExport(line);
   if (line.words[0] == "changes" && count == 1) return RunChanges(line);
+  if (line.words[0] == "move" && count == 2) return RunMove(line);
   if (line.words[0] == "bundle") return RunBundle(line, describe_store);
   if (line.words[0] == "bench" && count == 1) return RunBench(line);
   return RunOneShot(line);

@@ -20,7 +20,7 @@ namespace varve {
 
 namespace {
 
-enum class OptionKind { kFlag, kText, kNumber, kSize, kTime, kDuration };
+enum class OptionKind { kFlag, kText, kTexts, kNumber, kSize, kTime, kDuration };
 
 // The commands that take an option.
 constexpr std::string_view kPrompt = "the prompt";  // also of lines from standard input
@@ -41,11 +41,15 @@ constexpr std::string_view kLimited[] = {"range", "prefix", "export", "tree"};
 constexpr std::string_view kTree[] = {"tree"};
 constexpr std::string_view kFiles[] = {"import", "export"};
 constexpr std::string_view kImport[] = {"import"};
-constexpr std::string_view kLong[] = {"import", "export",  "verify",  "repair",
-                                      "backup", "restore", "archive", "archive-check"};
+constexpr std::string_view kLong[] = {"import",  "export",  "verify",        "repair", "backup",
+                                      "restore", "archive", "archive-check", "move"};
 constexpr std::string_view kBackup[] = {"backup"};
 constexpr std::string_view kRestore[] = {"restore"};
 constexpr std::string_view kArchive[] = {"archive"};
+constexpr std::string_view kMove[] = {"move"};
+constexpr std::string_view kWithRate[] = {"backup", "archive", "move"};
+constexpr std::string_view kWithFeed[] = {"archive", "move"};
+constexpr std::string_view kWithPrefix[] = {"changes", "move"};
 constexpr std::string_view kKeeping[] = {"backup", "archive"};
 constexpr std::string_view kBench[] = {"bench"};
 constexpr std::string_view kBundle[] = {"bundle"};
@@ -140,7 +144,7 @@ std::vector<Option> CommandOptions(Parsed* parsed) {
       {"--ascii", OptionKind::kFlag, &line.tree.ascii, kTree},
       {"--table", OptionKind::kFlag, &parsed->table, kShowing},
       {"--since", OptionKind::kText, &line.since, kChanges},
-      {"--prefix", OptionKind::kText, &line.prefix, kChanges},
+      {"--prefix", OptionKind::kText, &line.prefix, kWithPrefix},
       {"--follow", OptionKind::kFlag, &line.follow, kChanges},
       {"--format", OptionKind::kText, &line.format, kFiles},
       {"--resume", OptionKind::kFlag, &line.resume, kFiles},
@@ -150,7 +154,7 @@ std::vector<Option> CommandOptions(Parsed* parsed) {
       {"--replace-prefix", OptionKind::kText, &line.replace_prefix, kImport},
       {"--progress", OptionKind::kFlag, &line.progress, kLong},
       {"--incremental", OptionKind::kFlag, &line.copies.incremental, kBackup},
-      {"--rate", OptionKind::kSize, &line.copies.bytes_per_second, kKeeping, 1},
+      {"--rate", OptionKind::kSize, &line.copies.bytes_per_second, kWithRate, 1},
       {"--keep", OptionKind::kText, &line.copies.keep, kKeeping},
       {"--backup", OptionKind::kText, &line.copies.backup, kRestore},
       {"--at-version", OptionKind::kNumber, &line.copies.at_version, kRestore, 1},
@@ -160,7 +164,7 @@ std::vector<Option> CommandOptions(Parsed* parsed) {
       {"--once", OptionKind::kFlag, &line.copies.once, kArchive},
       {"--base-every", OptionKind::kDuration, &line.copies.base_every_ms, kArchive, 1000, kMost},
       {"--exec", OptionKind::kText, &line.copies.exec, kArchive},
-      {"--feed-size", OptionKind::kSize, &line.copies.feed_bytes, kArchive, 1},
+      {"--feed-size", OptionKind::kSize, &line.copies.feed_bytes, kWithFeed, 1},
       {"--http-port", OptionKind::kNumber, &line.http_port, kBundle, 1, 65535},
       {"--connections", OptionKind::kNumber, &line.bench.connections, kBench, 1, 10000},
       {"--pipeline", OptionKind::kNumber, &line.bench.pipeline, kBench, 1, 100000},
@@ -170,6 +174,20 @@ std::vector<Option> CommandOptions(Parsed* parsed) {
       {"--help", OptionKind::kFlag, &line.help},
       {"--version", OptionKind::kFlag, &line.version},
       {"-v", OptionKind::kFlag, &line.version},
+  };
+}
+
+std::vector<Option> OptionsOfMove(MoveFlags* move) {
+  return {
+      {"--into", OptionKind::kText, &move->into, kMove},
+      {"--grouping", OptionKind::kTexts, &move->groupings, kMove},
+      {"--state", OptionKind::kText, &move->state, kMove},
+      {"--until-caught-up", OptionKind::kFlag, &move->until_caught_up, kMove},
+      {"--finish", OptionKind::kFlag, &move->finish, kMove},
+      {"--verify", OptionKind::kFlag, &move->verify, kMove},
+      {"--replace", OptionKind::kFlag, &move->replace, kMove},
+      {"--skip-options", OptionKind::kFlag, &move->skip_options, kMove},
+      {"--skip-refused", OptionKind::kFlag, &move->skip_refused, kMove},
   };
 }
 
@@ -224,6 +242,10 @@ absl::StatusOr<int64_t> NumberOf(const Option& option, std::string_view value) {
 bool SetOption(const Option& option, std::string_view value) {
   if (option.kind == OptionKind::kText) {
     static_cast<std::string*>(option.target)->assign(value);
+    return true;
+  }
+  if (option.kind == OptionKind::kTexts) {
+    static_cast<std::vector<std::string>*>(option.target)->emplace_back(value);
     return true;
   }
   const absl::StatusOr<int64_t> number = NumberOf(option, value);
@@ -328,6 +350,8 @@ bool TakeOptions(Parsed* parsed) {
   parsed->line.replaces = parsed->Has(&parsed->line.replace_prefix);
   connection.port = static_cast<uint16_t>(parsed->port);
   connection.database = static_cast<int>(parsed->database);
+  parsed->line.move.one_space = parsed->Has(&parsed->database) || parsed->database != 0 ||
+                                parsed->Has(&connection.namespace_name);
   connection.reconnect_for = std::chrono::milliseconds(parsed->reconnect_ms);
   connection.timeout = std::chrono::milliseconds(parsed->timeout_ms);
   return true;
@@ -356,12 +380,17 @@ bool GoTogether(const Parsed& parsed) {
     return refuse("--atomic and --resume exclude each other: nothing is there that could go on");
   if (parsed.Has(&line.copies.at_version) && parsed.Has(&line.copies.at_time_ms))
     return refuse("--at-version and --at-time exclude each other");
+  if (!line.move.into.empty() && !line.move.one_space)
+    return refuse("--into needs --db or --namespace beside it");
   if (parsed.resp2 && parsed.resp3) return refuse("-2 and -3 exclude each other");
+  // The target of a move may speak TLS where the source does not.
+  const bool moves_over_tls =
+      line.words.size() == 2 && line.words[0] == "move" && line.words[1].starts_with("rediss:");
   for (const void* target :
        {static_cast<const void*>(&tls.ca_file), static_cast<const void*>(&tls.ca_directory),
         static_cast<const void*>(&tls.certificate_file), static_cast<const void*>(&tls.key_file),
         static_cast<const void*>(&tls.server_name), static_cast<const void*>(&tls.insecure)}) {
-    if (parsed.Has(target) && !tls.enabled)
+    if (parsed.Has(target) && !tls.enabled && !moves_over_tls)
       return refuse(
           "--cacert, --cacertdir, --cert, --key, --sni and --insecure need --tls beside "
           "them, or a URL that begins with rediss://");
@@ -383,8 +412,8 @@ std::optional<CommandLine> ParseCommandLine(int argc, char** argv) {
   Parsed parsed;
   CommandLine& line = parsed.line;
   std::vector<Option> options = ConnectionOptions(&parsed);
-  const std::vector<Option> others = CommandOptions(&parsed);
-  options.insert(options.end(), others.begin(), others.end());
+  for (const std::vector<Option>& others : {CommandOptions(&parsed), OptionsOfMove(&line.move)})
+    options.insert(options.end(), others.begin(), others.end());
   if (!ReadArguments(options, argc, argv, &parsed)) return std::nullopt;
   line.help = parsed.Has(&line.help);
   line.version = parsed.Has(&line.version);

@@ -39,10 +39,24 @@ struct TreeOptions {
   bool ascii = false;
 };
 
+// The options of move.
+struct MoveFlags {
+  bool one_space = false;              // a database or namespace was named
+  std::string into;                    // the namespace of the target; empty: of the same name
+  std::vector<std::string> groupings;  // NAME=together or NAME=delimiter
+  std::string state;                   // a file; empty: an interrupted move begins anew
+  bool until_caught_up = false;
+  bool finish = false;
+  bool verify = false;
+  bool replace = false;
+  bool skip_options = false;
+  bool skip_refused = false;
+};
+
 // The options of backup, restore and archive.
 struct CopyOptions {
   bool incremental = false;
-  int64_t bytes_per_second = 0;  // 0: as fast as it goes
+  int64_t bytes_per_second = 0;  // also of move; 0: as fast as it goes
   // A backup takes a rule such as daily=7,weekly=4, an archive a time such as 7d. Empty: all stays.
   std::string keep;
   std::string backup;       // an id; empty: the newest that fits
@@ -52,7 +66,7 @@ struct CopyOptions {
   int64_t interval_ms = 1000;  // of archive
   bool once = false;           // archive: ends once it has everything
   int64_t base_every_ms = 0;   // archive: takes another base so often; 0: where one is needed
-  int64_t feed_bytes = int64_t{1} << 30;  // archive: that the server keeps for it at most
+  int64_t feed_bytes = int64_t{1} << 30;  // archive, move: that the server keeps for it at most
   std::string exec;  // archive: a command that takes each file; empty: they stay in DEST
 };
 
@@ -65,7 +79,7 @@ struct CommandLine {
   OutputStyle style = OutputStyle::kAuto;
   std::string format;  // of import and export; empty: by the file's name or content
   std::string since;   // of changes: a version; empty: the oldest that is retained
-  std::string prefix;  // of changes: of keys
+  std::string prefix;  // of changes and move: of keys
   bool follow = false;
   bool resume = false;
   bool force = false;
@@ -77,6 +91,7 @@ struct CommandLine {
   int64_t http_port = 0;       // of the server, for bundle; 0: as its settings say
   BenchOptions bench;
   CopyOptions copies;
+  MoveFlags move;
   TreeOptions tree;
   bool help = false;
   bool version = false;

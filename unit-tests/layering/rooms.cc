@@ -78,6 +78,7 @@ constexpr auto kRooms = std::to_array<std::string_view>({
     "client/transfer",
     "client/bundle",
     "client/copies",
+    "client/move",
     "client/cli",
     "client/program",
     "benchmark",
