@@ -37,7 +37,7 @@ absl::Status Show(const HbaseContext& context, const PlacedSpace& place, const R
 // One MultiGet, which ends before all keys are read once the values reach the bound of the options.
 class ManyReads final : public std::enable_shared_from_this<ManyReads> {
  public:
-  ManyReads(const HbaseContext& context, OperationGate::Pass pass, PlacedSpace place,
+  ManyReads(HbaseContext& context, OperationGate::Pass pass, PlacedSpace place,
             const ReadOptions& options, std::vector<std::string> keys,
             StoreReads::MultiGetDone done)
       : context_(context),
@@ -80,6 +80,10 @@ class ManyReads final : public std::enable_shared_from_this<ManyReads> {
         result.read = true;
         result.status = Show(context_, place_, options_, (*read)[i], &result.result, &result.value);
         bytes_ += result.value.size();
+        if (!result.status.ok()) continue;
+        const std::string row = place_.RowOf(keys_[asked_[i]]);
+        context_.guesses.Note(GuessedVersions::NameOf(place_.table, row),
+                              result.result.read_sequence);
       }
       return absl::OkStatus();
     });
@@ -94,7 +98,7 @@ class ManyReads final : public std::enable_shared_from_this<ManyReads> {
     done_(status, std::move(results_));
   }
 
-  const HbaseContext& context_;
+  HbaseContext& context_;
   OperationGate::Pass pass_;
   const PlacedSpace place_;
   const ReadOptions options_;
@@ -127,10 +131,11 @@ void HbaseReader::GetAsync(const ReadOptions& options, std::string key,
   if (key.size() > kMaxHbaseKeySize) return done(ReadResult(), {});
   std::vector<std::string> rows(1, begun->place.RowOf(key));
   std::string table = begun->place.table;
+  const GuessedVersions::Name name = GuessedVersions::NameOf(table, rows.front());
   context_->client->GetRows(
       std::move(table), std::move(rows), context_->NewDeadline(),
-      [context = context_, options, begun = *std::move(begun), done = std::move(done)](
-          absl::StatusOr<std::vector<std::optional<std::string>>> read) mutable {
+      [context = context_, options, begun = *std::move(begun), done = std::move(done),
+       name](absl::StatusOr<std::vector<std::optional<std::string>>> read) mutable {
         ReadResult result;
         std::string value;
         absl::Status status = read.status();
@@ -139,6 +144,7 @@ void HbaseReader::GetAsync(const ReadOptions& options, std::string key,
             return Show(*context, begun.place, options, read->front(), &result, &value);
           });
         }
+        if (status.ok()) context->guesses.Note(name, result.read_sequence);
         begun.pass.reset();
         status.ok() ? done(std::move(result), std::move(value)) : done(std::move(status), {});
       });

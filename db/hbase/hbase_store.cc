@@ -66,9 +66,10 @@ HbaseStore::HbaseStore(std::unique_ptr<HbaseClient> client, const HbaseStoreOpti
                        uint32_t writer)
     : context_(std::move(client), options, writer),
       rows_(&context_),
-      roster_(&context_, &rows_),
+      background_rows_(&context_, /*is_for_background=*/true),
+      roster_(&context_, &background_rows_),
       namespaces_(&context_, &rows_, &roster_),
-      remover_(&context_, &rows_, &roster_, &namespaces_),
+      remover_(&context_, &background_rows_, &roster_, &namespaces_),
       reader_(&context_),
       writer_(&context_, &namespaces_) {}
 
@@ -272,6 +273,8 @@ std::vector<std::pair<std::string, uint64_t>> HbaseStore::Statistics() const {
           {"hbase_in_flight", client.in_flight},
           {"hbase_in_flight_bytes", client.in_flight_bytes},
           {"hbase_wait_nanos", client.wait_nanos},
+          {"hbase_guessed_versions", context_.guesses.guesses()},
+          {"hbase_wrong_guesses", context_.guesses.wrong_guesses()},
           {"hbase_removed_rows", remover_.removed_rows()},
           {"hbase_is_remover", remover_.is_elected() ? 1u : 0u},
           {"hbase_trusts_namespaces", context_.spaces.IsTrusted() ? 1u : 0u},

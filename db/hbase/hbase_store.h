@@ -142,6 +142,7 @@ class HbaseStore final : public DurableStore {
 
   HbaseContext context_;
   SystemRows rows_;
+  SystemRows background_rows_;
   ServerRoster roster_;
   NamespaceWriter namespaces_;
   Remover remover_;

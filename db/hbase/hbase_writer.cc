@@ -45,11 +45,12 @@ class AllParts final {
         pass_(std::move(pass)),
         done_(std::move(done)) {}
 
-  void Take(const std::vector<absl::Status>& statuses, SequenceNumber version) {
+  void Take(const std::vector<absl::Status>& statuses,
+            const std::vector<SequenceNumber>& versions) {
     {
       const absl::MutexLock lock(&mutex_);
       for (const absl::Status& status : statuses) status_.Update(status);
-      version_ = std::max(version_, version);
+      for (const SequenceNumber version : versions) version_ = std::max(version_, version);
       if (--left_ > 0) return;
     }
     // Nobody else is left.
@@ -126,9 +127,10 @@ void HbaseWriter::Commit(bool independent, BatchPlan plan, OperationGate::Pass p
     BatchPlan::Table& table = plan.tables.front();
     const auto parts =
         std::make_shared<AllParts>(context_, 1, plan.operations, std::move(pass), std::move(done));
-    return RowCommit::Together(context_, std::move(table.name), std::move(table.intents),
-                               [parts](const std::vector<absl::Status>& statuses,
-                                       SequenceNumber version) { parts->Take(statuses, version); });
+    return RowCommit::Together(
+        context_, std::move(table.name), std::move(table.intents),
+        [parts](const std::vector<absl::Status>& statuses,
+                const std::vector<SequenceNumber>& versions) { parts->Take(statuses, versions); });
   }
   std::vector<std::pair<std::string, std::vector<RowIntent>>> sent;
   for (BatchPlan::Table& table : plan.tables) {
@@ -138,10 +140,10 @@ void HbaseWriter::Commit(bool independent, BatchPlan plan, OperationGate::Pass p
   const auto parts = std::make_shared<AllParts>(context_, sent.size(), plan.operations,
                                                 std::move(pass), std::move(done));
   for (auto& [name, intents] : sent) {
-    RowCommit::Each(context_, name, std::move(intents),
-                    [parts](const std::vector<absl::Status>& statuses, SequenceNumber version) {
-                      parts->Take(statuses, version);
-                    });
+    RowCommit::Each(
+        context_, name, std::move(intents),
+        [parts](const std::vector<absl::Status>& statuses,
+                const std::vector<SequenceNumber>& versions) { parts->Take(statuses, versions); });
   }
 }
 
@@ -210,7 +212,6 @@ void HbaseWriter::Push() {
 void HbaseWriter::Send(std::string table, std::vector<Gathered> writes) {
   while (!writes.empty()) {
     std::vector<Gathered> rest;
-    std::vector<RowIntent> intents;
     const auto sent = std::make_shared<std::vector<Gathered>>();
     std::set<std::string> rows;
     size_t bytes = 0;
@@ -221,22 +222,41 @@ void HbaseWriter::Send(std::string table, std::vector<Gathered> writes) {
         continue;
       }
       bytes += write.bytes;
-      intents.push_back(std::move(write.intent));
       sent->push_back(std::move(write));
     }
-    RowCommit::Each(context_, table, std::move(intents),
-                    [context = context_, sent](const std::vector<absl::Status>& statuses,
-                                               SequenceNumber version) {
-                      for (size_t i = 0; i < sent->size(); ++i) {
-                        Gathered& write = (*sent)[i];
-                        if (statuses[i].ok()) context->changes += write.operations;
-                        write.pass.reset();
-                        statuses[i].ok() ? write.done(CommitResult{.sequence = version})
-                                         : write.done(statuses[i]);
-                      }
-                    });
+    SendByRegion(table, sent);
     writes = std::move(rest);
   }
+}
+
+// Writers of one region do not wait for another one, which may be away.
+void HbaseWriter::SendByRegion(const std::string& table,
+                               const std::shared_ptr<std::vector<Gathered>>& writes) {
+  if (writes->size() == 1) return SendPart(table, writes, {0});
+  std::vector<std::string> rows;
+  for (const Gathered& write : *writes) rows.push_back(write.intent.row);
+  context_->client->SplitByRegion(
+      table, std::move(rows), [this, table, writes](const std::vector<HbaseClient::Part>& parts) {
+        for (const HbaseClient::Part& part : parts) SendPart(table, writes, part);
+      });
+}
+
+void HbaseWriter::SendPart(const std::string& table,
+                           const std::shared_ptr<std::vector<Gathered>>& writes,
+                           const HbaseClient::Part& part) {
+  std::vector<RowIntent> intents;
+  for (const uint32_t number : part) intents.push_back(std::move((*writes)[number].intent));
+  RowCommit::Each(context_, table, std::move(intents),
+                  [context = context_, writes, part](const std::vector<absl::Status>& statuses,
+                                                     const std::vector<SequenceNumber>& versions) {
+                    for (size_t i = 0; i < part.size(); ++i) {
+                      Gathered& write = (*writes)[part[i]];
+                      if (statuses[i].ok()) context->changes += write.operations;
+                      write.pass.reset();
+                      statuses[i].ok() ? write.done(CommitResult{.sequence = versions[i]})
+                                       : write.done(statuses[i]);
+                    }
+                  });
 }
 
 absl::StatusOr<CommitResult> HbaseWriter::Update(

@@ -68,6 +68,9 @@ class HbaseWriter {
               StoreWrites::WriteDone done);
   void Gather(BatchPlan plan, OperationGate::Pass pass, StoreWrites::WriteDone done);
   void Send(std::string table, std::vector<Gathered> writes);
+  void SendByRegion(const std::string& table, const std::shared_ptr<std::vector<Gathered>>& writes);
+  void SendPart(const std::string& table, const std::shared_ptr<std::vector<Gathered>>& writes,
+                const HbaseClient::Part& part);
 
   HbaseContext* const context_;
   NamespaceWriter* const namespaces_;

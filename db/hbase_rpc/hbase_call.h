@@ -55,7 +55,8 @@ class HbaseCall : public std::enable_shared_from_this<HbaseCall> {
   bool End();
   bool has_ended() const { return has_ended_; }
 
-  // Calls the server of `region`, and `then` with the answer unless the call has ended.
+  // Calls the server of `region`, and `then` with the answer unless the call has ended. After the
+  // deadline nothing is asked any more.
   void Ask(const RegionPtr& region, std::string_view method,
            const google::protobuf::MessageLite& parameter, RpcConnection::Done then);
   // Finds a region, and calls `then` unless the call has ended. A failure ends the call.

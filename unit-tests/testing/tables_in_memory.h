@@ -35,7 +35,10 @@ class TablesInMemory {
   // Called once, without the lock, before rows are written, and before rows are removed.
   std::function<void()> before_commit;
   std::function<void()> before_delete;
-  int commits = 0;
+  int reads = 0;    // calls
+  int commits = 0;  // that have written
+  // What regions begin with each of these rows; one begins with the empty row.
+  std::vector<std::string> borders;
 };
 
 class ClientInMemory final : public HbaseClient {
@@ -49,6 +52,7 @@ class ClientInMemory final : public HbaseClient {
     {
       const std::lock_guard lock(tables_.mutex);
       failure = tables_.failure;
+      ++tables_.reads;
       for (const std::string& row : rows) {
         const auto found = tables_.tables[table].find(row);
         values.push_back(found == tables_.tables[table].end() ? std::nullopt
@@ -78,6 +82,21 @@ class ClientInMemory final : public HbaseClient {
       for (const HbaseRowWrite& write : writes) statuses.push_back(CommitLocked(table, {write}));
     }
     done(std::move(statuses));
+  }
+
+  void SplitByRegion(std::string, std::vector<std::string> rows, PartsDone done) override {
+    std::map<size_t, Part> regions;
+    {
+      const std::lock_guard lock(tables_.mutex);
+      const std::vector<std::string>& borders = tables_.borders;
+      for (uint32_t i = 0; i < rows.size(); ++i) {
+        const auto behind = std::upper_bound(borders.begin(), borders.end(), rows[i]);
+        regions[static_cast<size_t>(behind - borders.begin())].push_back(i);
+      }
+    }
+    std::vector<Part> parts;
+    for (auto& [region, part] : regions) parts.push_back(std::move(part));
+    done(std::move(parts));
   }
 
   void ScanRows(std::string table, HbaseScanRequest request, Deadline, ScanDone done) override {
