@@ -32,7 +32,9 @@ class TablesInMemory {
   // The highest timestamp that each row of each table had.
   std::map<std::string, std::map<std::string, uint64_t>> timestamps;
   absl::Status failure;  // of every call; OK: none fails
-  // Called once, without the lock, before rows are written, and before rows are removed.
+  // Called once, without the lock, before rows are written, before rows are removed, and before
+  // they are scanned.
+  std::function<void()> before_scan;
   std::function<void()> before_commit;
   std::function<void()> before_delete;
   int reads = 0;    // calls
@@ -100,6 +102,7 @@ class ClientInMemory final : public HbaseClient {
   }
 
   void ScanRows(std::string table, HbaseScanRequest request, Deadline, ScanDone done) override {
+    CallOnce(&TablesInMemory::before_scan);
     HbaseScanSlice slice;
     absl::Status failure;
     {
@@ -139,10 +142,14 @@ class ClientInMemory final : public HbaseClient {
     const bool removes = std::any_of(writes.begin(), writes.end(), [](const HbaseRowWrite& write) {
       return write.kind == HbaseRowWrite::Kind::kDelete;
     });
+    CallOnce(removes ? &TablesInMemory::before_delete : &TablesInMemory::before_commit);
+  }
+
+  void CallOnce(std::function<void()> TablesInMemory::*member) {
     std::function<void()> before;
     {
       const std::lock_guard lock(tables_.mutex);
-      before.swap(removes ? tables_.before_delete : tables_.before_commit);
+      before.swap(tables_.*member);
     }
     if (before) before();
   }
