@@ -75,9 +75,10 @@ void CommitCall::Attempt() {
 void CommitCall::Commit(const RegionPtr& region) {
   std::vector<const HbaseRowWrite*> writes;
   for (const HbaseRowWrite& write : writes_) writes.push_back(&write);
-  is_under_way_ = std::any_of(writes_.begin(), writes_.end(), Writes);
-  Ask(region, "ExecService", MutateRowsRequest(*region, writes),
-      [this, region](const RpcResult& result) { TakeAnswer(region, result); });
+  const bool is_asked =
+      Ask(region, "ExecService", MutateRowsRequest(*region, writes),
+          [this, region](const RpcResult& result) { TakeAnswer(region, result); });
+  is_under_way_ = is_asked && std::any_of(writes_.begin(), writes_.end(), Writes);
 }
 
 void CommitCall::TakeAnswer(const RegionPtr& region, const RpcResult& result) {

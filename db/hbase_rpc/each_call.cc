@@ -69,21 +69,22 @@ void EachCall::WriteRegion(const RegionPtr& region, const Numbers& numbers, cons
     commit.push_back(number);
     bytes += size;
   }
-  if (!commit.empty()) Write(region, std::move(commit), manner);
+  if (!commit.empty()) Write(region, commit, manner);
 }
 
-void EachCall::Write(const RegionPtr& region, Numbers numbers, const Manner& manner) {
+void EachCall::Write(const RegionPtr& region, const Numbers& numbers, const Manner& manner) {
   std::vector<const HbaseRowWrite*> writes;
-  for (const uint32_t number : numbers) {
-    writes.push_back(&writes_[number]);
-    states_[number].is_under_way = writes_[number].kind != HbaseRowWrite::Kind::kCheckOnly;
-  }
+  for (const uint32_t number : numbers) writes.push_back(&writes_[number]);
   const hbase::pb::CoprocessorServiceRequest request = MutateRowsRequest(*region, writes);
-  Ask(region, "ExecService", request,
-      [this, region, numbers = std::move(numbers), manner](const RpcResult& result) {
+  const bool is_asked =
+      Ask(region, "ExecService", request, [this, region, numbers, manner](const RpcResult& result) {
         TakeAnswer(region, numbers, manner, result);
         EndIfDone();
       });
+  for (const uint32_t number : numbers) {
+    const bool writes_row = writes_[number].kind != HbaseRowWrite::Kind::kCheckOnly;
+    states_[number].is_under_way = is_asked && writes_row;
+  }
 }
 
 void EachCall::TakeAnswer(const RegionPtr& region, const Numbers& numbers, const Manner& manner,

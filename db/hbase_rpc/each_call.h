@@ -49,7 +49,7 @@ class EachCall final : public HbaseCall {
   // Sends the commits of rows whose regions are known, and has the others looked up.
   void WriteAll(const Numbers& numbers, const Manner& manner);
   void WriteRegion(const RegionPtr& region, const Numbers& numbers, const Manner& manner);
-  void Write(const RegionPtr& region, Numbers numbers, const Manner& manner);
+  void Write(const RegionPtr& region, const Numbers& numbers, const Manner& manner);
   void TakeAnswer(const RegionPtr& region, const Numbers& numbers, const Manner& manner,
                   const RpcResult& result);
   void TakeFailure(const RegionPtr& region, const Numbers& numbers, Manner manner,

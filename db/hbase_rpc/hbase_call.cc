@@ -43,11 +43,11 @@ bool HbaseCall::End() {
   return true;
 }
 
-void HbaseCall::Ask(const RegionPtr& region, std::string_view method,
+bool HbaseCall::Ask(const RegionPtr& region, std::string_view method,
                     const google::protobuf::MessageLite& parameter, RpcConnection::Done then) {
   // A process may have stood still meanwhile. What it writes so late might be below a floor that was
   // raised since, so nothing is sent any more; the timer ends the call.
-  if (std::chrono::steady_clock::now() >= deadline_) return;
+  if (std::chrono::steady_clock::now() >= deadline_) return false;
   environment_.servers.Call(
       region->server, kClientService, method, parameter, environment_.context.AttemptEnd(deadline_),
       [this, self = shared_from_this(), region, then = std::move(then)](const RpcResult& result) {
@@ -56,6 +56,7 @@ void HbaseCall::Ask(const RegionPtr& region, std::string_view method,
         if (result.failure.has_value() && result.failure->is_misplaced())
           environment_.locator.Forget(table_, region);
       });
+  return true;
 }
 
 void HbaseCall::Find(RegionQuery query, std::function<void(const RegionPtr& region)> then) {
