@@ -70,7 +70,8 @@ HbaseStore::HbaseStore(std::unique_ptr<HbaseClient> client, const HbaseStoreOpti
       roster_(&context_, &background_rows_),
       namespaces_(&context_, &rows_, &roster_),
       remover_(&context_, &background_rows_, &roster_, &namespaces_),
-      reader_(&context_),
+      gathered_reads_(&context_),
+      reader_(&context_, &gathered_reads_),
       writer_(&context_, &namespaces_) {}
 
 absl::Status HbaseStore::Begin() {
@@ -95,9 +96,9 @@ absl::Status HbaseStore::Begin() {
 
 absl::Status HbaseStore::Close() {
   if (!context_.operations.Close()) return absl::OkStatus();
-  // A write that was begun before may be gathered only now.
+  // What was begun before may be gathered only now.
   do {
-    writer_.Push();
+    Push().IgnoreError();
   } while (!context_.operations.WaitUntilEmpty(kPauseOfClose));
   if (beats_ == nullptr) return absl::OkStatus();  // it was never open
   beats_->Stop();
@@ -214,6 +215,7 @@ std::unique_ptr<ExclusiveWrite> HbaseStore::BeginExclusiveWrite() {
 }
 
 absl::Status HbaseStore::Push() {
+  gathered_reads_.Push();
   writer_.Push();
   return absl::OkStatus();
 }
