@@ -2,7 +2,9 @@
 //
 // A batch of keys goes to the cluster as one commit of rows, which all lie in one region as they
 // are of one group. Batches of one key that are written asynchronously wait for Push() and go out
-// together, each on its own terms: the cluster syncs its log once for those of a region.
+// together, each on its own terms: the cluster syncs its log once for those of a region. Of several
+// that just put the same key, the last one alone is sent: nobody can tell that the others happened
+// right before it.
 // WriteOptions::independent_keys has each key of a batch written by itself.
 //
 // A write is durable when it is answered: three copies of the log are on disk (`hsync`).
@@ -48,13 +50,22 @@ class HbaseWriter {
   void Push();
 
  private:
+  // Who waits for a write.
+  struct Waiter {
+    size_t operations;  // 0: a condition alone
+    OperationGate::Pass pass;
+    StoreWrites::WriteDone done;
+  };
   // One write that waits for Push().
   struct Gathered {
     RowIntent intent;
     size_t bytes;
-    size_t operations;  // 0: it is a condition alone
-    OperationGate::Pass pass;
-    StoreWrites::WriteDone done;
+    std::vector<Waiter> waiters;
+
+    // Whether it puts whatever the row holds.
+    bool is_plain_put() const {
+      return intent.kind == RowIntent::Kind::kPut && !intent.required.has_value();
+    }
   };
   struct GatheredTable {
     std::string name;
