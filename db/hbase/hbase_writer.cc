@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -182,8 +184,8 @@ void HbaseWriter::WriteAsync(const WriteOptions& options, WriteBatch* batch,
 
 void HbaseWriter::Gather(BatchPlan plan, OperationGate::Pass pass, StoreWrites::WriteDone done) {
   BatchPlan::Table& from = plan.tables.front();
-  Gathered write{std::move(from.intents.front()), from.bytes, plan.operations, std::move(pass),
-                 std::move(done)};
+  Gathered write{std::move(from.intents.front()), from.bytes, {}};
+  write.waiters.push_back({plan.operations, std::move(pass), std::move(done)});
   std::vector<Gathered> full;
   {
     const absl::MutexLock lock(&mutex_);
@@ -213,16 +215,24 @@ void HbaseWriter::Send(std::string table, std::vector<Gathered> writes) {
   while (!writes.empty()) {
     std::vector<Gathered> rest;
     const auto sent = std::make_shared<std::vector<Gathered>>();
-    std::set<std::string> rows;
+    std::map<std::string, size_t> rows;
     size_t bytes = 0;
     for (Gathered& write : writes) {
+      const auto same = rows.find(write.intent.row);
       const bool fits = sent->empty() || bytes + write.bytes <= kMostBytesSent;
-      if (!fits || !rows.insert(write.intent.row).second) {
+      if (same != rows.end() && write.is_plain_put() && (*sent)[same->second].is_plain_put()) {
+        Gathered& earlier = (*sent)[same->second];
+        bytes += write.bytes - earlier.bytes;
+        std::move(earlier.waiters.begin(), earlier.waiters.end(),
+                  std::back_inserter(write.waiters));
+        earlier = std::move(write);
+      } else if (same != rows.end() || !fits) {
         rest.push_back(std::move(write));
-        continue;
+      } else {
+        bytes += write.bytes;
+        rows.emplace(write.intent.row, sent->size());
+        sent->push_back(std::move(write));
       }
-      bytes += write.bytes;
-      sent->push_back(std::move(write));
     }
     SendByRegion(table, sent);
     writes = std::move(rest);
@@ -246,17 +256,19 @@ void HbaseWriter::SendPart(const std::string& table,
                            const HbaseClient::Part& part) {
   std::vector<RowIntent> intents;
   for (const uint32_t number : part) intents.push_back(std::move((*writes)[number].intent));
-  RowCommit::Each(context_, table, std::move(intents),
-                  [context = context_, writes, part](const std::vector<absl::Status>& statuses,
-                                                     const std::vector<SequenceNumber>& versions) {
-                    for (size_t i = 0; i < part.size(); ++i) {
-                      Gathered& write = (*writes)[part[i]];
-                      if (statuses[i].ok()) context->changes += write.operations;
-                      write.pass.reset();
-                      statuses[i].ok() ? write.done(CommitResult{.sequence = versions[i]})
-                                       : write.done(statuses[i]);
-                    }
-                  });
+  const auto answer = [context = context_, writes, part](
+                          const std::vector<absl::Status>& statuses,
+                          const std::vector<SequenceNumber>& versions) {
+    for (size_t i = 0; i < part.size(); ++i) {
+      for (Waiter& waiter : (*writes)[part[i]].waiters) {
+        if (statuses[i].ok()) context->changes += waiter.operations;
+        waiter.pass.reset();
+        statuses[i].ok() ? waiter.done(CommitResult{.sequence = versions[i]})
+                         : waiter.done(statuses[i]);
+      }
+    }
+  };
+  RowCommit::Each(context_, table, std::move(intents), answer);
 }
 
 absl::StatusOr<CommitResult> HbaseWriter::Update(
