@@ -116,9 +116,12 @@ void EachCall::TakeFailure(const RegionPtr& region, const Numbers& numbers, Mann
     state.may_have_happened |=
         failure.may_have_happened && writes_[number].kind != HbaseRowWrite::Kind::kCheckOnly;
     may_have_happened |= state.may_have_happened;
-    if (failure.is_final()) EndRowUnknown(number, failure.status);
   }
-  if (failure.is_final()) return;
+  if (failure.is_final()) {
+    if (numbers.size() == 1) return EndRowUnknown(numbers.front(), failure.status);
+    // One of them may be the reason, and the others have nothing to do with it.
+    manner.rows_at_a_time = 1;
+  }
   TryLater(failure, region, manner.pace, [this, numbers, manner, may_have_happened] {
     may_have_happened ? LookAt(numbers, manner) : WriteAll(numbers, manner);
   });

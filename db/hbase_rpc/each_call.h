@@ -1,7 +1,8 @@
 // EachCall writes rows that have nothing to do with each other. Those of one region go into one
 // commit, as each commit costs a sync of the region's log. Where a condition of such a commit
 // fails, the rows are read, those that do not hold what is expected are answered, and the others
-// are tried again; in commits of half the size if that has failed before. What becomes of attempts whose outcome is unknown is
+// are tried again; in commits of half the size if that has failed before. A commit that a server
+// refuses for good is tried row by row. What becomes of attempts whose outcome is unknown is
 // found out as CommitCall does it, for each row by itself.
 //
 // Thread-safety: As HbaseCall.

@@ -37,8 +37,9 @@ class TablesInMemory {
   std::function<void()> before_scan;
   std::function<void()> before_commit;
   std::function<void()> before_delete;
-  int reads = 0;    // calls
-  int commits = 0;  // that have written
+  int reads = 0;       // calls
+  size_t scanned = 0;  // rows that the last scan asked for
+  int commits = 0;     // that have written
   // What regions begin with each of these rows; one begins with the empty row.
   std::vector<std::string> borders;
 };
@@ -108,6 +109,7 @@ class ClientInMemory final : public HbaseClient {
     {
       const std::lock_guard lock(tables_.mutex);
       failure = tables_.failure;
+      tables_.scanned = request.max_rows;
       const TablesInMemory::Rows& rows = tables_.tables[table];
       const auto end = request.upper.empty() ? rows.end() : rows.lower_bound(request.upper);
       const auto begin = rows.lower_bound(request.lower);

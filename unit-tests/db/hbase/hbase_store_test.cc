@@ -651,6 +651,20 @@ TEST_F(HbaseStoreTest, ALongRangeIsWalkedInBothDirections) {
   EXPECT_EQ(iterator->key(), "4000");
 }
 
+TEST_F(HbaseStoreTest, AnIteratorAsksAtFirstForAsManyEntriesAsAreExpected) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  WriteBatch batch;
+  for (int i = 100; i < 400; ++i) batch.Put(std::to_string(i), "v");
+  ASSERT_TRUE(store->Write({.independent_keys = true}, &batch).ok());
+  const std::unique_ptr<Iterator> iterator =
+      store->NewIterator({.expected_entries = 5}, {}, {}, nullptr);
+  iterator->SeekToFirst();
+  EXPECT_EQ(tables_.scanned, 6u);  // one more tells whether there are more
+  size_t entries = 0;
+  for (; iterator->Valid(); iterator->Next()) ++entries;
+  EXPECT_EQ(entries, 300u);
+}
+
 TEST_F(HbaseStoreTest, ARowThatNoVarveWroteIsReportedAsDamage) {
   const std::unique_ptr<HbaseStore> store = Open();
   ASSERT_TRUE(Put(*store, "k", "v").ok());

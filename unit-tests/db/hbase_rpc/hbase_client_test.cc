@@ -357,6 +357,26 @@ TEST(HbaseClientTest, RowsThatDoNotHoldWhatIsExpectedAreTakenOutOfTheirCommit) {
   EXPECT_EQ(sizes, (std::vector<int>{3, 2}));
 }
 
+TEST(HbaseClientTest, ARowThatIsRefusedForGoodTakesNoOtherWithIt) {
+  FakeHbase cluster(1, [&](const FakeRequest& request) {
+    if (request.method != "ExecService") {
+      ADD_FAILURE() << request.method;
+      return FakeAnswer::Silence();
+    }
+    return request.parameter.find("poison") == std::string::npos
+               ? Mutated(true)
+               : FakeAnswer::Exception("org.apache.hadoop.hbase.ipc.RequestTooBigException");
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  const auto statuses =
+      Each(*client, {PutIf("a", "old", "1"), PutIf("b", "old", "poison"), PutIf("c", "old", "3")});
+  ASSERT_EQ(statuses.size(), 3U);
+  EXPECT_TRUE(statuses[0].ok()) << statuses[0];
+  EXPECT_TRUE(absl::IsInvalidArgument(statuses[1])) << statuses[1];
+  EXPECT_TRUE(statuses[2].ok()) << statuses[2];
+}
+
 TEST(HbaseClientTest, ScansGoOverTheBordersOfRegions) {
   FakeHbase cluster(2, [](const FakeRequest& request) {
     hbase::pb::ScanResponse response;
