@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <future>
 #include <thread>
 
+#include "db/hbase_rpc/table_maker.h"
 #include "unit-tests/db/hbase_rpc/fake_hbase.h"
 
 namespace varve {
@@ -472,6 +474,29 @@ TEST(HbaseClientTest, ATableWithoutRegionsIsMissing) {
   const auto client = Open(cluster);
   const auto values = Get(*client, {"a"});
   EXPECT_TRUE(absl::IsNotFound(values.status())) << values.status();
+}
+
+TEST(HbaseClientTest, ATableThatIsDisabledIsToldAtOnce) {
+  const HbaseTableLayout layout{.name = "t"};
+  hbase::pb::TableState::State state = hbase::pb::TableState::DISABLED;
+  FakeHbase cluster(1, [&](const FakeRequest& request) {
+    if (request.method == "GetTableDescriptors") {
+      hbase::pb::GetTableDescriptorsResponse response;
+      *response.add_table_schema() = TableSchemaOf(layout);
+      return FakeAnswer::Message(response);
+    }
+    EXPECT_EQ(request.method, "GetTableState");
+    hbase::pb::GetTableStateResponse response;
+    response.mutable_table_state()->set_state(state);
+    return FakeAnswer::Message(response);
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  const absl::Status disabled = client->EnsureTable(layout, /*may_create=*/true);
+  EXPECT_TRUE(absl::IsFailedPrecondition(disabled)) << disabled;
+  EXPECT_THAT(disabled.message(), HasSubstr("is disabled"));
+  state = hbase::pb::TableState::ENABLED;
+  EXPECT_TRUE(client->EnsureTable(layout, /*may_create=*/true).ok());
 }
 
 TEST(HbaseClientTest, AQuorumThatIsNoneIsToldAtOnce) {
