@@ -118,6 +118,19 @@ void Fill(const ClusterSettings& settings, VarveOverHbase* varve) {
   varve->Run(load);
 }
 
+// Has the virtual machines of Java compile what they will run.
+void WarmUp(const ClusterSettings& settings, VarveOverHbase* varve, JavaClient* java) {
+  for (const Operation operation : {Operation::kSet, Operation::kGet, Operation::kRange}) {
+    Load load;
+    load.operation = operation;
+    load.connections = 16;
+    load.keys = settings.keys;
+    load.seconds = 3;
+    varve->Run(load);
+    java->Run(load);
+  }
+}
+
 }  // namespace
 
 std::vector<ClusterRow> AllClusterRows() {
@@ -155,6 +168,7 @@ std::string MeasureClusterRows(const std::vector<ClusterRow>& rows,
   JavaClient java(of_java);
   auto varve = std::make_unique<VarveOverHbase>(settings, tables + "-varve", cores);
   Fill(settings, varve.get());
+  WarmUp(settings, varve.get(), &java);
 
   std::vector<std::vector<std::string>> table = {{"over a cluster of HBase", "Varve", "Java client",
                                                   "Varve / Java", "goal", "Varve µs", "Java µs"}};
