@@ -1,12 +1,13 @@
-// The guessed versions are what this server believes rows of HBase to hold: the version that it last
-// saw in a row or wrote into it, or that there is no row. A write that wants no particular version
-// takes such a guess for the condition of its commit and saves the read before it. The cluster
-// compares: a guess that is wrong costs a commit that writes nothing, and never a wrong version.
+// The guessed versions are what this server believes rows of HBase to hold: the version that it
+// last saw in a row or wrote into it, or that there is no row. A write that wants no particular
+// version takes such a guess for the condition of its commit and saves the read before it. The
+// cluster compares: a guess that is wrong costs a commit that writes nothing, and never a wrong
+// version.
 //
 // They also say whether to guess at all. Of rows that are known and of rows that nothing is known
 // of, which are taken for missing ones, the table keeps how often guesses went wrong of late, or
-// would have. The rows of one commit succeed together, so it guesses only if hardly any guess of the
-// commit is expected to be wrong: new keys are written without a read, and so are keys that this
+// would have. The rows of one commit succeed together, so it guesses only if hardly any of its
+// guesses is expected to be wrong: new keys are written without a read, and so are keys that this
 // server alone writes, in commits of any size.
 //
 // The table has a fixed size; of the rows that share a place, those with the lowest versions go

@@ -122,8 +122,8 @@ absl::Status RowCommit::Note(size_t index, const std::optional<std::string>& cel
   return absl::OkStatus();
 }
 
-// Takes in what the cluster has said of a row: that it was as expected and is as wanted now, or that
-// it was not.
+// Takes in what the cluster has said of a row: that it was as expected and is as wanted now, or
+// that it was not.
 void RowCommit::TakeOutcome(size_t index, bool was_right) {
   Found& found = found_[index];
   if (found.how == Found::How::kGuessed)

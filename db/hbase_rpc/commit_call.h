@@ -4,8 +4,8 @@
 // read. One that holds what was to be put says that the write has happened, as no other writer puts
 // the same value. Where all hold what is expected, the write has not happened, and is tried again:
 // should the first attempt come late, either of them fails by its conditions. Where a row is behind
-// what was to be written, and not as expected, the write has not happened either, and never will. In
-// all other cases nobody can tell, and the caller is told so.
+// what was to be written, and not as expected, the write has not happened either, and never will.
+// In all other cases nobody can tell, and the caller is told so.
 //
 // Thread-safety: As HbaseCall.
 #pragma once

@@ -20,8 +20,8 @@ constexpr std::string_view kMessageMark = "PBUF";
 constexpr std::string_view kBeforeIds = "00000000000000";
 constexpr std::string_view kBehindIds = "99999999999999";
 
-// The row of hbase:meta from which the scan goes against the order. It has the limit of all rows, so
-// that no region begins between a row that is cut for it and the whole one.
+// The row of hbase:meta from which the scan goes against the order. It has the limit of all rows,
+// so that no region begins between a row that is cut for it and the whole one.
 std::string FirstMetaRow(const RegionQuery& query) {
   if (query.is_before && query.row.empty()) return query.table + '\0';
   const std::string_view ids = query.is_before ? kBeforeIds : kBehindIds;
