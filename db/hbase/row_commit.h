@@ -5,8 +5,8 @@
 // server believes it to hold (db/hbase/guessed_versions.h), or is read first, and written on the
 // condition that it is unchanged. Where the guess was wrong, or another writer came between, the
 // commit reads the row and tries again until its deadline. So the versions of a row ascend.
-// Deletes are never guessed, so that a delete of a key that is not there writes nothing. A condition
-// of the caller's fails for good (Aborted).
+// Deletes are never guessed, so that a delete of a key that is not there writes nothing. A
+// condition of the caller's fails for good (Aborted).
 //
 // Thread-safety: One thread begins a commit; the client's threads go on with it.
 #pragma once

@@ -45,8 +45,8 @@ bool HbaseCall::End() {
 
 bool HbaseCall::Ask(const RegionPtr& region, std::string_view method,
                     const google::protobuf::MessageLite& parameter, RpcConnection::Done then) {
-  // A process may have stood still meanwhile. A write that is sent so late may no longer be one that
-  // its caller wants, so nothing is sent any more; the timer ends the call.
+  // A process may have stood still meanwhile. A write that is sent so late may no longer be one
+  // that its caller wants, so nothing is sent any more; the timer ends the call.
   if (std::chrono::steady_clock::now() >= deadline_) return false;
   environment_.servers.Call(
       region->server, kClientService, method, parameter, environment_.context.AttemptEnd(deadline_),
