@@ -75,12 +75,32 @@ struct ClusterSamples {
   std::vector<double> rates;
   std::vector<double> p50s;
   std::vector<double> p99s;
+  std::vector<double> cluster_micros;  // processor time of a request
+  std::vector<double> server_micros;
 };
 
-void Keep(const LoadResult& result, ClusterSamples* samples) {
-  samples->rates.push_back(static_cast<double>(result.requests) / result.seconds);
+double CpuSecondsOf(const std::vector<int>& processes) {
+  double seconds = 0;
+  for (const int process : processes) seconds += ProcessUse::Now(process).cpu_seconds;
+  return seconds;
+}
+
+// Runs a load, and keeps what came of it.
+template <typename Contender>
+void Measure(const Load& load, const std::vector<int>& processes, Contender* contender,
+             ClusterSamples* samples) {
+  const double cpu_before = CpuSecondsOf(processes);
+  const auto begin = std::chrono::steady_clock::now();
+  const LoadResult result = contender->Run(load);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  const double cpu = CpuSecondsOf(processes) - cpu_before;
+  const auto requests = static_cast<double>(std::max<uint64_t>(result.requests, 1));
+  const double rate = requests / result.seconds;
+  samples->rates.push_back(rate);
   samples->p50s.push_back(result.p50 * 1e6);
   samples->p99s.push_back(result.p99 * 1e6);
+  samples->cluster_micros.push_back(1e6 * cpu / taken.count() / rate);
+  samples->server_micros.push_back(1e6 * result.server_cpu_seconds / requests);
 }
 
 std::string Spread(const ClusterSamples& samples) {

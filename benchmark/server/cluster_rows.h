@@ -33,13 +33,15 @@ struct ClusterSettings {
   std::string directory;
   std::string cores;  // of what is compared, as taskset takes them; empty: the upper half of all
   std::vector<std::string> flags;  // further ones of server_main
+  std::vector<int> processes;      // of the cluster, whose processor time is told; none: it is not
   uint64_t keys = 20'000;
   double seconds = 2;
   int repetitions = 3;
 };
 
-// Measures the rows and returns tables: medians, the least and the most of each, and Varve's rate
-// divided by the Java client's. Says why not, in one line, where there is no cluster.
+// Measures the rows and returns a table: medians, the least and the most of each, Varve's rate
+// divided by the Java client's, and the processor time of a request. Says why not, in one line,
+// where there is no cluster.
 std::string MeasureClusterRows(const std::vector<ClusterRow>& rows,
                                const ClusterSettings& settings);
 
