@@ -24,10 +24,13 @@ quorum=$("$cluster" up | tail -n 1)
 
 # Other programs take no more of the processor from the cluster than from what is compared, where this user may have it so.
 cores=$(nproc)
+processes=
 for name in namenode zookeeper datanode{1,2,3} master regionserver{1,2,3}; do
   pid=$("$cluster" pid "$name")
+  processes+=$pid,
   renice -n 0 -p "$pid" >/dev/null 2>&1 || true
   for thread in /proc/"$pid"/task/*; do renice -n 0 -p "${thread##*/}" >/dev/null 2>&1 || true; done
   if [ "$cores" -gt 1 ]; then taskset -a -c -p "0-$((cores / 2 - 1))" "$pid" >/dev/null; fi
 done
-"$build/server_benchmark" --rows='^cluster/' --hbase_quorum="${quorum#--hbase-quorum=}" --hbase_jars="$jars" --dir="$directory" "$@"
+"$build/server_benchmark" --rows='^cluster/' --hbase_quorum="${quorum#--hbase-quorum=}" --hbase_jars="$jars" \
+  --hbase_processes="$processes" --dir="$directory" "$@"

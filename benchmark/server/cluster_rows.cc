@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "benchmark/process.h"
+#include "benchmark/process_use.h"
 #include "benchmark/report.h"
 #include "benchmark/server/java_client.h"
 #include "benchmark/server/load_generator.h"
@@ -114,6 +115,39 @@ std::string Times(const ClusterSamples& samples) {
                      FormatMicros(Median(samples.p99s)));
 }
 
+struct MeasuredRow {
+  ClusterRow row;
+  ClusterSamples varve;
+  ClusterSamples java;
+};
+
+// Returns the table, and what a pipeline gains.
+std::string Report(const std::vector<MeasuredRow>& rows) {
+  std::vector<std::vector<std::string>> table = {{"over a cluster of HBase", "Varve", "Java client",
+                                                  "Varve / Java", "goal", "Varve µs", "Java µs",
+                                                  "CPU µs: Varve", "cluster", "cluster with Java"}};
+  std::map<std::string, double> rates;
+  for (const MeasuredRow& each : rows) {
+    const double rate = Median(each.varve.rates);
+    const double ratio = rate / Median(each.java.rates);
+    rates[each.row.id] = rate;
+    table.push_back({each.row.title, Spread(each.varve), Spread(each.java), FormatRatio(ratio),
+                     fmt::format("{:.1f}× {}", kGoal, ratio >= kGoal ? "met" : "MISSED"),
+                     Times(each.varve), Times(each.java),
+                     FormatMicros(Median(each.varve.server_micros)),
+                     FormatMicros(Median(each.varve.cluster_micros)),
+                     FormatMicros(Median(each.java.cluster_micros))});
+  }
+  std::string text = MarkdownTable(table);
+  if (rates.contains(kNoPipeline) && rates.contains(kPipeline)) {
+    const double gain = rates[kPipeline] / rates[kNoPipeline];
+    text +=
+        fmt::format("\nSET on one connection, pipelines of 64 beside none: {}, goal {:.0f}× {}\n",
+                    FormatRatio(gain), kGoalPipeline, gain >= kGoalPipeline ? "met" : "MISSED");
+  }
+  return text;
+}
+
 ClusterRow Row(const std::string& work, Operation operation, int pipeline, int connections,
                const std::string& title) {
   ClusterRow row{.id = fmt::format("cluster/{}/100B/P{}/c{}", work, pipeline, connections)};
@@ -190,40 +224,25 @@ std::string MeasureClusterRows(const std::vector<ClusterRow>& rows,
   Fill(settings, varve.get());
   WarmUp(settings, varve.get(), &java);
 
-  std::vector<std::vector<std::string>> table = {{"over a cluster of HBase", "Varve", "Java client",
-                                                  "Varve / Java", "goal", "Varve µs", "Java µs"}};
-  std::map<std::string, double> rates;
+  std::vector<MeasuredRow> measured;
   for (const ClusterRow& row : rows) {
     Load load = row.load;
     load.keys = settings.keys;
     load.seconds = settings.seconds;
-    ClusterSamples of_varve, of_client;
+    MeasuredRow& samples = measured.emplace_back(MeasuredRow{row, {}, {}});
     for (int turn = 0; turn < settings.repetitions; ++turn) {
       load.seed = static_cast<uint64_t>(turn) + 1;
-      Keep(varve->Run(load), &of_varve);
-      Keep(java.Run(load), &of_client);
+      Measure(load, settings.processes, varve.get(), &samples.varve);
+      Measure(load, settings.processes, &java, &samples.java);
     }
-    const double ratio = Median(of_varve.rates) / Median(of_client.rates);
-    rates[row.id] = Median(of_varve.rates);
-    table.push_back({row.title, Spread(of_varve), Spread(of_client), FormatRatio(ratio),
-                     fmt::format("{:.1f}× {}", kGoal, ratio >= kGoal ? "met" : "MISSED"),
-                     Times(of_varve), Times(of_client)});
-    fmt::print(stderr, "{}: {} beside {}\n", row.id, Spread(of_varve), Spread(of_client));
+    fmt::print(stderr, "{}: {} beside {}\n", row.id, Spread(samples.varve), Spread(samples.java));
   }
   varve.reset();
   java.Drop(tables);
-
-  std::string text = fmt::format(
+  return fmt::format(
       "\nRequests per second, medians of {} in turns (the least to the most), {} keys, cores {}; "
-      "µs: p50 / p99 of a call, a batch or a pipeline. {}.\n\n{}",
-      settings.repetitions, settings.keys, cores, MachineKind(), MarkdownTable(table));
-  if (rates.contains(kNoPipeline) && rates.contains(kPipeline)) {
-    const double gain = rates[kPipeline] / rates[kNoPipeline];
-    text +=
-        fmt::format("\nSET on one connection, pipelines of 64 beside none: {} (goal {:.0f}× {}).\n",
-                    FormatRatio(gain), kGoalPipeline, gain >= kGoalPipeline ? "met" : "MISSED");
-  }
-  return text;
+      "µs: p50 / p99 of a call, a batch or a pipeline; processor time of a request. {}.\n\n{}",
+      settings.repetitions, settings.keys, cores, MachineKind(), Report(measured));
 }
 
 }  // namespace varve::bench

@@ -11,6 +11,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "benchmark/help.h"
 #include "benchmark/process.h"
@@ -52,6 +53,8 @@ ABSL_FLAG(std::string, hbase_jars, "", "The folder of HBase's jars; build/hbase-
 ABSL_FLAG(std::string, hbase_cores, "",
           "Cores for what the rows over a cluster compare, as taskset takes them; by default the "
           "upper half");
+ABSL_FLAG(std::string, hbase_processes, "",
+          "Processes of the cluster, by numbers separated by commas, whose processor time is told");
 ABSL_FLAG(uint64_t, hbase_keys, 20'000, "Keys of the rows over a cluster");
 ABSL_FLAG(int, null_server_port, 0, "Internal: be the null server on this port");
 ABSL_FLAG(int, null_server_value_size, 100, "Internal: what GET of the null server answers");
@@ -127,6 +130,11 @@ void RunClusterRows(const std::vector<ClusterRow>& rows, const std::string& dire
   settings.directory = directory;
   settings.cores = absl::GetFlag(FLAGS_hbase_cores);
   settings.flags = absl::StrSplit(absl::GetFlag(FLAGS_varve_flags), ' ', absl::SkipEmpty());
+  for (const std::string& process : std::vector<std::string>(
+           absl::StrSplit(absl::GetFlag(FLAGS_hbase_processes), ',', absl::SkipEmpty()))) {
+    if (!absl::SimpleAtoi(process, &settings.processes.emplace_back()))
+      Fail("--hbase_processes wants numbers separated by commas");
+  }
   settings.keys = absl::GetFlag(FLAGS_hbase_keys);
   settings.seconds = absl::GetFlag(FLAGS_seconds);
   settings.repetitions = absl::GetFlag(FLAGS_repetitions);
