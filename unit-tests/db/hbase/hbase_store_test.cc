@@ -29,6 +29,7 @@ class HbaseStoreTest : public ::testing::Test {
     options.clock = &clock_;
     options.beat = kNever;
     options.deadline = milliseconds(2'000);
+    options.guessed_rows = 4'096;
     return options;
   }
   absl::StatusOr<std::unique_ptr<HbaseStore>> TryOpen(const HbaseStoreOptions& options) {
