@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
 #include "varve/key_group.h"
@@ -143,7 +144,7 @@ void HbaseWriter::Commit(bool independent, BatchPlan plan, OperationGate::Pass p
                                                 std::move(pass), std::move(done));
   for (auto& [name, intents] : sent) {
     RowCommit::Each(
-        context_, name, std::move(intents),
+        context_, name, std::move(intents), context_->NewDeadline(),
         [parts](const std::vector<absl::Status>& statuses,
                 const std::vector<SequenceNumber>& versions) { parts->Take(statuses, versions); });
   }
@@ -184,7 +185,7 @@ void HbaseWriter::WriteAsync(const WriteOptions& options, WriteBatch* batch,
 
 void HbaseWriter::Gather(BatchPlan plan, OperationGate::Pass pass, StoreWrites::WriteDone done) {
   BatchPlan::Table& from = plan.tables.front();
-  Gathered write{std::move(from.intents.front()), from.bytes, {}};
+  Gathered write{std::move(from.intents.front()), from.bytes, context_->NewDeadline(), {}};
   write.waiters.push_back({plan.operations, std::move(pass), std::move(done)});
   std::vector<Gathered> full;
   {
@@ -209,6 +210,12 @@ void HbaseWriter::Push() {
   }
 }
 
+void HbaseWriter::Overtake(Gathered later, Gathered* earlier) {
+  std::move(earlier->waiters.begin(), earlier->waiters.end(), std::back_inserter(later.waiters));
+  later.deadline = std::min(later.deadline, earlier->deadline);
+  *earlier = std::move(later);
+}
+
 // Sends what has distinct rows and is not too much at a time; the rest follows at once, side by
 // side with it.
 void HbaseWriter::Send(std::string table, std::vector<Gathered> writes) {
@@ -223,20 +230,46 @@ void HbaseWriter::Send(std::string table, std::vector<Gathered> writes) {
       if (same != rows.end() && write.is_plain_put() && (*sent)[same->second].is_plain_put()) {
         Gathered& earlier = (*sent)[same->second];
         bytes += write.bytes - earlier.bytes;
-        std::move(earlier.waiters.begin(), earlier.waiters.end(),
-                  std::back_inserter(write.waiters));
-        earlier = std::move(write);
+        Overtake(std::move(write), &earlier);
       } else if (same != rows.end() || !fits) {
         rest.push_back(std::move(write));
+      } else if (write.is_plain_put() && !Begin(table, &write)) {
+        continue;
       } else {
         bytes += write.bytes;
         rows.emplace(write.intent.row, sent->size());
         sent->push_back(std::move(write));
       }
     }
-    SendByRegion(table, sent);
+    if (!sent->empty()) SendByRegion(table, sent);
     writes = std::move(rest);
   }
+}
+
+// Returns whether no put of the row is under way; else the write waits for it.
+bool HbaseWriter::Begin(const std::string& table, Gathered* write) {
+  const absl::MutexLock lock(&mutex_);
+  const auto [row, is_first] = under_way_.try_emplace({table, write->intent.row});
+  if (is_first) return true;
+  if (row->second.has_value()) {
+    Overtake(std::move(*write), &*row->second);
+  } else {
+    row->second = std::move(*write);
+  }
+  return false;
+}
+
+std::vector<HbaseWriter::Gathered> HbaseWriter::Release(const std::string& table,
+                                                        const std::vector<std::string>& rows) {
+  std::vector<Gathered> released;
+  const absl::MutexLock lock(&mutex_);
+  for (const std::string& name : rows) {
+    const auto row = under_way_.find({table, name});
+    VARVE_ASSERT(row != under_way_.end());
+    if (row->second.has_value()) released.push_back(*std::move(row->second));
+    under_way_.erase(row);
+  }
+  return released;
 }
 
 // Writers of one region do not wait for another one, which may be away.
@@ -255,20 +288,30 @@ void HbaseWriter::SendPart(const std::string& table,
                            const std::shared_ptr<std::vector<Gathered>>& writes,
                            const HbaseClient::Part& part) {
   std::vector<RowIntent> intents;
-  for (const uint32_t number : part) intents.push_back(std::move((*writes)[number].intent));
-  const auto answer = [context = context_, writes, part](
+  std::vector<std::string> puts;
+  HbaseClient::Deadline deadline = HbaseClient::Deadline::max();
+  for (const uint32_t number : part) {
+    Gathered& write = (*writes)[number];
+    if (write.is_plain_put()) puts.push_back(write.intent.row);
+    deadline = std::min(deadline, write.deadline);
+    intents.push_back(std::move(write.intent));
+  }
+  const auto answer = [this, table, writes, part, puts = std::move(puts)](
                           const std::vector<absl::Status>& statuses,
                           const std::vector<SequenceNumber>& versions) {
+    std::vector<Gathered> released = Release(table, puts);
     for (size_t i = 0; i < part.size(); ++i) {
       for (Waiter& waiter : (*writes)[part[i]].waiters) {
-        if (statuses[i].ok()) context->changes += waiter.operations;
+        if (statuses[i].ok()) context_->changes += waiter.operations;
         waiter.pass.reset();
         statuses[i].ok() ? waiter.done(CommitResult{.sequence = versions[i]})
                          : waiter.done(statuses[i]);
       }
     }
+    // Without them the store may be gone by now.
+    if (!released.empty()) Send(table, std::move(released));
   };
-  RowCommit::Each(context_, table, std::move(intents), answer);
+  RowCommit::Each(context_, table, std::move(intents), deadline, answer);
 }
 
 absl::StatusOr<CommitResult> HbaseWriter::Update(

@@ -12,28 +12,29 @@ namespace varve {
 
 void RowCommit::Together(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
                          Done done) {
-  const auto commit = std::make_shared<RowCommit>(context, std::move(table), std::move(intents),
-                                                  /*is_together=*/true, std::move(done));
+  const auto commit =
+      std::make_shared<RowCommit>(context, std::move(table), std::move(intents),
+                                  /*is_together=*/true, context->NewDeadline(), std::move(done));
   commit->Guess();
   commit->Try();
 }
 
 void RowCommit::Each(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
-                     Done done) {
+                     HbaseClient::Deadline deadline, Done done) {
   const auto commit = std::make_shared<RowCommit>(context, std::move(table), std::move(intents),
-                                                  /*is_together=*/false, std::move(done));
+                                                  /*is_together=*/false, deadline, std::move(done));
   commit->Guess();
   commit->Try();
 }
 
 RowCommit::RowCommit(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
-                     bool is_together, Done done)
+                     bool is_together, HbaseClient::Deadline deadline, Done done)
     : context_(context),
       table_(std::move(table)),
       intents_(std::move(intents)),
       is_together_(is_together),
       done_(std::move(done)),
-      deadline_(context->NewDeadline()),
+      deadline_(deadline),
       found_(intents_.size()),
       open_(intents_.size()),
       statuses_(is_together ? 1 : intents_.size()),

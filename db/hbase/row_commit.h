@@ -53,11 +53,11 @@ class RowCommit : public std::enable_shared_from_this<RowCommit> {
                        Done done);
   // Writes each row by itself. Requires: they are distinct.
   static void Each(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
-                   Done done);
+                   HbaseClient::Deadline deadline, Done done);
 
   // For make_shared alone.
   RowCommit(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
-            bool is_together, Done done);
+            bool is_together, HbaseClient::Deadline deadline, Done done);
 
  private:
   // What is known of a row.

@@ -396,6 +396,34 @@ TEST_F(HbaseStoreTest, AGroupOfGuessesSucceedsOrIsReadAsAWhole) {
   EXPECT_EQ(values(), "333");
 }
 
+TEST_F(HbaseStoreTest, PutsOfAKeyWaitForAnEarlierOneAndTheLastOfThemIsWritten) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Put(*store, "k", "0").ok());
+  std::vector<absl::Status> answers(4, absl::UnknownError("not answered"));
+  const auto write = [&](size_t index, const std::string& key) {
+    WriteBatch batch;
+    batch.Put(key, std::to_string(index));
+    store->WriteAsync({}, &batch, [&answers, index](const absl::StatusOr<CommitResult>& committed) {
+      answers[index] = committed.status();
+    });
+  };
+  const int commits = tables_.commits;
+  tables_.before_commit = [&] {
+    write(1, "k");
+    write(2, "other");
+    ASSERT_TRUE(store->Push().ok());
+    write(3, "k");
+    ASSERT_TRUE(store->Push().ok());
+    EXPECT_TRUE(answers[2].ok()) << answers[2];
+    EXPECT_TRUE(absl::IsUnknown(answers[1]) && absl::IsUnknown(answers[3]));
+  };
+  write(0, "k");
+  ASSERT_TRUE(store->Push().ok());
+  for (const absl::Status& answer : answers) EXPECT_TRUE(answer.ok()) << answer;
+  EXPECT_EQ(Get(*store, "k"), "3");
+  EXPECT_EQ(tables_.commits, commits + 3);
+}
+
 TEST_F(HbaseStoreTest, WritesOfSeveralRegionsAreAnsweredEachOnItsOwn) {
   const std::unique_ptr<HbaseStore> store = Open();
   const std::string prefix = RowPrefix(1, 0xff);
