@@ -20,7 +20,7 @@ namespace {
 constexpr auto kLongestStart = std::chrono::minutes(5);
 
 std::string SourceFile() {
-  return std::string(VARVE_SOURCE_DIR) + "/benchmark/server/HbaseLoad.java";
+  return std::string(VARVE_SOURCE_DIR) + "/benchmark/hbase/HbaseLoad.java";
 }
 
 bool IsInstalled(const std::string& program) {
