@@ -1,6 +1,6 @@
 // Compares the server with Redis at equal durability and with a server that does nothing, over
-// sockets, in one run; README.md of this folder says how to run and read it, server_rows.h what
-// each row does.
+// sockets, in one run, and the server over a cluster of HBase with HBase's own client; README.md of
+// this folder says how to run and read it, server_rows.h and cluster_rows.h what each row does.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -11,10 +11,12 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "benchmark/help.h"
 #include "benchmark/process.h"
 #include "benchmark/process_use.h"
+#include "benchmark/server/cluster_rows.h"
 #include "benchmark/server/load_generator.h"
 #include "benchmark/server/null_server.h"
 #include "benchmark/server/server_measurements.h"
@@ -44,6 +46,16 @@ ABSL_FLAG(bool, oversubscribe, false,
           "Also measure the scaling rows of more I/O loops than this machine has processors");
 ABSL_FLAG(bool, brief, false, "Also print a smaller table: rates, ratio to Redis, p50 and p99");
 ABSL_FLAG(bool, history, false, "Also print the line to append to benchmark/history.md");
+ABSL_FLAG(std::string, hbase_quorum, "",
+          "A running cluster of HBase, as host:port of its ZooKeeper; without it, the rows over a "
+          "cluster are skipped");
+ABSL_FLAG(std::string, hbase_jars, "", "The folder of HBase's jars; build/hbase-jars by default");
+ABSL_FLAG(std::string, hbase_cores, "",
+          "Cores for what the rows over a cluster compare, as taskset takes them; by default the "
+          "upper half");
+ABSL_FLAG(std::string, hbase_processes, "",
+          "Processes of the cluster, by numbers separated by commas, whose processor time is told");
+ABSL_FLAG(uint64_t, hbase_keys, 20'000, "Keys of the rows over a cluster");
 ABSL_FLAG(int, null_server_port, 0, "Internal: be the null server on this port");
 ABSL_FLAG(int, null_server_value_size, 100, "Internal: what GET of the null server answers");
 
@@ -98,6 +110,39 @@ std::vector<ServerRow> ChosenRows() {
   return rows;
 }
 
+std::vector<ClusterRow> ChosenClusterRows() {
+  if (!absl::GetFlag(FLAGS_other_rows).empty()) return {};
+  const std::regex wanted(absl::GetFlag(FLAGS_rows));
+  std::vector<ClusterRow> rows;
+  for (ClusterRow& row : AllClusterRows()) {
+    if (std::regex_search(row.id, wanted)) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+// Measures the rows over a cluster, and prints what came of it.
+void RunClusterRows(const std::vector<ClusterRow>& rows, const std::string& directory, FILE* out) {
+  if (rows.empty()) return;
+  ClusterSettings settings;
+  settings.quorum = absl::GetFlag(FLAGS_hbase_quorum);
+  settings.jars = absl::GetFlag(FLAGS_hbase_jars);
+  if (settings.jars.empty()) settings.jars = std::string(VARVE_SOURCE_DIR) + "/build/hbase-jars";
+  settings.directory = directory;
+  settings.cores = absl::GetFlag(FLAGS_hbase_cores);
+  settings.flags = absl::StrSplit(absl::GetFlag(FLAGS_varve_flags), ' ', absl::SkipEmpty());
+  for (const std::string& process : std::vector<std::string>(
+           absl::StrSplit(absl::GetFlag(FLAGS_hbase_processes), ',', absl::SkipEmpty()))) {
+    if (!absl::SimpleAtoi(process, &settings.processes.emplace_back()))
+      Fail("--hbase_processes wants numbers separated by commas");
+  }
+  settings.keys = absl::GetFlag(FLAGS_hbase_keys);
+  settings.seconds = absl::GetFlag(FLAGS_seconds);
+  settings.repetitions = absl::GetFlag(FLAGS_repetitions);
+  if (settings.keys < kRangeEntries)
+    Fail(fmt::format("--hbase_keys wants at least {}", kRangeEntries));
+  fmt::print(out, "\n{}", MeasureClusterRows(rows, settings));
+}
+
 MeasureSettings Settings(const std::vector<ServerRow>& rows) {
   const std::string client = absl::GetFlag(FLAGS_client);
   if (client != "own" && client != "redis-benchmark")
@@ -137,6 +182,7 @@ std::vector<HelpList> Help() {
   HelpList rows{"Rows (--rows takes a regular expression found in the name):", {}};
   for (const ServerRow& row : AllServerRows(absl::GetFlag(FLAGS_keys)))
     rows.lines.emplace_back(row.id, row.title());
+  for (const ClusterRow& row : AllClusterRows()) rows.lines.emplace_back(row.id, row.title);
   return {servers, rows};
 }
 
@@ -174,7 +220,14 @@ int Main(int argc, char** argv) {
                  static_cast<size_t>(absl::GetFlag(FLAGS_null_server_value_size)));
   }
   const std::vector<ServerRow> rows = ChosenRows();
+  const std::vector<ClusterRow> cluster_rows = ChosenClusterRows();
   FILE* const out = plain_output ? stdout : stderr;
+  if (rows.empty() && !cluster_rows.empty()) {
+    const std::string directory =
+        ClaimDataDirectory(absl::GetFlag(FLAGS_dir), "server_benchmark_data");
+    RunClusterRows(cluster_rows, directory, out);
+    return 0;
+  }
   fmt::print(out, "{} rows, about {:.0f} minutes.\n", rows.size(),
              std::max(1.0, EstimateMinutes(rows, ChosenContenders())));
   std::fflush(out);
@@ -209,6 +262,7 @@ int Main(int argc, char** argv) {
              "\nµs: p50 / p99 / p99.9, and processor time of the server for each request.\n\n{}",
              report.beside);
   if (absl::GetFlag(FLAGS_brief)) fmt::print(out, "\nms: p50 / p99.\n\n{}", report.brief);
+  RunClusterRows(cluster_rows, settings.directory, out);
   if (absl::GetFlag(FLAGS_history)) fmt::print(out, "\n{}", HistoryLine(command, report.history));
   return 0;
 }

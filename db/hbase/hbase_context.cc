@@ -1,16 +1,15 @@
 #include "db/hbase/hbase_context.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "varve/store_status.h"
 
 namespace varve {
 namespace {
 
-class SteppedRead final : public std::enable_shared_from_this<SteppedRead> {
+class HeadersRead final : public std::enable_shared_from_this<HeadersRead> {
  public:
-  SteppedRead(const HbaseContext& context, std::string table, std::vector<std::string> rows,
+  HeadersRead(const HbaseContext& context, std::string table, std::vector<std::string> rows,
               HbaseClient::Deadline deadline, HbaseClient::RowsDone done)
       : context_(context),
         table_(std::move(table)),
@@ -19,6 +18,7 @@ class SteppedRead final : public std::enable_shared_from_this<SteppedRead> {
         done_(std::move(done)) {}
 
   void ReadNext() {
+    if (values_.size() == rows_.size()) return done_(std::move(values_));
     const size_t end = std::min(values_.size() + context_.RowsPerRead(), rows_.size());
     std::vector<std::string> step(rows_.begin() + static_cast<ptrdiff_t>(values_.size()),
                                   rows_.begin() + static_cast<ptrdiff_t>(end));
@@ -32,9 +32,9 @@ class SteppedRead final : public std::enable_shared_from_this<SteppedRead> {
  private:
   void Take(absl::StatusOr<std::vector<std::optional<std::string>>> read) {
     if (!read.ok()) return done_(read.status());
-    std::move(read->begin(), read->end(), std::back_inserter(values_));
-    if (values_.size() < rows_.size()) return ReadNext();
-    done_(std::move(values_));
+    for (const std::optional<std::string>& value : *read)
+      values_.push_back(value ? std::optional(value->substr(0, kMaxCellHeader)) : std::nullopt);
+    ReadNext();
   }
 
   const HbaseContext& context_;
@@ -52,14 +52,13 @@ absl::Status AsStoreStatus(const absl::Status& status) {
   return IsStoreUnavailable(status) ? status : StoreUnavailable(std::string(status.message()));
 }
 
-void ReadRowsInSteps(const HbaseContext& context, std::string table, std::vector<std::string> rows,
-                     HbaseClient::Deadline deadline, HbaseClient::RowsDone done) {
-  if (rows.empty()) return done(std::vector<std::optional<std::string>>());
-  if (rows.size() <= context.RowsPerRead())
-    return context.client->GetRows(std::move(table), std::move(rows), deadline, std::move(done));
-  std::make_shared<SteppedRead>(context, std::move(table), std::move(rows), deadline,
+void ReadHeaders(const HbaseContext& context, std::string table, std::vector<std::string> rows,
+                 HbaseClient::Deadline deadline, HbaseClient::RowsDone done) {
+  std::make_shared<HeadersRead>(context, std::move(table), std::move(rows), deadline,
                                 std::move(done))
       ->ReadNext();
 }
+
+absl::Status IsBeingClosed() { return absl::UnavailableError("the store is being closed"); }
 
 }  // namespace varve

@@ -1,5 +1,6 @@
 // The context is what the parts of a store over HBase share: the client, the clock of versions, the
-// view of the namespaces, and the gate through which every call of the store goes.
+// view of the namespaces, what rows are believed to hold, and the gate through which every call of
+// the store goes.
 //
 // Thread-safety: The members are thread-safe; the plain ones do not change any more.
 #pragma once
@@ -19,6 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "db/hbase/guessed_versions.h"
 #include "db/hbase/operation_gate.h"
 #include "db/hbase/row_codec.h"
 #include "db/hbase/space_view.h"
@@ -43,6 +45,8 @@ struct HbaseStoreOptions {
   // How long rows of deleted and expired keys stay, and how often they are looked for.
   std::chrono::milliseconds kept_when_gone{3'600'000};
   std::chrono::milliseconds sweep{600'000};
+  // Of so many rows this server keeps the version, so as to write them without reading them first.
+  size_t guessed_rows = 1u << 20;
 };
 
 struct HbaseContext {
@@ -51,10 +55,17 @@ struct HbaseContext {
         client(std::move(tables)),
         clock(given.clock),
         writer(id),
-        spaces(given.table, given.clock) {}
+        spaces(given.table, given.clock),
+        guesses(given.guessed_rows) {}
 
   HbaseClient::Deadline NewDeadline() const {
     return std::chrono::steady_clock::now() + options.deadline;
+  }
+  // Of what is done again and again, with nobody who waits for it: it holds up the end of the store
+  // for no longer than that.
+  HbaseClient::Deadline BackgroundDeadline() const {
+    const std::chrono::milliseconds longest(operations.IsClosed() ? 1'000 : 5'000);
+    return std::chrono::steady_clock::now() + std::min(options.deadline, longest);
   }
   // The rows that one read asks for, so that its answer keeps to a bound.
   size_t RowsPerRead() const {
@@ -67,13 +78,18 @@ struct HbaseContext {
   VersionClock clock;
   const uint32_t writer;  // in every cell that this process writes
   SpaceView spaces;
+  GuessedVersions guesses;
   OperationGate operations;
   std::atomic<uint64_t> changes{0};  // operations that this process wrote
 };
 
-// Reads the rows in several steps where they are many. `done` gets one value for each row.
-void ReadRowsInSteps(const HbaseContext& context, std::string table, std::vector<std::string> rows,
-                     HbaseClient::Deadline deadline, HbaseClient::RowsDone done);
+// Reads the headers of cells, in several steps where they are many. `done` gets for each row the
+// first kMaxCellHeader bytes of its cell.
+void ReadHeaders(const HbaseContext& context, std::string table, std::vector<std::string> rows,
+                 HbaseClient::Deadline deadline, HbaseClient::RowsDone done);
+
+// Calls fail so while the store is being closed, where they would go on for long otherwise.
+absl::Status IsBeingClosed();
 
 // Returns the status as callers of a store are told of it: that the cluster did not answer is
 // StoreUnavailable.

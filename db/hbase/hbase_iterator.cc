@@ -19,7 +19,10 @@ HbaseIterator::HbaseIterator(const HbaseReader* reader, const ReadOptions& optio
       options_(options),
       lower_(lower),
       upper_(upper),
-      slice_entries_(kFirstEntries) {
+      first_entries_(options.expected_entries == 0
+                         ? kFirstEntries
+                         : std::min<size_t>(options.expected_entries, kMostEntries)),
+      slice_entries_(first_entries_) {
   options_.with_metadata = true;  // an iterator always tells it
   options_.max_bytes = kSliceBytes;
 }
@@ -65,7 +68,7 @@ void HbaseIterator::Prev() {
 void HbaseIterator::Read(const std::string& lower, const std::string& upper, Direction direction) {
   ahead_.reset();
   direction_ = direction;
-  slice_entries_ = kFirstEntries;
+  slice_entries_ = first_entries_;
   Take(reader_->ReadRange(options_, {.lower = lower,
                                      .upper = upper,
                                      .descending = direction == Direction::kDown,
@@ -91,7 +94,7 @@ StoreReads::RangeRequest HbaseIterator::RequestBehindSlice() const {
 }
 
 void HbaseIterator::ReadAhead() {
-  slice_entries_ = std::min(slice_entries_ * 2, kMostEntries);
+  slice_entries_ = std::min(std::max(slice_entries_, kFirstEntries) * 2, kMostEntries);
   const auto answer = std::make_shared<std::promise<absl::StatusOr<RangeSlice>>>();
   ahead_ = answer->get_future();
   reader_->ReadRangeAsync(

@@ -59,7 +59,8 @@ class HbaseIterator final : public Iterator {
   const std::string upper_;
   Direction direction_ = Direction::kUp;  // of the slice
   RangeSlice slice_;
-  size_t at_ = 0;  // in the slice; its size: behind its end
+  size_t at_ = 0;               // in the slice; its size: behind its end
+  const size_t first_entries_;  // of the first slice
   size_t slice_entries_;
   std::optional<std::future<absl::StatusOr<RangeSlice>>> ahead_;  // the slice behind this one
   absl::Status status_;

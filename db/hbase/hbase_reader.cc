@@ -37,7 +37,7 @@ absl::Status Show(const HbaseContext& context, const PlacedSpace& place, const R
 // One MultiGet, which ends before all keys are read once the values reach the bound of the options.
 class ManyReads final : public std::enable_shared_from_this<ManyReads> {
  public:
-  ManyReads(const HbaseContext& context, OperationGate::Pass pass, PlacedSpace place,
+  ManyReads(HbaseContext& context, OperationGate::Pass pass, PlacedSpace place,
             const ReadOptions& options, std::vector<std::string> keys,
             StoreReads::MultiGetDone done)
       : context_(context),
@@ -80,6 +80,10 @@ class ManyReads final : public std::enable_shared_from_this<ManyReads> {
         result.read = true;
         result.status = Show(context_, place_, options_, (*read)[i], &result.result, &result.value);
         bytes_ += result.value.size();
+        if (!result.status.ok()) continue;
+        const std::string row = place_.RowOf(keys_[asked_[i]]);
+        context_.guesses.Note(GuessedVersions::NameOf(place_.table, row),
+                              result.result.read_sequence);
       }
       return absl::OkStatus();
     });
@@ -94,7 +98,7 @@ class ManyReads final : public std::enable_shared_from_this<ManyReads> {
     done_(status, std::move(results_));
   }
 
-  const HbaseContext& context_;
+  HbaseContext& context_;
   OperationGate::Pass pass_;
   const PlacedSpace place_;
   const ReadOptions options_;
@@ -125,23 +129,25 @@ void HbaseReader::GetAsync(const ReadOptions& options, std::string key,
   absl::StatusOr<Begun> begun = Begin(options);
   if (!begun.ok()) return done(begun.status(), {});
   if (key.size() > kMaxHbaseKeySize) return done(ReadResult(), {});
-  std::vector<std::string> rows(1, begun->place.RowOf(key));
-  std::string table = begun->place.table;
-  context_->client->GetRows(
-      std::move(table), std::move(rows), context_->NewDeadline(),
-      [context = context_, options, begun = *std::move(begun), done = std::move(done)](
-          absl::StatusOr<std::vector<std::optional<std::string>>> read) mutable {
-        ReadResult result;
-        std::string value;
-        absl::Status status = read.status();
-        if (status.ok()) {
-          status = GuardMemory("reading a key", [&] {
-            return Show(*context, begun.place, options, read->front(), &result, &value);
-          });
-        }
-        begun.pass.reset();
-        status.ok() ? done(std::move(result), std::move(value)) : done(std::move(status), {});
-      });
+  std::string row = begun->place.RowOf(key);
+  const std::string table = begun->place.table;
+  const GuessedVersions::Name name = GuessedVersions::NameOf(table, row);
+  gathered_->Add(table, std::move(row),
+                 [context = context_, options, begun = *std::move(begun), done = std::move(done),
+                  name](const absl::StatusOr<std::optional<std::string>>& cell) mutable {
+                   ReadResult result;
+                   std::string value;
+                   absl::Status status = cell.status();
+                   if (status.ok()) {
+                     status = GuardMemory("reading a key", [&] {
+                       return Show(*context, begun.place, options, *cell, &result, &value);
+                     });
+                   }
+                   if (status.ok()) context->guesses.Note(name, result.read_sequence);
+                   begun.pass.reset();
+                   status.ok() ? done(std::move(result), std::move(value))
+                               : done(std::move(status), {});
+                 });
 }
 
 void HbaseReader::MultiGetAsync(const ReadOptions& options, std::vector<std::string> keys,
@@ -185,6 +191,7 @@ absl::StatusOr<ReadResult> HbaseReader::Get(const ReadOptions& options, std::str
              [pass_on = std::move(pass_on)](absl::StatusOr<ReadResult> result, std::string read) {
                pass_on({std::move(result), std::move(read)});
              });
+    gathered_->Push();
   });
   if (answer.first.ok() && answer.first->found && !options.without_value)
     *value = std::move(answer.second);

@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "db/hbase/gathered_reads.h"
 #include "db/hbase/hbase_context.h"
 #include "varve/store.h"
 
@@ -28,8 +29,11 @@ namespace varve {
 
 class HbaseReader {
  public:
-  explicit HbaseReader(HbaseContext* context) : context_(context) {}
+  // Requires: both outlive the reader.
+  HbaseReader(HbaseContext* context, GatheredReads* gathered)
+      : context_(context), gathered_(gathered) {}
 
+  // Waits for the next push of the gathered reads.
   void GetAsync(const ReadOptions& options, std::string key, StoreReads::GetDone done) const;
   void MultiGetAsync(const ReadOptions& options, std::vector<std::string> keys,
                      StoreReads::MultiGetDone done) const;
@@ -57,6 +61,7 @@ class HbaseReader {
   absl::StatusOr<Begun> Begin(const ReadOptions& options) const;
 
   HbaseContext* const context_;
+  GatheredReads* const gathered_;
 };
 
 }  // namespace varve

@@ -66,10 +66,12 @@ HbaseStore::HbaseStore(std::unique_ptr<HbaseClient> client, const HbaseStoreOpti
                        uint32_t writer)
     : context_(std::move(client), options, writer),
       rows_(&context_),
-      roster_(&context_, &rows_),
+      background_rows_(&context_, /*is_for_background=*/true),
+      roster_(&context_, &background_rows_),
       namespaces_(&context_, &rows_, &roster_),
-      remover_(&context_, &rows_, &roster_, &namespaces_),
-      reader_(&context_),
+      remover_(&context_, &background_rows_, &roster_, &namespaces_),
+      gathered_reads_(&context_),
+      reader_(&context_, &gathered_reads_),
       writer_(&context_, &namespaces_) {}
 
 absl::Status HbaseStore::Begin() {
@@ -94,9 +96,9 @@ absl::Status HbaseStore::Begin() {
 
 absl::Status HbaseStore::Close() {
   if (!context_.operations.Close()) return absl::OkStatus();
-  // A write that was begun before may be gathered only now.
+  // What was begun before may be gathered only now.
   do {
-    writer_.Push();
+    Push().IgnoreError();
   } while (!context_.operations.WaitUntilEmpty(kPauseOfClose));
   if (beats_ == nullptr) return absl::OkStatus();  // it was never open
   beats_->Stop();
@@ -213,6 +215,7 @@ std::unique_ptr<ExclusiveWrite> HbaseStore::BeginExclusiveWrite() {
 }
 
 absl::Status HbaseStore::Push() {
+  gathered_reads_.Push();
   writer_.Push();
   return absl::OkStatus();
 }
@@ -272,6 +275,8 @@ std::vector<std::pair<std::string, uint64_t>> HbaseStore::Statistics() const {
           {"hbase_in_flight", client.in_flight},
           {"hbase_in_flight_bytes", client.in_flight_bytes},
           {"hbase_wait_nanos", client.wait_nanos},
+          {"hbase_guessed_versions", context_.guesses.guesses()},
+          {"hbase_wrong_guesses", context_.guesses.wrong_guesses()},
           {"hbase_removed_rows", remover_.removed_rows()},
           {"hbase_is_remover", remover_.is_elected() ? 1u : 0u},
           {"hbase_trusts_namespaces", context_.spaces.IsTrusted() ? 1u : 0u},

@@ -37,8 +37,8 @@
 // says whether a write may have happened all the same. DataLoss for a row that no varve wrote.
 //
 // Thread-safety: All functions are thread-safe. The blocking ones wait for the cluster; the
-// asynchronous ones answer on a thread of the client, which must not be held up. What is written by
-// WriteAsync goes out with the next Push().
+// asynchronous ones answer on a thread of the client, which must not be held up. What GetAsync
+// reads and WriteAsync writes goes out with the next Push().
 // Invariants: Every call is answered, soon after its deadline at the latest; a count, and a slice
 // with many rows that are gone, have a deadline for each of their steps.
 #pragma once
@@ -142,9 +142,11 @@ class HbaseStore final : public DurableStore {
 
   HbaseContext context_;
   SystemRows rows_;
+  SystemRows background_rows_;
   ServerRoster roster_;
   NamespaceWriter namespaces_;
   Remover remover_;
+  GatheredReads gathered_reads_;
   const HbaseReader reader_;
   HbaseWriter writer_;
   std::unique_ptr<PeriodicThread> beats_;

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "fmt/format.h"
+#include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
 #include "varve/key_group.h"
@@ -45,11 +48,12 @@ class AllParts final {
         pass_(std::move(pass)),
         done_(std::move(done)) {}
 
-  void Take(const std::vector<absl::Status>& statuses, SequenceNumber version) {
+  void Take(const std::vector<absl::Status>& statuses,
+            const std::vector<SequenceNumber>& versions) {
     {
       const absl::MutexLock lock(&mutex_);
       for (const absl::Status& status : statuses) status_.Update(status);
-      version_ = std::max(version_, version);
+      for (const SequenceNumber version : versions) version_ = std::max(version_, version);
       if (--left_ > 0) return;
     }
     // Nobody else is left.
@@ -126,9 +130,10 @@ void HbaseWriter::Commit(bool independent, BatchPlan plan, OperationGate::Pass p
     BatchPlan::Table& table = plan.tables.front();
     const auto parts =
         std::make_shared<AllParts>(context_, 1, plan.operations, std::move(pass), std::move(done));
-    return RowCommit::Together(context_, std::move(table.name), std::move(table.intents),
-                               [parts](const std::vector<absl::Status>& statuses,
-                                       SequenceNumber version) { parts->Take(statuses, version); });
+    return RowCommit::Together(
+        context_, std::move(table.name), std::move(table.intents),
+        [parts](const std::vector<absl::Status>& statuses,
+                const std::vector<SequenceNumber>& versions) { parts->Take(statuses, versions); });
   }
   std::vector<std::pair<std::string, std::vector<RowIntent>>> sent;
   for (BatchPlan::Table& table : plan.tables) {
@@ -138,10 +143,10 @@ void HbaseWriter::Commit(bool independent, BatchPlan plan, OperationGate::Pass p
   const auto parts = std::make_shared<AllParts>(context_, sent.size(), plan.operations,
                                                 std::move(pass), std::move(done));
   for (auto& [name, intents] : sent) {
-    RowCommit::Each(context_, name, std::move(intents),
-                    [parts](const std::vector<absl::Status>& statuses, SequenceNumber version) {
-                      parts->Take(statuses, version);
-                    });
+    RowCommit::Each(
+        context_, name, std::move(intents), context_->NewDeadline(),
+        [parts](const std::vector<absl::Status>& statuses,
+                const std::vector<SequenceNumber>& versions) { parts->Take(statuses, versions); });
   }
 }
 
@@ -180,8 +185,8 @@ void HbaseWriter::WriteAsync(const WriteOptions& options, WriteBatch* batch,
 
 void HbaseWriter::Gather(BatchPlan plan, OperationGate::Pass pass, StoreWrites::WriteDone done) {
   BatchPlan::Table& from = plan.tables.front();
-  Gathered write{std::move(from.intents.front()), from.bytes, plan.operations, std::move(pass),
-                 std::move(done)};
+  Gathered write{std::move(from.intents.front()), from.bytes, context_->NewDeadline(), {}};
+  write.waiters.push_back({plan.operations, std::move(pass), std::move(done)});
   std::vector<Gathered> full;
   {
     const absl::MutexLock lock(&mutex_);
@@ -205,38 +210,108 @@ void HbaseWriter::Push() {
   }
 }
 
+void HbaseWriter::Overtake(Gathered later, Gathered* earlier) {
+  std::move(earlier->waiters.begin(), earlier->waiters.end(), std::back_inserter(later.waiters));
+  later.deadline = std::min(later.deadline, earlier->deadline);
+  *earlier = std::move(later);
+}
+
 // Sends what has distinct rows and is not too much at a time; the rest follows at once, side by
 // side with it.
 void HbaseWriter::Send(std::string table, std::vector<Gathered> writes) {
   while (!writes.empty()) {
     std::vector<Gathered> rest;
-    std::vector<RowIntent> intents;
     const auto sent = std::make_shared<std::vector<Gathered>>();
-    std::set<std::string> rows;
+    std::map<std::string, size_t> rows;
     size_t bytes = 0;
     for (Gathered& write : writes) {
+      const auto same = rows.find(write.intent.row);
       const bool fits = sent->empty() || bytes + write.bytes <= kMostBytesSent;
-      if (!fits || !rows.insert(write.intent.row).second) {
+      if (same != rows.end() && write.is_plain_put() && (*sent)[same->second].is_plain_put()) {
+        Gathered& earlier = (*sent)[same->second];
+        bytes += write.bytes - earlier.bytes;
+        Overtake(std::move(write), &earlier);
+      } else if (same != rows.end() || !fits) {
         rest.push_back(std::move(write));
+      } else if (write.is_plain_put() && !Begin(table, &write)) {
         continue;
+      } else {
+        bytes += write.bytes;
+        rows.emplace(write.intent.row, sent->size());
+        sent->push_back(std::move(write));
       }
-      bytes += write.bytes;
-      intents.push_back(std::move(write.intent));
-      sent->push_back(std::move(write));
     }
-    RowCommit::Each(context_, table, std::move(intents),
-                    [context = context_, sent](const std::vector<absl::Status>& statuses,
-                                               SequenceNumber version) {
-                      for (size_t i = 0; i < sent->size(); ++i) {
-                        Gathered& write = (*sent)[i];
-                        if (statuses[i].ok()) context->changes += write.operations;
-                        write.pass.reset();
-                        statuses[i].ok() ? write.done(CommitResult{.sequence = version})
-                                         : write.done(statuses[i]);
-                      }
-                    });
+    if (!sent->empty()) SendByRegion(table, sent);
     writes = std::move(rest);
   }
+}
+
+// Returns whether no put of the row is under way; else the write waits for it.
+bool HbaseWriter::Begin(const std::string& table, Gathered* write) {
+  const absl::MutexLock lock(&mutex_);
+  const auto [row, is_first] = under_way_.try_emplace({table, write->intent.row});
+  if (is_first) return true;
+  if (row->second.has_value()) {
+    Overtake(std::move(*write), &*row->second);
+  } else {
+    row->second = std::move(*write);
+  }
+  return false;
+}
+
+std::vector<HbaseWriter::Gathered> HbaseWriter::Release(const std::string& table,
+                                                        const std::vector<std::string>& rows) {
+  std::vector<Gathered> released;
+  const absl::MutexLock lock(&mutex_);
+  for (const std::string& name : rows) {
+    const auto row = under_way_.find({table, name});
+    VARVE_ASSERT(row != under_way_.end());
+    if (row->second.has_value()) released.push_back(*std::move(row->second));
+    under_way_.erase(row);
+  }
+  return released;
+}
+
+// Writers of one region do not wait for another one, which may be away.
+void HbaseWriter::SendByRegion(const std::string& table,
+                               const std::shared_ptr<std::vector<Gathered>>& writes) {
+  if (writes->size() == 1) return SendPart(table, writes, {0});
+  std::vector<std::string> rows;
+  for (const Gathered& write : *writes) rows.push_back(write.intent.row);
+  context_->client->SplitByRegion(
+      table, std::move(rows), [this, table, writes](const std::vector<HbaseClient::Part>& parts) {
+        for (const HbaseClient::Part& part : parts) SendPart(table, writes, part);
+      });
+}
+
+void HbaseWriter::SendPart(const std::string& table,
+                           const std::shared_ptr<std::vector<Gathered>>& writes,
+                           const HbaseClient::Part& part) {
+  std::vector<RowIntent> intents;
+  std::vector<std::string> puts;
+  HbaseClient::Deadline deadline = HbaseClient::Deadline::max();
+  for (const uint32_t number : part) {
+    Gathered& write = (*writes)[number];
+    if (write.is_plain_put()) puts.push_back(write.intent.row);
+    deadline = std::min(deadline, write.deadline);
+    intents.push_back(std::move(write.intent));
+  }
+  const auto answer = [this, table, writes, part, puts = std::move(puts)](
+                          const std::vector<absl::Status>& statuses,
+                          const std::vector<SequenceNumber>& versions) {
+    std::vector<Gathered> released = Release(table, puts);
+    for (size_t i = 0; i < part.size(); ++i) {
+      for (Waiter& waiter : (*writes)[part[i]].waiters) {
+        if (statuses[i].ok()) context_->changes += waiter.operations;
+        waiter.pass.reset();
+        statuses[i].ok() ? waiter.done(CommitResult{.sequence = versions[i]})
+                         : waiter.done(statuses[i]);
+      }
+    }
+    // Without them the store may be gone by now.
+    if (!released.empty()) Send(table, std::move(released));
+  };
+  RowCommit::Each(context_, table, std::move(intents), deadline, answer);
 }
 
 absl::StatusOr<CommitResult> HbaseWriter::Update(

@@ -55,6 +55,7 @@ class RangeRead final : public std::enable_shared_from_this<RangeRead> {
     VARVE_ASSERT(!read->rows.empty());
     std::string& last = read->rows.back().first;
     descending_ ? upper_ = std::move(last) : lower_ = std::move(last) + '\0';
+    if (context_.operations.IsClosed()) return done_(IsBeingClosed());
     ReadNext();
   }
 
@@ -130,6 +131,7 @@ class RangeCount final : public std::enable_shared_from_this<RangeCount> {
     if (read->is_complete) return Finish();
     VARVE_ASSERT(!read->rows.empty());
     lower_ = std::move(read->rows.back().first) + '\0';
+    if (context_.operations.IsClosed()) return done_(IsBeingClosed());
     ReadNext();
   }
 

@@ -21,7 +21,7 @@ absl::StatusOr<bool> ScanHeaders(const HbaseContext& context, const PlacedSpace&
     request.keys_only = true;
     using Slice = absl::StatusOr<HbaseScanSlice>;
     const Slice slice = AwaitAnswer<Slice>([&](HbaseClient::ScanDone done) {
-      context.client->ScanRows(place.table, request, context.NewDeadline(), std::move(done));
+      context.client->ScanRows(place.table, request, context.BackgroundDeadline(), std::move(done));
     });
     if (!slice.ok()) return slice.status();
     VARVE_ASSIGN_OR_RETURN(const bool goes_on, take(slice->rows));
@@ -36,7 +36,8 @@ std::vector<absl::Status> CommitEachAndWait(const HbaseContext& context, const s
                                             std::vector<HbaseRowWrite> writes) {
   if (writes.empty()) return {};
   return AwaitAnswer<std::vector<absl::Status>>([&](HbaseClient::EachDone done) {
-    context.client->CommitEach(table, std::move(writes), context.NewDeadline(), std::move(done));
+    context.client->CommitEach(table, std::move(writes), context.BackgroundDeadline(),
+                               std::move(done));
   });
 }
 

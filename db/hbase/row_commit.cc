@@ -12,30 +12,59 @@ namespace varve {
 
 void RowCommit::Together(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
                          Done done) {
-  std::make_shared<RowCommit>(context, std::move(table), std::move(intents), /*is_together=*/true,
-                              std::move(done))
-      ->Try();
+  const auto commit =
+      std::make_shared<RowCommit>(context, std::move(table), std::move(intents),
+                                  /*is_together=*/true, context->NewDeadline(), std::move(done));
+  commit->Guess();
+  commit->Try();
 }
 
 void RowCommit::Each(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
-                     Done done) {
-  std::make_shared<RowCommit>(context, std::move(table), std::move(intents), /*is_together=*/false,
-                              std::move(done))
-      ->Try();
+                     HbaseClient::Deadline deadline, Done done) {
+  const auto commit = std::make_shared<RowCommit>(context, std::move(table), std::move(intents),
+                                                  /*is_together=*/false, deadline, std::move(done));
+  commit->Guess();
+  commit->Try();
 }
 
 RowCommit::RowCommit(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
-                     bool is_together, Done done)
+                     bool is_together, HbaseClient::Deadline deadline, Done done)
     : context_(context),
       table_(std::move(table)),
       intents_(std::move(intents)),
       is_together_(is_together),
       done_(std::move(done)),
-      deadline_(context->NewDeadline()),
+      deadline_(deadline),
       found_(intents_.size()),
       open_(intents_.size()),
-      statuses_(intents_.size()) {
+      statuses_(is_together ? 1 : intents_.size()),
+      versions_(statuses_.size(), kNoSequence) {
   std::iota(open_.begin(), open_.end(), size_t{0});
+  names_.reserve(intents_.size());
+  for (const RowIntent& intent : intents_)
+    names_.push_back(GuessedVersions::NameOf(table_, intent.row));
+}
+
+// --- What rows hold ------------------------------------------------------------------------------
+
+// A row is guessed once at most: what has failed is read.
+void RowCommit::Guess() {
+  std::vector<size_t> puts;
+  std::vector<GuessedVersions::Name> names;
+  for (const size_t index : open_) {
+    const RowIntent& intent = intents_[index];
+    if (intent.required.has_value() || intent.kind != RowIntent::Kind::kPut) continue;
+    puts.push_back(index);
+    names.push_back(names_[index]);
+  }
+  const std::vector<std::optional<SequenceNumber>> guesses = context_->guesses.Guess(names);
+  for (size_t i = 0; i < puts.size(); ++i) {
+    if (!guesses[i].has_value()) continue;
+    Found& found = found_[puts[i]];
+    found.how = Found::How::kGuessed;
+    found.version = *guesses[i];
+    if (found.version != kNoSequence) found.identity = CellVersionBytes(found.version);
+  }
 }
 
 void RowCommit::Try() {
@@ -43,16 +72,18 @@ void RowCommit::Try() {
   std::vector<std::string> rows;
   for (const size_t index : open_) {
     // A row that has to have a version is not read: the cluster compares.
-    if (intents_[index].required.has_value() || found_[index].has_value()) continue;
+    const Found::How how = found_[index].how;
+    const bool is_unknown = how == Found::How::kUnread || how == Found::How::kStale;
+    if (intents_[index].required.has_value() || !is_unknown) continue;
     read.push_back(index);
     rows.push_back(intents_[index].row);
   }
   if (read.empty()) return Send();
-  ReadRowsInSteps(*context_, table_, std::move(rows), deadline_,
-                  [self = shared_from_this(), read = std::move(read)](
-                      absl::StatusOr<std::vector<std::optional<std::string>>> cells) {
-                    self->TakeRead(read, cells);
-                  });
+  ReadHeaders(*context_, table_, std::move(rows), deadline_,
+              [self = shared_from_this(), read = std::move(read)](
+                  absl::StatusOr<std::vector<std::optional<std::string>>> cells) {
+                self->TakeRead(read, cells);
+              });
 }
 
 void RowCommit::TakeRead(const std::vector<size_t>& read,
@@ -69,44 +100,76 @@ void RowCommit::TakeRead(const std::vector<size_t>& read,
 }
 
 absl::Status RowCommit::Note(size_t index, const std::optional<std::string>& cell) {
-  Found& found = found_[index].emplace();
-  if (!cell.has_value()) return absl::OkStatus();
-  const std::optional<HbaseCell> decoded = DecodeCellHeader(*cell);
-  if (!decoded) return NotACell(table_, cell->size());
-  found.identity = cell->substr(0, kCellIdentitySize);
-  found.version = decoded->version;
-  found.is_gone = decoded->is_tombstone;
+  Found now{.how = Found::How::kRead};
+  if (cell.has_value()) {
+    const std::optional<HbaseCell> decoded = DecodeCellHeader(*cell);
+    if (!decoded) return NotACell(table_, cell->size());
+    now.identity = cell->substr(0, kCellIdentitySize);
+    now.version = decoded->version;
+    now.is_gone = decoded->is_tombstone;
+  }
+  const Found before = std::exchange(found_[index], std::move(now));
+  const SequenceNumber version = found_[index].version;
+  if (before.how == Found::How::kGuessed)
+    context_->guesses.TellOutcome(names_[index], before.version, before.version == version);
+  // Only what was read instead of guessed tells what guesses are worth.
+  const RowIntent& intent = intents_[index];
+  if (before.how == Found::How::kUnread && intent.kind == RowIntent::Kind::kPut &&
+      !intent.required.has_value()) {
+    context_->guesses.TellFound(names_[index], version);
+  } else {
+    context_->guesses.Note(names_[index], version);
+  }
   return absl::OkStatus();
 }
+
+// Takes in what the cluster has said of a row: that it was as expected and is as wanted now, or
+// that it was not.
+void RowCommit::TakeOutcome(size_t index, bool was_right) {
+  Found& found = found_[index];
+  if (found.how == Found::How::kGuessed)
+    context_->guesses.TellOutcome(names_[index], found.version, was_right);
+  if (!was_right) {
+    found.how = Found::How::kStale;
+  } else if (Writes(index)) {
+    context_->guesses.Note(names_[index], versions_[is_together_ ? 0 : index]);
+  }
+}
+
+// --- Writing -------------------------------------------------------------------------------------
 
 // Returns whether the row is as wanted without a write or a look by the cluster: a key that is not
 // there is to be deleted by itself.
 bool RowCommit::HasNothingToDo(size_t index) const {
-  const std::optional<Found>& found = found_[index];
-  return !is_together_ && intents_[index].kind == RowIntent::Kind::kDelete && found.has_value() &&
-         found->is_gone;
+  return !is_together_ && intents_[index].kind == RowIntent::Kind::kDelete &&
+         found_[index].how == Found::How::kRead && found_[index].is_gone;
 }
 
 SequenceNumber RowCommit::SeenVersion(size_t index) const {
-  if (intents_[index].required.has_value()) return *intents_[index].required;
-  return found_[index]->version;
+  return intents_[index].required.value_or(found_[index].version);
+}
+
+bool RowCommit::Writes(size_t index) const {
+  const RowIntent& intent = intents_[index];
+  const bool is_there =
+      intent.required.has_value() ? *intent.required != kNoSequence : !found_[index].is_gone;
+  return intent.kind == RowIntent::Kind::kPut ||
+         (intent.kind == RowIntent::Kind::kDelete && is_there);
 }
 
 HbaseRowWrite RowCommit::WriteOf(size_t index, SequenceNumber version) const {
   const RowIntent& intent = intents_[index];
   HbaseRowWrite write;
   write.row = intent.row;
-  const SequenceNumber seen = SeenVersion(index);
-  const bool is_required = intent.required.has_value();
   write.is_checked = true;
   write.expects_prefix = true;
-  if (is_required && seen != kNoSequence) write.expected = CellVersionBytes(seen);
-  if (!is_required && !found_[index]->identity.empty()) write.expected = found_[index]->identity;
-  const bool is_there = is_required ? seen != kNoSequence : !found_[index]->is_gone;
-  const bool writes =
-      intent.kind == RowIntent::Kind::kPut || (intent.kind == RowIntent::Kind::kDelete && is_there);
-  write.kind = writes ? HbaseRowWrite::Kind::kPut : HbaseRowWrite::Kind::kCheckOnly;
-  if (!writes) return write;
+  write.ascending = kCellVersionSize;
+  std::string expected = found_[index].identity;
+  if (intent.required.has_value())
+    expected = *intent.required == kNoSequence ? "" : CellVersionBytes(*intent.required);
+  if (!expected.empty()) write.expected = std::move(expected);
+  write.kind = Writes(index) ? HbaseRowWrite::Kind::kPut : HbaseRowWrite::Kind::kCheckOnly;
+  if (!Writes(index)) return write;
   write.timestamp = version;
   HbaseCell cell{.version = version, .writer = context_->writer};
   if (intent.kind == RowIntent::Kind::kPut) {
@@ -121,7 +184,12 @@ HbaseRowWrite RowCommit::WriteOf(size_t index, SequenceNumber version) const {
 }
 
 void RowCommit::Send() {
-  std::erase_if(open_, [this](size_t index) { return HasNothingToDo(index); });
+  std::erase_if(open_, [this](size_t index) {
+    const bool is_done = HasNothingToDo(index);
+    // It may have been tried before, and others came first.
+    if (is_done) statuses_[index] = absl::OkStatus();
+    return is_done;
+  });
   if (open_.empty()) return Finish();
   is_together_ ? SendTogether() : SendEach();
 }
@@ -129,15 +197,18 @@ void RowCommit::Send() {
 void RowCommit::SendTogether() {
   SequenceNumber seen = kNoSequence;
   for (const size_t index : open_) seen = std::max(seen, SeenVersion(index));
-  version_ = context_->clock.Next(seen);
+  versions_.front() = context_->clock.Next(seen);
   std::vector<HbaseRowWrite> writes;
-  for (const size_t index : open_) writes.push_back(WriteOf(index, version_));
+  for (const size_t index : open_) writes.push_back(WriteOf(index, versions_.front()));
   context_->client->CommitRows(
       table_, std::move(writes), deadline_,
       [self = shared_from_this()](const absl::Status& status) { self->TakeTogether(status); });
 }
 
 void RowCommit::TakeTogether(const absl::Status& status) {
+  if (status.ok()) {
+    for (size_t index = 0; index < intents_.size(); ++index) TakeOutcome(index, true);
+  }
   if (!absl::IsAborted(status)) return FinishWith(status);
   // The conditions of the caller's are the only ones, or may be what failed: then the rows are read
   // to tell.
@@ -146,27 +217,31 @@ void RowCommit::TakeTogether(const absl::Status& status) {
   if (IsPastDeadline()) return FinishWith(GaveUp());
   std::vector<std::string> rows;
   for (const RowIntent& intent : intents_) rows.push_back(intent.row);
-  ReadRowsInSteps(
-      *context_, table_, std::move(rows), deadline_,
-      [self = shared_from_this()](absl::StatusOr<std::vector<std::optional<std::string>>> cells) {
-        if (!cells.ok()) return self->FinishWith(cells.status());
-        for (size_t i = 0; i < cells->size(); ++i) {
-          const absl::Status noted = self->Note(i, (*cells)[i]);
-          if (!noted.ok()) return self->FinishWith(noted);
-          const RowIntent& intent = self->intents_[i];
-          if (intent.required.has_value() && *intent.required != self->found_[i]->version)
-            return self->FinishWith(absl::AbortedError("a key was written since it was read"));
-        }
-        self->Send();
-      });
+  ReadHeaders(*context_, table_, std::move(rows), deadline_,
+              [self = shared_from_this()](
+                  const absl::StatusOr<std::vector<std::optional<std::string>>>& cells) {
+                self->TakeReadAgain(cells);
+              });
+}
+
+void RowCommit::TakeReadAgain(
+    const absl::StatusOr<std::vector<std::optional<std::string>>>& cells) {
+  if (!cells.ok()) return FinishWith(cells.status());
+  for (size_t i = 0; i < cells->size(); ++i) {
+    const absl::Status noted = Note(i, (*cells)[i]);
+    if (!noted.ok()) return FinishWith(noted);
+    const RowIntent& intent = intents_[i];
+    if (intent.required.has_value() && *intent.required != found_[i].version)
+      return FinishWith(absl::AbortedError("a key was written since it was read"));
+  }
+  Send();
 }
 
 void RowCommit::SendEach() {
   std::vector<HbaseRowWrite> writes;
   for (const size_t index : open_) {
-    const SequenceNumber version = context_->clock.Next(SeenVersion(index));
-    version_ = std::max(version_, version);
-    writes.push_back(WriteOf(index, version));
+    versions_[index] = context_->clock.Next(SeenVersion(index));
+    writes.push_back(WriteOf(index, versions_[index]));
   }
   context_->client->CommitEach(
       table_, std::move(writes), deadline_,
@@ -182,11 +257,11 @@ void RowCommit::TakeEach(const std::vector<size_t>& sent,
   open_.clear();
   for (size_t i = 0; i < sent.size(); ++i) {
     const size_t index = sent[i];
-    const bool again = absl::IsAborted(statuses[i]) && !intents_[index].required.has_value();
+    const bool has_failed = absl::IsAborted(statuses[i]);
+    if (statuses[i].ok() || has_failed) TakeOutcome(index, !has_failed);
+    const bool again = has_failed && !intents_[index].required.has_value();
     statuses_[index] = again && is_late ? GaveUp() : statuses[i];
-    if (!again || is_late) continue;
-    found_[index].reset();
-    open_.push_back(index);
+    if (again && !is_late) open_.push_back(index);
   }
   open_.empty() ? Finish() : Try();
 }
@@ -200,15 +275,15 @@ absl::Status RowCommit::GaveUp() const {
       table_, context_->options.deadline.count()));
 }
 
-void RowCommit::Finish() { done_(statuses_, version_); }
+void RowCommit::Finish() { done_(statuses_, versions_); }
 
 void RowCommit::FinishWith(const absl::Status& status) {
   if (is_together_) {
-    statuses_.assign(1, status);
+    statuses_.front() = status;
   } else {
     for (const size_t index : open_) statuses_[index] = status;
   }
-  done_(statuses_, version_);
+  Finish();
 }
 
 }  // namespace varve

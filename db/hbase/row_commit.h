@@ -1,10 +1,12 @@
 // A row commit writes rows of one table, on the condition that they are as its caller wants them
 // and as it has found them itself.
 //
-// A row that has no condition of the caller's is read first, and written on the condition that it
-// is unchanged. Where another writer came between, the commit reads again and tries again until its
-// deadline. So the versions of a row ascend, and a delete of a key that is not there writes
-// nothing. A condition of the caller's fails for good (Aborted).
+// A row that has no condition of the caller's is written on the condition that it holds what this
+// server believes it to hold (db/hbase/guessed_versions.h), or is read first, and written on the
+// condition that it is unchanged. Where the guess was wrong, or another writer came between, the
+// commit reads the row and tries again until its deadline. So the versions of a row ascend.
+// Deletes are never guessed, so that a delete of a key that is not there writes nothing. A
+// condition of the caller's fails for good (Aborted).
 //
 // Thread-safety: One thread begins a commit; the client's threads go on with it.
 #pragma once
@@ -41,41 +43,53 @@ struct RowIntent {
 
 class RowCommit : public std::enable_shared_from_this<RowCommit> {
  public:
-  // The status of the rows, in the order of the intents (one status for all of them if they are
-  // written together), and the highest version that was written.
-  using Done =
-      std::function<void(const std::vector<absl::Status>& statuses, SequenceNumber version)>;
+  // The status of the rows, in the order of the intents, and the versions that they were written
+  // with; one status and one version for all of them if they are written together.
+  using Done = std::function<void(const std::vector<absl::Status>& statuses,
+                                  const std::vector<SequenceNumber>& versions)>;
 
   // Writes all rows or none. Requires: they are of one group and distinct.
   static void Together(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
                        Done done);
   // Writes each row by itself. Requires: they are distinct.
   static void Each(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
-                   Done done);
+                   HbaseClient::Deadline deadline, Done done);
 
   // For make_shared alone.
   RowCommit(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
-            bool is_together, Done done);
+            bool is_together, HbaseClient::Deadline deadline, Done done);
 
  private:
-  // A row as it was found: its cell's beginning and version, or that it is not there.
+  // What is known of a row.
   struct Found {
-    std::string identity;  // empty: there is no row
+    enum class How : uint8_t {
+      kUnread,
+      kGuessed,
+      kRead,
+      kStale,  // it has to be read again
+    };
+    How how = How::kUnread;
+    std::string identity;  // the beginning of its cell; empty: there is no row
     SequenceNumber version = kNoSequence;
     bool is_gone = true;
   };
 
+  void Guess();
   void Try();
   void TakeRead(const std::vector<size_t>& read,
                 const absl::StatusOr<std::vector<std::optional<std::string>>>& cells);
   absl::Status Note(size_t index, const std::optional<std::string>& cell);
   void Send();
   bool HasNothingToDo(size_t index) const;
+  // Returns whether the row gets a new cell; else it is only compared.
+  bool Writes(size_t index) const;
   HbaseRowWrite WriteOf(size_t index, SequenceNumber version) const;
   SequenceNumber SeenVersion(size_t index) const;
+  void TakeOutcome(size_t index, bool was_right);
   void SendTogether();
   void SendEach();
   void TakeTogether(const absl::Status& status);
+  void TakeReadAgain(const absl::StatusOr<std::vector<std::optional<std::string>>>& cells);
   void TakeEach(const std::vector<size_t>& sent, const std::vector<absl::Status>& statuses);
   bool IsPastDeadline() const;
   absl::Status GaveUp() const;
@@ -88,10 +102,11 @@ class RowCommit : public std::enable_shared_from_this<RowCommit> {
   const bool is_together_;
   const Done done_;
   const HbaseClient::Deadline deadline_;
-  std::vector<std::optional<Found>> found_;  // of each intent; nothing: not read yet
-  std::vector<size_t> open_;                 // the intents that are not settled yet
+  std::vector<GuessedVersions::Name> names_;  // by intent, as the next one
+  std::vector<Found> found_;
+  std::vector<size_t> open_;  // the intents that are not settled yet
   std::vector<absl::Status> statuses_;
-  SequenceNumber version_ = kNoSequence;
+  std::vector<SequenceNumber> versions_;
 };
 
 }  // namespace varve

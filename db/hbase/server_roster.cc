@@ -108,13 +108,16 @@ absl::StatusOr<std::string> ServerRoster::FindBehind(const Seen& seen) {
 absl::Status ServerRoster::WaitForAll(const Seen& seen) {
   const HbaseClient::Deadline deadline = context_->NewDeadline();
   for (std::chrono::milliseconds pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
-    VARVE_ASSIGN_OR_RETURN(const std::string behind, FindBehind(seen));
-    if (behind.empty()) return absl::OkStatus();
+    const absl::StatusOr<std::string> behind = FindBehind(seen);
+    if (behind.ok() && behind->empty()) return absl::OkStatus();
+    if (!behind.ok() && !absl::IsUnavailable(behind.status())) return behind.status();
+    if (context_->operations.IsClosed()) return IsBeingClosed();
     if (std::chrono::steady_clock::now() + pause >= deadline) {
+      if (!behind.ok()) return behind.status();
       return absl::DeadlineExceededError(fmt::format(
           "server {} has not confirmed it within {} ms; if that server is gone, it counts as dead "
           "after {} ms",
-          behind, context_->options.deadline.count(), context_->options.dead_after.count()));
+          *behind, context_->options.deadline.count(), context_->options.dead_after.count()));
     }
     std::this_thread::sleep_for(pause);
   }

@@ -29,8 +29,10 @@ absl::Status IsForeign(std::string_view table) {
 
 }  // namespace
 
-SystemRows::SystemRows(HbaseContext* context)
-    : context_(context), prefix_(RowPrefix(kSystemGeneration, LeftOutByte({}))) {}
+SystemRows::SystemRows(HbaseContext* context, bool is_for_background)
+    : context_(context),
+      is_for_background_(is_for_background),
+      prefix_(RowPrefix(kSystemGeneration, LeftOutByte({}))) {}
 
 absl::StatusOr<SystemRow> SystemRows::RowFrom(std::string_view name,
                                               const std::optional<std::string>& cell) const {
@@ -55,7 +57,7 @@ absl::StatusOr<std::vector<SystemRow>> SystemRows::Read(
   for (const std::string_view name : names) wanted.push_back(RowOf(name));
   using Cells = absl::StatusOr<std::vector<std::optional<std::string>>>;
   const Cells cells = AwaitAnswer<Cells>([&](HbaseClient::RowsDone done) {
-    context_->client->GetRows(context_->options.table, std::move(wanted), context_->NewDeadline(),
+    context_->client->GetRows(context_->options.table, std::move(wanted), NewDeadline(),
                               std::move(done));
   });
   if (!cells.ok()) return cells.status();
@@ -77,8 +79,7 @@ absl::StatusOr<std::vector<std::pair<std::string, SystemRow>>> SystemRows::List(
   for (;;) {
     using Slice = absl::StatusOr<HbaseScanSlice>;
     const Slice slice = AwaitAnswer<Slice>([&](HbaseClient::ScanDone done) {
-      context_->client->ScanRows(context_->options.table, request, context_->NewDeadline(),
-                                 std::move(done));
+      context_->client->ScanRows(context_->options.table, request, NewDeadline(), std::move(done));
     });
     if (!slice.ok()) return slice.status();
     for (const auto& [row, cell] : slice->rows) {
@@ -93,8 +94,8 @@ absl::StatusOr<std::vector<std::pair<std::string, SystemRow>>> SystemRows::List(
 absl::Status SystemRows::Commit(HbaseRowWrite write) {
   return AwaitAnswer<absl::Status>([&](HbaseClient::CommitDone done) {
     std::vector<HbaseRowWrite> writes(1, std::move(write));
-    context_->client->CommitRows(context_->options.table, std::move(writes),
-                                 context_->NewDeadline(), std::move(done));
+    context_->client->CommitRows(context_->options.table, std::move(writes), NewDeadline(),
+                                 std::move(done));
   });
 }
 
@@ -138,13 +139,15 @@ absl::Status SystemRows::CheckIsEmpty() {
   request.keys_only = true;
   using Slice = absl::StatusOr<HbaseScanSlice>;
   const Slice slice = AwaitAnswer<Slice>([&](HbaseClient::ScanDone done) {
-    context_->client->ScanRows(context_->options.table, request, context_->NewDeadline(),
-                               std::move(done));
+    context_->client->ScanRows(context_->options.table, request, NewDeadline(), std::move(done));
   });
   if (!slice.ok()) return slice.status();
-  if (slice->rows.empty() || slice->rows.front().first == RowOf(kFormatRow))
-    return absl::OkStatus();
-  return IsForeign(context_->options.table);
+  if (slice->rows.empty()) return absl::OkStatus();
+  // Another server may have made the table the store's at the same moment.
+  absl::StatusOr<std::vector<SystemRow>> rows = Read({kFormatRow});
+  if (rows.ok() && rows->front().is_there) return absl::OkStatus();
+  return rows.ok() || absl::IsDataLoss(rows.status()) ? IsForeign(context_->options.table)
+                                                      : rows.status();
 }
 
 absl::Status SystemRows::CheckFormat(const SystemRow& row) const {
@@ -167,6 +170,7 @@ absl::Status SystemRows::Open() {
     VARVE_RETURN_IF_ERROR(CheckIsEmpty());
     const absl::Status made =
         Replace(kFormatRow, rows->front(), FormatValue(context_->writer)).status();
+    // What another server has made is read and checked.
     if (!made.ok() && !absl::IsAborted(made)) return made;
   }
 }

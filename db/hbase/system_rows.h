@@ -8,7 +8,7 @@
 //   server:<id>      what a server has seen last (db/hbase/server_roster.h)
 //
 // Thread-safety: All functions are thread-safe. They wait for the cluster, at most until the
-// deadline of the store's options.
+// deadline of the store's options; those of rows for the background, for some seconds.
 // Requires: The context outlives this object.
 #pragma once
 
@@ -40,7 +40,7 @@ struct SystemRow {
 
 class SystemRows {
  public:
-  explicit SystemRows(HbaseContext* context);
+  explicit SystemRows(HbaseContext* context, bool is_for_background = false);
 
   // Makes the main table the store's if it is new, or checks that it is one. FailedPrecondition: it
   // holds what no varve has written, or what a varve of another format has.
@@ -58,6 +58,9 @@ class SystemRows {
 
  private:
   std::string RowOf(std::string_view name) const { return prefix_ + std::string(name); }
+  HbaseClient::Deadline NewDeadline() const {
+    return is_for_background_ ? context_->BackgroundDeadline() : context_->NewDeadline();
+  }
   absl::StatusOr<SystemRow> RowFrom(std::string_view name,
                                     const std::optional<std::string>& cell) const;
   absl::Status Commit(HbaseRowWrite write);
@@ -65,6 +68,7 @@ class SystemRows {
   absl::Status CheckFormat(const SystemRow& row) const;
 
   HbaseContext* const context_;
+  const bool is_for_background_;
   const std::string prefix_;
 };
 

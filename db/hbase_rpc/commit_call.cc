@@ -13,6 +13,10 @@ namespace {
 using Kind = HbaseRowWrite::Kind;
 using Values = std::vector<std::optional<std::string>>;
 
+absl::Status NotAsExpected() {
+  return absl::AbortedError("a row does not hold what the commit expects; nothing was written");
+}
+
 bool Writes(const HbaseRowWrite& write) { return write.kind != Kind::kCheckOnly; }
 
 // Whether a second attempt fails where the first one comes through after all.
@@ -49,7 +53,7 @@ void CommitCall::AnswerUndone(const absl::Status& why) {
   done_(absl::Status(
       why.code(),
       fmt::format("{}; {}", std::string_view(why.message().data(), why.message().size()),
-                  OutcomeText(may_have_happened_))));
+                  OutcomeText(may_have_happened_ || is_under_way_))));
 }
 
 void CommitCall::Attempt() {
@@ -71,13 +75,16 @@ void CommitCall::Attempt() {
 void CommitCall::Commit(const RegionPtr& region) {
   std::vector<const HbaseRowWrite*> writes;
   for (const HbaseRowWrite& write : writes_) writes.push_back(&write);
-  Ask(region, "ExecService", MutateRowsRequest(*region, writes),
-      [this, region](const RpcResult& result) { TakeAnswer(region, result); });
+  const bool is_asked =
+      Ask(region, "ExecService", MutateRowsRequest(*region, writes),
+          [this, region](const RpcResult& result) { TakeAnswer(region, result); });
+  is_under_way_ = is_asked && std::any_of(writes_.begin(), writes_.end(), Writes);
 }
 
 void CommitCall::TakeAnswer(const RegionPtr& region, const RpcResult& result) {
   std::optional<HbaseFailure> failure = result.failure;
   std::optional<bool> is_written;
+  is_under_way_ = false;
   if (!failure.has_value()) {
     is_written = ReadMutateRowsAnswer(result.message);
     if (!is_written.has_value()) failure = FailureOfGarbage("a damaged answer", region->server);
@@ -92,7 +99,7 @@ void CommitCall::TakeAnswer(const RegionPtr& region, const RpcResult& result) {
   }
   if (*is_written) return Answer(absl::OkStatus());
   if (may_have_happened_) return Look();
-  Answer(absl::AbortedError("a row does not hold what the commit expects; nothing was written"));
+  Answer(NotAsExpected());
 }
 
 void CommitCall::AttemptLater(const HbaseFailure& failure, const RegionPtr& region) {
@@ -117,6 +124,9 @@ void CommitCall::Look() {
 
 void CommitCall::TakeValues(const Values& values) {
   if (ShowsWritten(writes_, values)) return Answer(absl::OkStatus());
+  for (size_t i = 0; i < writes_.size(); ++i) {
+    if (IsTooLate(writes_[i], values[i])) return Answer(NotAsExpected());
+  }
   if (AllExpected(writes_, values) && IsGuarded(writes_)) return Attempt();
   GiveUp(absl::UnavailableError("a server of HBase was lost over a commit"));
 }

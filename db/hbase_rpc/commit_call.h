@@ -3,8 +3,9 @@
 // An attempt whose outcome is unknown, as its server was lost over it, is looked into: the rows are
 // read. One that holds what was to be put says that the write has happened, as no other writer puts
 // the same value. Where all hold what is expected, the write has not happened, and is tried again:
-// should the first attempt come late, either of them fails by its conditions. In all other cases
-// nobody can tell, and the caller is told so.
+// should the first attempt come late, either of them fails by its conditions. Where a row is behind
+// what was to be written, and not as expected, the write has not happened either, and never will.
+// In all other cases nobody can tell, and the caller is told so.
 //
 // Thread-safety: As HbaseCall.
 #pragma once
@@ -45,6 +46,7 @@ class CommitCall final : public HbaseCall {
   // Says that the region was looked up again because it did not hold all rows.
   bool is_looked_up_again_ = false;
   bool may_have_happened_ = false;
+  bool is_under_way_ = false;  // an attempt that is not answered
 };
 
 }  // namespace varve

@@ -18,6 +18,10 @@ using Values = std::vector<std::optional<std::string>>;
 constexpr size_t kRowsAtATime = 512;
 constexpr size_t kBytesAtATime = size_t{4} << 20;
 
+absl::Status NotAsExpected() {
+  return absl::AbortedError("the row does not hold what the write expects; nothing was written");
+}
+
 }  // namespace
 
 void EachCall::Start() {
@@ -65,22 +69,27 @@ void EachCall::WriteRegion(const RegionPtr& region, const Numbers& numbers, cons
     commit.push_back(number);
     bytes += size;
   }
-  if (!commit.empty()) Write(region, std::move(commit), manner);
+  if (!commit.empty()) Write(region, commit, manner);
 }
 
-void EachCall::Write(const RegionPtr& region, Numbers numbers, const Manner& manner) {
+void EachCall::Write(const RegionPtr& region, const Numbers& numbers, const Manner& manner) {
   std::vector<const HbaseRowWrite*> writes;
   for (const uint32_t number : numbers) writes.push_back(&writes_[number]);
   const hbase::pb::CoprocessorServiceRequest request = MutateRowsRequest(*region, writes);
-  Ask(region, "ExecService", request,
-      [this, region, numbers = std::move(numbers), manner](const RpcResult& result) {
+  const bool is_asked =
+      Ask(region, "ExecService", request, [this, region, numbers, manner](const RpcResult& result) {
         TakeAnswer(region, numbers, manner, result);
         EndIfDone();
       });
+  for (const uint32_t number : numbers) {
+    const bool writes_row = writes_[number].kind != HbaseRowWrite::Kind::kCheckOnly;
+    states_[number].is_under_way = is_asked && writes_row;
+  }
 }
 
 void EachCall::TakeAnswer(const RegionPtr& region, const Numbers& numbers, const Manner& manner,
                           const RpcResult& result) {
+  for (const uint32_t number : numbers) states_[number].is_under_way = false;
   if (result.failure.has_value()) return TakeFailure(region, numbers, manner, *result.failure);
   const std::optional<bool> is_written = ReadMutateRowsAnswer(result.message);
   if (!is_written.has_value()) {
@@ -92,10 +101,11 @@ void EachCall::TakeAnswer(const RegionPtr& region, const Numbers& numbers, const
     return;
   }
   if (numbers.size() == 1 && !states_[numbers.front()].may_have_happened) {
-    return EndRow(numbers.front(),
-                  absl::AbortedError("the row does not hold what the write expects"));
+    return EndRow(numbers.front(), NotAsExpected());
   }
-  LookAt(numbers, {std::max<size_t>(numbers.size() / 2, 1), manner.pace});
+  const size_t at_a_time =
+      manner.has_failed ? std::max<size_t>(numbers.size() / 2, 1) : numbers.size();
+  LookAt(numbers, {at_a_time, manner.pace, /*has_failed=*/true});
 }
 
 void EachCall::TakeFailure(const RegionPtr& region, const Numbers& numbers, Manner manner,
@@ -106,9 +116,12 @@ void EachCall::TakeFailure(const RegionPtr& region, const Numbers& numbers, Mann
     state.may_have_happened |=
         failure.may_have_happened && writes_[number].kind != HbaseRowWrite::Kind::kCheckOnly;
     may_have_happened |= state.may_have_happened;
-    if (failure.is_final()) EndRowUnknown(number, failure.status);
   }
-  if (failure.is_final()) return;
+  if (failure.is_final()) {
+    if (numbers.size() == 1) return EndRowUnknown(numbers.front(), failure.status);
+    // One of them may be the reason, and the others have nothing to do with it.
+    manner.rows_at_a_time = 1;
+  }
   TryLater(failure, region, manner.pace, [this, numbers, manner, may_have_happened] {
     may_have_happened ? LookAt(numbers, manner) : WriteAll(numbers, manner);
   });
@@ -139,10 +152,10 @@ void EachCall::TakeValues(const Numbers& numbers, const Manner& manner, const Va
       EndRow(numbers[i], absl::OkStatus());
     } else if (IsExpected(write, values[i]) && (write.is_checked || !may_have_happened)) {
       left.push_back(numbers[i]);
-    } else if (may_have_happened) {
+    } else if (may_have_happened && !IsTooLate(write, values[i])) {
       EndRowUnknown(numbers[i], absl::UnavailableError("a server of HBase was lost over a write"));
     } else {
-      EndRow(numbers[i], absl::AbortedError("the row does not hold what the write expects"));
+      EndRow(numbers[i], NotAsExpected());
     }
   }
   WriteAll(left, manner);
@@ -158,9 +171,10 @@ void EachCall::EndRow(uint32_t number, const absl::Status& status) {
 
 void EachCall::EndRowUnknown(uint32_t number, const absl::Status& why) {
   const std::string_view text(why.message().data(), why.message().size());
+  const State& state = states_[number];
+  const bool may_have_happened = state.may_have_happened || state.is_under_way;
   EndRow(number,
-         absl::Status(why.code(),
-                      fmt::format("{}; {}", text, OutcomeText(states_[number].may_have_happened))));
+         absl::Status(why.code(), fmt::format("{}; {}", text, OutcomeText(may_have_happened))));
 }
 
 void EachCall::EndIfDone() {

@@ -1,7 +1,8 @@
 // EachCall writes rows that have nothing to do with each other. Those of one region go into one
 // commit, as each commit costs a sync of the region's log. Where a condition of such a commit
 // fails, the rows are read, those that do not hold what is expected are answered, and the others
-// are tried again in commits of half the size. What becomes of attempts whose outcome is unknown is
+// are tried again; in commits of half the size if that has failed before. A commit that a server
+// refuses for good is tried row by row. What becomes of attempts whose outcome is unknown is
 // found out as CommitCall does it, for each row by itself.
 //
 // Thread-safety: As HbaseCall.
@@ -34,11 +35,13 @@ class EachCall final : public HbaseCall {
     absl::Status status;
     bool is_done = false;
     bool may_have_happened = false;
+    bool is_under_way = false;  // an attempt that is not answered
   };
   // How a set of rows is tried: how many in a commit, after what pauses.
   struct Manner {
     size_t rows_at_a_time;
     RetryPace pace;
+    bool has_failed = false;  // by a condition
   };
 
   void Start() override;
@@ -47,7 +50,7 @@ class EachCall final : public HbaseCall {
   // Sends the commits of rows whose regions are known, and has the others looked up.
   void WriteAll(const Numbers& numbers, const Manner& manner);
   void WriteRegion(const RegionPtr& region, const Numbers& numbers, const Manner& manner);
-  void Write(const RegionPtr& region, Numbers numbers, const Manner& manner);
+  void Write(const RegionPtr& region, const Numbers& numbers, const Manner& manner);
   void TakeAnswer(const RegionPtr& region, const Numbers& numbers, const Manner& manner,
                   const RpcResult& result);
   void TakeFailure(const RegionPtr& region, const Numbers& numbers, Manner manner,

@@ -5,6 +5,10 @@
 namespace varve {
 namespace {
 
+// The attempts of a call have its deadline, too, and end just before it, so that it is known
+// whether the last one was sent.
+constexpr std::chrono::milliseconds kGrace{1};
+
 std::string_view TextOf(const absl::Status& status) {
   return {status.message().data(), status.message().size()};
 }
@@ -14,7 +18,7 @@ std::string_view TextOf(const absl::Status& status) {
 void HbaseCall::Begin() {
   const auto self = shared_from_this();
   environment_.calls.insert(self);
-  timer_ = environment_.context.timers.At(deadline_, [this, self] {
+  timer_ = environment_.context.timers.At(deadline_ + kGrace, [this, self] {
     environment_.context.counters.missed_deadlines.fetch_add(1, std::memory_order_relaxed);
     const std::string why = trouble_.ok() ? "" : fmt::format(" ({})", TextOf(trouble_));
     GiveUp(absl::UnavailableError(
@@ -39,13 +43,20 @@ bool HbaseCall::End() {
   return true;
 }
 
-void HbaseCall::Ask(const RegionPtr& region, std::string_view method,
+bool HbaseCall::Ask(const RegionPtr& region, std::string_view method,
                     const google::protobuf::MessageLite& parameter, RpcConnection::Done then) {
+  // A process may have stood still meanwhile. A write that is sent so late may no longer be one
+  // that its caller wants, so nothing is sent any more; the timer ends the call.
+  if (std::chrono::steady_clock::now() >= deadline_) return false;
   environment_.servers.Call(
       region->server, kClientService, method, parameter, environment_.context.AttemptEnd(deadline_),
-      [this, self = shared_from_this(), then = std::move(then)](const RpcResult& result) {
-        if (!has_ended_) then(result);
+      [this, self = shared_from_this(), region, then = std::move(then)](const RpcResult& result) {
+        if (!has_ended_) return then(result);
+        // Too late for this call; but the next one need not ask the same server in vain.
+        if (result.failure.has_value() && result.failure->is_misplaced())
+          environment_.locator.Forget(table_, region);
       });
+  return true;
 }
 
 void HbaseCall::Find(RegionQuery query, std::function<void(const RegionPtr& region)> then) {

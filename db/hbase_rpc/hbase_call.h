@@ -55,8 +55,9 @@ class HbaseCall : public std::enable_shared_from_this<HbaseCall> {
   bool End();
   bool has_ended() const { return has_ended_; }
 
-  // Calls the server of `region`, and `then` with the answer unless the call has ended.
-  void Ask(const RegionPtr& region, std::string_view method,
+  // Calls the server of `region`, and `then` with the answer unless the call has ended. Returns
+  // false where nothing is asked any more, as the deadline has passed.
+  bool Ask(const RegionPtr& region, std::string_view method,
            const google::protobuf::MessageLite& parameter, RpcConnection::Done then);
   // Finds a region, and calls `then` unless the call has ended. A failure ends the call.
   void Find(RegionQuery query, std::function<void(const RegionPtr& region)> then);

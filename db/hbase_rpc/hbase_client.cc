@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <future>
+#include <map>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -141,6 +143,23 @@ class AsioHbaseClient final : public HbaseClient {
     if (!admitted.ok()) return Refuse([done, admitted] { done(admitted); });
     Submit(std::make_shared<ScanCall>(environment_, std::move(table), std::move(request), deadline,
                                       Leaving(bytes, std::move(done))));
+  }
+
+  void SplitByRegion(std::string table, std::vector<std::string> rows, PartsDone done) override {
+    if (is_closing_) {
+      Part all(rows.size());
+      std::iota(all.begin(), all.end(), 0);
+      return done({std::move(all)});
+    }
+    asio::post(context_.io,
+               [this, table = std::move(table), rows = std::move(rows), done = std::move(done)] {
+                 std::map<RegionPtr, Part> regions;
+                 for (uint32_t i = 0; i < rows.size(); ++i)
+                   regions[locator_.FindKnown(table, rows[i])].push_back(i);
+                 std::vector<Part> parts;
+                 for (auto& [region, part] : regions) parts.push_back(std::move(part));
+                 done(std::move(parts));
+               });
   }
 
   absl::Status EnsureTable(const HbaseTableLayout& layout, bool may_create) override {

@@ -45,7 +45,8 @@ struct HbaseOptions {
   // How long Open and EnsureTable take at most.
   std::chrono::milliseconds open_deadline{30'000};
   // How long one attempt to connect, and one call that a server does not answer, take at most
-  // before the client looks for the region anew.
+  // before the client looks for the region anew. A server gives up a call that has waited for so
+  // long in its queue or for a row.
   std::chrono::milliseconds connect_timeout{3'000};
   std::chrono::milliseconds attempt_timeout{10'000};
   // Requests that one server gets at a time; further ones wait in the client, so that a server that
@@ -77,6 +78,10 @@ struct HbaseRowWrite {
   // what it deletes or more. 0 takes the clock of the server, which may hide a write behind an
   // earlier one once a region has moved to a server whose clock is behind.
   uint64_t timestamp = 0;
+  // So many first bytes of what the row holds ascend with every write of it, and are never those of
+  // an earlier state again. A row that is behind what an attempt would have written shows by them
+  // that the attempt has not happened, and never will if the row has not what was expected.
+  size_t ascending = 0;
 };
 
 // Rows of [lower, upper), in the order of their bytes or, descending, against it. An empty `upper`
@@ -164,6 +169,12 @@ class HbaseClient {
   // status of its own: OK, Aborted or Unavailable as above. Each row is given once.
   virtual void CommitEach(std::string table, std::vector<HbaseRowWrite> writes, Deadline deadline,
                           EachDone done) = 0;
+
+  // Tells which of the rows lie in one region each, as far as regions are known; the others are a
+  // part as well. It asks nobody, and answers soon.
+  using Part = std::vector<uint32_t>;  // numbers of rows
+  using PartsDone = std::function<void(std::vector<Part> parts)>;
+  virtual void SplitByRegion(std::string table, std::vector<std::string> rows, PartsDone done) = 0;
 
   // Reads the first rows of a range, over the borders of regions.
   virtual void ScanRows(std::string table, HbaseScanRequest request, Deadline deadline,

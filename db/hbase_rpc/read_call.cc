@@ -54,9 +54,9 @@ void ReadCall::Read(Group group, const RetryPace& pace) {
     hbase::pb::GetRequest request;
     NameRegion(*region, request.mutable_region());
     FillGet(rows_[row], request.mutable_get());
-    return Ask(region, "Get", request, [this, row, region, pace](const RpcResult& result) {
-      TakeRow(row, region, result, pace);
-    });
+    Ask(region, "Get", request,
+        [this, row, region, pace](const RpcResult& result) { TakeRow(row, region, result, pace); });
+    return;
   }
   hbase::pb::MultiRequest request;
   for (const RegionRows& asked : group) {

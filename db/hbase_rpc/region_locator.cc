@@ -20,11 +20,15 @@ constexpr std::string_view kMessageMark = "PBUF";
 constexpr std::string_view kBeforeIds = "00000000000000";
 constexpr std::string_view kBehindIds = "99999999999999";
 
-// The row of hbase:meta from which the scan goes against the order.
+// The row of hbase:meta from which the scan goes against the order. It has the limit of all rows,
+// so that no region begins between a row that is cut for it and the whole one.
 std::string FirstMetaRow(const RegionQuery& query) {
-  if (!query.is_before) return fmt::format("{},{},{}", query.table, query.row, kBehindIds);
-  if (query.row.empty()) return query.table + '\0';
-  return fmt::format("{},{},{}", query.table, query.row, kBeforeIds);
+  if (query.is_before && query.row.empty()) return query.table + '\0';
+  const std::string_view ids = query.is_before ? kBeforeIds : kBehindIds;
+  const size_t most =
+      kHbaseMaxRowSize - std::min(kHbaseMaxRowSize, query.table.size() + ids.size() + 2);
+  const bool is_cut = query.row.size() > most;
+  return fmt::format("{},{},{}", query.table, query.row.substr(0, most), is_cut ? kBehindIds : ids);
 }
 
 hbase::pb::ScanRequest MetaScan(const RegionQuery& query) {

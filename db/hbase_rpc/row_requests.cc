@@ -39,6 +39,8 @@ void AddMutation(const HbaseRowWrite& write, hbase::pb::MutateRowsRequest* reque
   mutation->set_row(write.row);
   const bool is_put = write.kind == HbaseRowWrite::Kind::kPut;
   mutation->set_mutate_type(is_put ? MutationProto::PUT : MutationProto::DELETE);
+  // On the disks of all copies (`hsync`), whatever the settings of the cluster say.
+  mutation->set_durability(MutationProto::FSYNC_WAL);
   MutationProto::ColumnValue* column = mutation->add_column_value();
   column->set_family(kHbaseFamily.data(), kHbaseFamily.size());
   MutationProto::ColumnValue::QualifierValue* cell = column->add_qualifier_value();
@@ -52,6 +54,17 @@ void AddMutation(const HbaseRowWrite& write, hbase::pb::MutateRowsRequest* reque
   } else {
     cell->set_delete_type(MutationProto::DELETE_MULTIPLE_VERSIONS);
   }
+}
+
+// Where a scan begins or ends. HBase takes no row there that is longer than any that it holds. The
+// longest beginning of such a row does as well: no row is between the two.
+struct RowBound {
+  std::string row;
+  bool is_cut;
+};
+
+RowBound BoundOf(const std::string& row) {
+  return {row.substr(0, kHbaseMaxRowSize), row.size() > kHbaseMaxRowSize};
 }
 
 }  // namespace
@@ -105,10 +118,13 @@ hbase::pb::ScanRequest RegionScan(const Region& region, const HbaseScanRequest& 
   column->set_family(kHbaseFamily.data(), kHbaseFamily.size());
   column->add_qualifier("");
   scan->set_reversed(request.is_descending);
-  scan->set_start_row(request.is_descending ? request.upper : request.lower);
-  scan->set_stop_row(request.is_descending ? request.lower : request.upper);
-  scan->set_include_start_row(!request.is_descending);
-  scan->set_include_stop_row(request.is_descending);
+  const RowBound lower = BoundOf(request.lower);
+  const RowBound upper = BoundOf(request.upper);
+  scan->set_start_row(request.is_descending ? upper.row : lower.row);
+  scan->set_stop_row(request.is_descending ? lower.row : upper.row);
+  // The lower bound is a row of the range and the upper one is none, unless they were cut.
+  scan->set_include_start_row(request.is_descending ? upper.is_cut : !lower.is_cut);
+  scan->set_include_stop_row(request.is_descending ? !lower.is_cut : upper.is_cut);
   scan->set_caching(rows);
   scan->set_max_result_size(request.max_bytes);
   scan->set_readtype(hbase::pb::Scan::PREAD);
@@ -152,6 +168,15 @@ bool IsExpected(const HbaseRowWrite& write, const std::optional<std::string>& va
   if (!write.is_checked) return true;
   if (!write.expected.has_value() || !value.has_value()) return write.expected == value;
   return write.expects_prefix ? value->starts_with(*write.expected) : *value == *write.expected;
+}
+
+bool IsTooLate(const HbaseRowWrite& write, const std::optional<std::string>& value) {
+  if (write.ascending == 0 || write.kind != HbaseRowWrite::Kind::kPut || !write.is_checked ||
+      !value.has_value() || IsExpected(write, value))
+    return false;
+  const std::string_view there = *value;
+  const std::string_view written = write.value;
+  return there.substr(0, write.ascending) < written.substr(0, write.ascending);
 }
 
 bool IsWritten(const HbaseRowWrite& write, const std::optional<std::string>& value) {

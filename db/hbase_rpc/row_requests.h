@@ -47,6 +47,8 @@ bool TakeScanResults(const hbase::pb::ScanResponse& response, std::string_view c
 bool IsExpected(const HbaseRowWrite& write, const std::optional<std::string>& value);
 // Returns whether a row with `value` is what `write` leaves behind.
 bool IsWritten(const HbaseRowWrite& write, const std::optional<std::string>& value);
+// Returns whether a row with `value` shows that no attempt at `write` has happened or will.
+bool IsTooLate(const HbaseRowWrite& write, const std::optional<std::string>& value);
 
 // Parses a message that a server sent; returns false where it is none.
 template <typename Message>

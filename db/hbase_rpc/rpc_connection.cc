@@ -106,12 +106,14 @@ void RpcConnection::Call(std::string_view method, const google::protobuf::Messag
 // Requests that are made in one turn of the loop go out together.
 void RpcConnection::SendWaiting() {
   if (!is_open_) return;
+  const Time now = std::chrono::steady_clock::now();
   while (!waiting_.empty() && sent_calls_ < context_.options.max_in_flight) {
     const auto found = calls_.find(waiting_.front());
     waiting_.pop_front();
     if (found == calls_.end() || found->second.is_sent()) continue;
     PendingCall& call = found->second;
-    call.sent_at = std::chrono::steady_clock::now();
+    if (call.timer.first <= now) continue;  // its deadline has passed, and its timer is due
+    call.sent_at = now;
     ++sent_calls_;
     if (unsent_.empty()) {
       unsent_ = std::move(call.frame);

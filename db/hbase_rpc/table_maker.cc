@@ -182,7 +182,25 @@ void TableMaker::TakeDescription(const RpcResult& result) {
   if (!status.ok()) return BeginAgain(status);
   status = CheckTableSchema(layout_, response.table_schema(0));
   if (!status.ok()) return GiveUp(status);
-  LookForRegion();
+  hbase::pb::GetTableStateRequest request;
+  NameTable(layout_.name, request.mutable_table_name());
+  AskMaster("GetTableState", request, &TableMaker::TakeState);
+}
+
+// Nobody else says that a table is disabled: its regions are found, and served nowhere.
+void TableMaker::TakeState(const RpcResult& result) {
+  using hbase::pb::TableState;
+  hbase::pb::GetTableStateResponse response;
+  if (result.failure.has_value() && result.failure->is_final()) return LookForRegion();
+  if (result.failure.has_value() || !ParseMessage(result.message, &response)) {
+    return BeginAgain(absl::UnavailableError("the master of HBase did not tell a table's state"));
+  }
+  const TableState::State state = response.table_state().state();
+  if (state == TableState::ENABLED || state == TableState::ENABLING) return LookForRegion();
+  GiveUp(absl::FailedPreconditionError(
+      fmt::format("HBase's table '{}' is disabled; enable it (`enable '{}'` in `hbase shell`), or "
+                  "name another table",
+                  layout_.name, layout_.name)));
 }
 
 void TableMaker::Create() {

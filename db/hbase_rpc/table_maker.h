@@ -1,5 +1,5 @@
-// TableMaker sees to it that a table is there: it asks the active master what the table is like,
-// has it made where it is missing, and waits until its first region is open.
+// TableMaker sees to it that a table is there: it asks the active master what the table is like and
+// whether it is enabled, has it made where it is missing, and waits until its first region is open.
 //
 // Thread-safety: As HbaseCall.
 #pragma once
@@ -43,6 +43,7 @@ class TableMaker final : public HbaseCall {
                  void (TableMaker::*then)(const RpcResult& result));
   void Describe();
   void TakeDescription(const RpcResult& result);
+  void TakeState(const RpcResult& result);
   void Create();
   void TakeCreation(const RpcResult& result);
   void LookForRegion();

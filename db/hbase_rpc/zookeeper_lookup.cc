@@ -51,7 +51,7 @@ class Lookup : public std::enable_shared_from_this<Lookup> {
   void AskNext() {
     if (next_ == hosts_.size()) {
       return End(absl::UnavailableError(
-          fmt::format("no host of the ZooKeeper quorum answers:{}; do the names and ports of the "
+          fmt::format("no host of the ZooKeeper quorum answers ({}); do the names and ports of the "
                       "quorum stand for a cluster that runs?",
                       why_)));
     }
@@ -136,7 +136,8 @@ class Lookup : public std::enable_shared_from_this<Lookup> {
 
   void Fail(uint64_t turn, absl::string_view what) {
     if (turn != turn_) return;
-    why_ += fmt::format(" {}: {},", hosts_[next_], std::string_view(what.data(), what.size()));
+    why_ += fmt::format("{}{}: {}", why_.empty() ? "" : ", ", hosts_[next_],
+                        std::string_view(what.data(), what.size()));
     CloseSocket();
     ++next_;
     AskNext();

@@ -157,6 +157,9 @@ struct ReadOptions {
   // A key whose time is over is found for as long as nobody has removed it. Get and MultiGet obey
   // it; iterators, slices and counts do not. For a follower, whose primary says when a key is gone.
   bool expired_too = false;
+  // About how many entries an iterator will show; 0: nobody knows. A store on other machines asks
+  // for so many at first.
+  uint32_t expected_entries = 0;
   // Iterators and slices of a range leave out what this version or an earlier one wrote, and do not
   // look where nothing newer lies. Other reads ignore it.
   SequenceNumber newer_than = kNoSequence;

@@ -26,6 +26,7 @@ void RangeCursor::Resume(CommandContext& context) {
   options.fill_cache = false;
   options.without_value = options_.keys_only;
   options.newer_than = options_.newer_than;
+  options.expected_entries = options_.expected_entries;
   iterator_ = context.store.NewIterator(options, keys_.ranges.front().lower,
                                         keys_.ranges.back().upper, &durable_after_);
   opened_ = std::chrono::steady_clock::now();

@@ -22,6 +22,7 @@ class RangeCursor {
   struct Options {
     bool reverse = false;
     bool keys_only = false;                   // value() is not asked for
+    uint32_t expected_entries = 0;            // that will be looked at; 0: nobody knows
     SequenceNumber newer_than = kNoSequence;  // keys that were written later
   };
   RangeCursor(SelectedKeys keys, Options options) : keys_(std::move(keys)), options_(options) {}

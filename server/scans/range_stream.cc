@@ -1,15 +1,29 @@
 #include "server/scans/range_stream.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "util/base/glob.h"
 
 namespace varve {
 
+namespace {
+
+// Entries that the stream steps over, and the one behind them; 0: it may be any number.
+uint32_t ExpectedEntries(const RangeOptions& options) {
+  constexpr int64_t kMost = 10'000;
+  if (options.limit < 0 || options.offset < 0 || options.pattern != "*") return 0;
+  return static_cast<uint32_t>(std::min(options.limit, kMost) + std::min(options.offset, kMost) +
+                               1);
+}
+
+}  // namespace
+
 RangeStream::RangeStream(SelectedKeys keys, const RangeOptions& options)
     : CountedStream(std::move(keys),
                     {.reverse = options.reverse,
                      .keys_only = options.keys_only,
+                     .expected_entries = ExpectedEntries(options),
                      .newer_than = options.newer_than},
                     options.limit),
       keys_only_(options.keys_only),

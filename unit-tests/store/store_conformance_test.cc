@@ -703,6 +703,7 @@ TEST_P(StoreConformanceTest, AsynchronousReadsAnswerWhatTheOthersDo) {
   store().GetAsync({}, "a", [&](absl::StatusOr<ReadResult> result, std::string value) {
     got.set_value({std::move(result), std::move(value)});
   });
+  ASSERT_TRUE(store().Push().ok());
   const auto [result, value] = got.get_future().get();
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_TRUE(result->found);

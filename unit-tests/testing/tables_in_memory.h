@@ -32,10 +32,16 @@ class TablesInMemory {
   // The highest timestamp that each row of each table had.
   std::map<std::string, std::map<std::string, uint64_t>> timestamps;
   absl::Status failure;  // of every call; OK: none fails
-  // Called once, without the lock, before rows are written, and before rows are removed.
+  // Called once, without the lock, before rows are written, before rows are removed, and before
+  // they are scanned.
+  std::function<void()> before_scan;
   std::function<void()> before_commit;
   std::function<void()> before_delete;
-  int commits = 0;
+  int reads = 0;       // calls
+  size_t scanned = 0;  // rows that the last scan asked for
+  int commits = 0;     // that have written
+  // What regions begin with each of these rows; one begins with the empty row.
+  std::vector<std::string> borders;
 };
 
 class ClientInMemory final : public HbaseClient {
@@ -49,6 +55,7 @@ class ClientInMemory final : public HbaseClient {
     {
       const std::lock_guard lock(tables_.mutex);
       failure = tables_.failure;
+      ++tables_.reads;
       for (const std::string& row : rows) {
         const auto found = tables_.tables[table].find(row);
         values.push_back(found == tables_.tables[table].end() ? std::nullopt
@@ -80,12 +87,29 @@ class ClientInMemory final : public HbaseClient {
     done(std::move(statuses));
   }
 
+  void SplitByRegion(std::string, std::vector<std::string> rows, PartsDone done) override {
+    std::map<size_t, Part> regions;
+    {
+      const std::lock_guard lock(tables_.mutex);
+      const std::vector<std::string>& borders = tables_.borders;
+      for (uint32_t i = 0; i < rows.size(); ++i) {
+        const auto behind = std::upper_bound(borders.begin(), borders.end(), rows[i]);
+        regions[static_cast<size_t>(behind - borders.begin())].push_back(i);
+      }
+    }
+    std::vector<Part> parts;
+    for (auto& [region, part] : regions) parts.push_back(std::move(part));
+    done(std::move(parts));
+  }
+
   void ScanRows(std::string table, HbaseScanRequest request, Deadline, ScanDone done) override {
+    CallOnce(&TablesInMemory::before_scan);
     HbaseScanSlice slice;
     absl::Status failure;
     {
       const std::lock_guard lock(tables_.mutex);
       failure = tables_.failure;
+      tables_.scanned = request.max_rows;
       const TablesInMemory::Rows& rows = tables_.tables[table];
       const auto end = request.upper.empty() ? rows.end() : rows.lower_bound(request.upper);
       const auto begin = rows.lower_bound(request.lower);
@@ -120,10 +144,14 @@ class ClientInMemory final : public HbaseClient {
     const bool removes = std::any_of(writes.begin(), writes.end(), [](const HbaseRowWrite& write) {
       return write.kind == HbaseRowWrite::Kind::kDelete;
     });
+    CallOnce(removes ? &TablesInMemory::before_delete : &TablesInMemory::before_commit);
+  }
+
+  void CallOnce(std::function<void()> TablesInMemory::*member) {
     std::function<void()> before;
     {
       const std::lock_guard lock(tables_.mutex);
-      before.swap(removes ? tables_.before_delete : tables_.before_commit);
+      before.swap(tables_.*member);
     }
     if (before) before();
   }

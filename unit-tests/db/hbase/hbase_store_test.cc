@@ -30,6 +30,7 @@ class HbaseStoreTest : public ::testing::Test {
     options.clock = &clock_;
     options.beat = kNever;
     options.deadline = milliseconds(2'000);
+    options.guessed_rows = 4'096;
     return options;
   }
   absl::StatusOr<std::unique_ptr<HbaseStore>> TryOpen(const HbaseStoreOptions& options) {
@@ -118,6 +119,16 @@ TEST_F(HbaseStoreTest, AForeignTableIsRefusedAndLeftAlone) {
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
   EXPECT_NE(refused.message().find("was not made by varve"), absl::string_view::npos) << refused;
   EXPECT_EQ(tables_.tables["varve"].size(), 1u);
+}
+
+TEST_F(HbaseStoreTest, TwoServersMayStartAtTheSameMoment) {
+  std::unique_ptr<HbaseStore> other;
+  tables_.before_scan = [&] { other = Open(); };
+  const absl::StatusOr<std::unique_ptr<HbaseStore>> store = TryOpen(Options());
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_NE(other, nullptr);
+  EXPECT_TRUE(Put(*other, "k", "v").ok());
+  EXPECT_EQ(Get(**store, "k"), "v");
 }
 
 TEST_F(HbaseStoreTest, ATableOfAnotherFormatIsRefused) {
@@ -320,6 +331,158 @@ TEST_F(HbaseStoreTest, ADeleteOfAMissingKeyWritesNothing) {
   EXPECT_EQ(RowsOf("varve"), 0u);
 }
 
+TEST_F(HbaseStoreTest, ADeleteThatAnotherOneOvertakesHasNothingToDo) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  const std::unique_ptr<HbaseStore> other = Open();
+  ASSERT_TRUE(Put(*store, "k", "v").ok());
+  tables_.before_commit = [&] { EXPECT_TRUE(Delete(*other, "k").ok()); };
+  WriteBatch batch;
+  batch.Delete("k");
+  const absl::Status deleted = store->Write({.independent_keys = true}, &batch).status();
+  EXPECT_TRUE(deleted.ok()) << deleted;
+  EXPECT_EQ(Get(*store, "k"), "(missing)");
+}
+
+// --- Guessed versions ----------------------------------------------------------------------------
+
+TEST_F(HbaseStoreTest, ARowThatIsKnownIsWrittenWithoutARead) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Put(*store, "k", "1").ok());
+  const int reads = tables_.reads;
+  ASSERT_TRUE(Put(*store, "k", "2").ok());
+  ASSERT_TRUE(Put(*store, "k", "3").ok());
+  EXPECT_EQ(tables_.reads, reads);
+  ASSERT_TRUE(Delete(*store, "k").ok());  // has to know whether there is anything
+  EXPECT_GT(tables_.reads, reads);
+  EXPECT_EQ(Get(*store, "k"), "(missing)");
+  const int reads_of_deleted = tables_.reads;
+  ASSERT_TRUE(Put(*store, "k", "4").ok());
+  EXPECT_EQ(tables_.reads, reads_of_deleted);
+  EXPECT_EQ(Get(*store, "k"), "4");
+}
+
+TEST_F(HbaseStoreTest, WhatWasReadNeedNotBeReadForAWrite) {
+  const std::unique_ptr<HbaseStore> writer = Open();
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Put(*writer, "k", "1").ok());
+  EXPECT_EQ(Get(*store, "k"), "1");
+  EXPECT_EQ(Get(*store, "missing"), "(missing)");
+  std::vector<MultiGetResult> results(2);
+  ASSERT_TRUE(store->MultiGet({}, {"k2", "k3"}, absl::MakeSpan(results)).ok());
+  const int reads = tables_.reads;
+  for (const char* key : {"k", "missing", "k2", "k3"}) ASSERT_TRUE(Put(*store, key, "2").ok());
+  EXPECT_EQ(tables_.reads, reads);
+}
+
+TEST_F(HbaseStoreTest, NewRowsAreWrittenWithoutAReadOnceMostUnknownRowsWereNew) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  for (int i = 0; i < 600; ++i) ASSERT_TRUE(Put(*store, "new" + std::to_string(i), "v").ok());
+  const int reads = tables_.reads;
+  EXPECT_LT(reads, 200);
+  WriteBatch batch;
+  for (int i = 600; i < 632; ++i) batch.Put("new" + std::to_string(i), "v");
+  ASSERT_TRUE(store->Write({.independent_keys = true}, &batch).ok());
+  EXPECT_EQ(tables_.reads, reads);
+  EXPECT_EQ(RowsOf("varve"), 632u);
+}
+
+TEST_F(HbaseStoreTest, AWrongGuessIsCorrectedAndVersionsAscend) {
+  const std::unique_ptr<HbaseStore> a = Open();
+  const std::unique_ptr<HbaseStore> b = Open();
+  SequenceNumber before = kNoSequence;
+  for (int i = 0; i < 20; ++i) {
+    Store& writer = i % 3 == 0 ? *b : *a;
+    ASSERT_TRUE(Put(writer, "k", std::to_string(i)).ok());
+    EXPECT_EQ(Get(*Open(), "k"), std::to_string(i));
+    EXPECT_GT(VersionOf(*Open(), "k"), before);
+    before = VersionOf(*Open(), "k");
+  }
+  const auto figures = a->Statistics();
+  const auto wrong = std::find_if(figures.begin(), figures.end(), [](const auto& figure) {
+    return figure.first == "hbase_wrong_guesses";
+  });
+  ASSERT_NE(wrong, figures.end());
+  EXPECT_GT(wrong->second, 0u);
+}
+
+TEST_F(HbaseStoreTest, AGroupOfGuessesSucceedsOrIsReadAsAWhole) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Create(*store, {.id = 3, .options = {.grouping = KeyGrouping::Together()}}).ok());
+  const std::unique_ptr<HbaseStore> other = Open();
+  const auto write = [&](std::string_view value) {
+    WriteBatch batch;
+    batch.UseNamespace(3);
+    for (const char* key : {"a", "b", "c"}) batch.Put(key, value);
+    return store->Write({}, &batch).status();
+  };
+  const auto values = [&] {
+    std::string all, value;
+    for (const char* key : {"a", "b", "c"}) {
+      EXPECT_TRUE(other->Get({.space = 3}, key, &value).ok());
+      all += value;
+    }
+    return all;
+  };
+  ASSERT_TRUE(write("1").ok());
+  const int reads = tables_.reads;
+  ASSERT_TRUE(write("2").ok());
+  EXPECT_EQ(tables_.reads, reads);
+  EXPECT_EQ(values(), "222");
+  ASSERT_TRUE(Put(*other, "b", "0", 3).ok());
+  ASSERT_TRUE(write("3").ok());
+  EXPECT_EQ(values(), "333");
+}
+
+TEST_F(HbaseStoreTest, PutsOfAKeyWaitForAnEarlierOneAndTheLastOfThemIsWritten) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Put(*store, "k", "0").ok());
+  std::vector<absl::Status> answers(4, absl::UnknownError("not answered"));
+  const auto write = [&](size_t index, const std::string& key) {
+    WriteBatch batch;
+    batch.Put(key, std::to_string(index));
+    store->WriteAsync({}, &batch, [&answers, index](const absl::StatusOr<CommitResult>& committed) {
+      answers[index] = committed.status();
+    });
+  };
+  const int commits = tables_.commits;
+  tables_.before_commit = [&] {
+    write(1, "k");
+    write(2, "other");
+    ASSERT_TRUE(store->Push().ok());
+    write(3, "k");
+    ASSERT_TRUE(store->Push().ok());
+    EXPECT_TRUE(answers[2].ok()) << answers[2];
+    EXPECT_TRUE(absl::IsUnknown(answers[1]) && absl::IsUnknown(answers[3]));
+  };
+  write(0, "k");
+  ASSERT_TRUE(store->Push().ok());
+  for (const absl::Status& answer : answers) EXPECT_TRUE(answer.ok()) << answer;
+  EXPECT_EQ(Get(*store, "k"), "3");
+  EXPECT_EQ(tables_.commits, commits + 3);
+}
+
+TEST_F(HbaseStoreTest, WritesOfSeveralRegionsAreAnsweredEachOnItsOwn) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  const std::string prefix = RowPrefix(1, 0xff);
+  tables_.borders = {prefix + "h", prefix + "p"};
+  std::vector<std::string> keys = {"a", "z", "i", "b", "y", "j", "a"};
+  std::vector<SequenceNumber> versions(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    WriteBatch batch;
+    batch.Put(keys[i], std::to_string(i));
+    store->WriteAsync({}, &batch, [&versions, i](const absl::StatusOr<CommitResult>& committed) {
+      ASSERT_TRUE(committed.ok()) << committed.status();
+      versions[i] = committed->sequence;
+    });
+  }
+  ASSERT_TRUE(store->Push().ok());
+  for (size_t i = 1; i < keys.size(); ++i) {
+    EXPECT_EQ(VersionOf(*store, keys[i]), versions[i]) << keys[i];
+    EXPECT_EQ(Get(*store, keys[i]), std::to_string(i));
+  }
+  EXPECT_EQ(versions.front(), versions.back());  // of two puts of a key the last one alone was sent
+}
+
 // --- Asynchronous writes -------------------------------------------------------------------------
 
 TEST_F(HbaseStoreTest, WritesOfSingleKeysWaitForAPushAndEachHasItsOwnAnswer) {
@@ -349,7 +512,7 @@ TEST_F(HbaseStoreTest, WritesOfSingleKeysWaitForAPushAndEachHasItsOwnAnswer) {
   EXPECT_TRUE(absl::IsAborted(answers[0])) << answers[0];
   for (const size_t index : {1u, 2u, 3u}) EXPECT_TRUE(answers[index].ok()) << answers[index];
   EXPECT_EQ(Get(*store, "a"), "new");
-  EXPECT_NE(Get(*store, "b"), "(missing)");
+  EXPECT_EQ(Get(*store, "b"), "2");
   EXPECT_EQ(RowsOf("varve"), 3u);
 }
 
@@ -458,6 +621,25 @@ TEST_F(HbaseStoreTest, WhatIsGoneForAnHourGoesInTwoSweepsAndNoVersionComesBack) 
   EXPECT_GT(VersionOf(*late, "deleted"), before);
 }
 
+TEST_F(HbaseStoreTest, ARowThatIsGoneIsWrittenAgainThoughItsOldVersionIsGuessed) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Put(*store, "k", "v").ok());
+  ASSERT_TRUE(Put(*store, "expired", "v", kDefaultNamespace, clock_.WallMillis() + 10).ok());
+  const SequenceNumber before = VersionOf(*store, "k");
+  ASSERT_TRUE(Delete(*store, "k").ok());
+  for (int i = 0; i < 2; ++i) {
+    clock_.Advance(4'000'000);
+    ASSERT_TRUE(store->roster().Beat().ok());
+    ASSERT_TRUE(Step(*store).ok());
+  }
+  ASSERT_EQ(RowsOf("varve"), 0u);
+  ASSERT_TRUE(Put(*store, "k", "w").ok());
+  ASSERT_TRUE(Put(*store, "expired", "w").ok());
+  EXPECT_GT(VersionOf(*store, "k"), before);
+  EXPECT_EQ(Get(*store, "k"), "w");
+  EXPECT_EQ(Get(*store, "expired"), "w");
+}
+
 TEST_F(HbaseStoreTest, ARowThatIsWrittenAgainStays) {
   const std::unique_ptr<HbaseStore> store = Open();
   ASSERT_TRUE(Put(*store, "k", "v").ok());
@@ -533,6 +715,20 @@ TEST_F(HbaseStoreTest, ALongRangeIsWalkedInBothDirections) {
   iterator->Next();
   ASSERT_TRUE(iterator->Valid());
   EXPECT_EQ(iterator->key(), "4000");
+}
+
+TEST_F(HbaseStoreTest, AnIteratorAsksAtFirstForAsManyEntriesAsAreExpected) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  WriteBatch batch;
+  for (int i = 100; i < 400; ++i) batch.Put(std::to_string(i), "v");
+  ASSERT_TRUE(store->Write({.independent_keys = true}, &batch).ok());
+  const std::unique_ptr<Iterator> iterator =
+      store->NewIterator({.expected_entries = 5}, {}, {}, nullptr);
+  iterator->SeekToFirst();
+  EXPECT_EQ(tables_.scanned, 6u);  // one more tells whether there are more
+  size_t entries = 0;
+  for (; iterator->Valid(); iterator->Next()) ++entries;
+  EXPECT_EQ(entries, 300u);
 }
 
 TEST_F(HbaseStoreTest, ARowThatNoVarveWroteIsReportedAsDamage) {

@@ -168,12 +168,13 @@ void FakeHbase::ServeHbase(size_t index, int socket) {
 
 FakeAnswer FakeHbase::AnswerOf(const FakeRequest& request) {
   hbase::pb::ScanRequest scan;
-  if (request.method == "Scan" && scan.ParseFromString(request.parameter) &&
-      scan.region().value() == "hbase:meta,,1") {
-    ++meta_scans_;
-    return FakeAnswer::Message(MetaAnswer());
-  }
-  return handler_(request);
+  if (request.method != "Scan" || !scan.ParseFromString(request.parameter))
+    return handler_(request);
+  if (scan.scan().start_row().size() > 32'767 || scan.scan().stop_row().size() > 32'767)
+    return FakeAnswer::Exception("java.lang.IllegalArgumentException");
+  if (scan.region().value() != "hbase:meta,,1") return handler_(request);
+  ++meta_scans_;
+  return FakeAnswer::Message(MetaAnswer());
 }
 
 hbase::pb::ScanResponse FakeHbase::MetaAnswer() {

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <future>
 #include <thread>
 
+#include "db/hbase_rpc/table_maker.h"
 #include "unit-tests/db/hbase_rpc/fake_hbase.h"
 
 namespace varve {
@@ -154,6 +156,57 @@ TEST(HbaseClientTest, AServerThatIsSilentIsLeftAfterAnAttempt) {
   EXPECT_EQ(*Get(*client, {"a"}), Values{"1"});
 }
 
+TEST(HbaseClientTest, AServerThatWasSilentIsNotAskedByTheNextCall) {
+  std::atomic<int> asked_in_vain = 0;
+  FakeHbase cluster(2, [&](const FakeRequest& request) {
+    if (request.server == 1) return Row("a", "1");
+    ++asked_in_vain;
+    return FakeAnswer::Silence();
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  EXPECT_TRUE(absl::IsUnavailable(Get(*client, {"a"}, kShort).status()));
+  cluster.SetRegions({{"", 1}});
+  EXPECT_EQ(*Get(*client, {"a"}), Values{"1"});
+  EXPECT_EQ(asked_in_vain, 1);
+}
+
+TEST(HbaseClientTest, NothingIsAskedAfterTheDeadline) {
+  std::atomic<int> asked = 0;
+  FakeHbase cluster(1, [&](const FakeRequest&) {
+    ++asked;
+    return Row("a", "1");
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  EXPECT_EQ(*Get(*client, {"a"}), Values{"1"});
+  const auto values = Get(*client, {"a"}, std::chrono::milliseconds(-1));
+  EXPECT_TRUE(absl::IsUnavailable(values.status())) << values.status();
+  EXPECT_EQ(asked, 1);
+}
+
+TEST(HbaseClientTest, RowsAreSplitByTheRegionsThatAreKnown) {
+  FakeHbase cluster(1, [](const FakeRequest& request) {
+    hbase::pb::GetRequest get;
+    EXPECT_TRUE(get.ParseFromString(request.parameter));
+    return Row(get.get().row(), "1");
+  });
+  cluster.SetRegions({{"", 0}, {"m", 0}});
+  const auto client = Open(cluster);
+  const auto split = [&] {
+    std::promise<std::vector<HbaseClient::Part>> promise;
+    client->SplitByRegion("t", {"a", "z", "b"}, [&](std::vector<HbaseClient::Part> parts) {
+      std::sort(parts.begin(), parts.end());
+      promise.set_value(std::move(parts));
+    });
+    return promise.get_future().get();
+  };
+  EXPECT_EQ(split(), (std::vector<HbaseClient::Part>{{0, 1, 2}}));
+  EXPECT_EQ(*Get(*client, {"a"}), Values{"1"});
+  EXPECT_EQ(*Get(*client, {"z"}), Values{"1"});
+  EXPECT_EQ(split(), (std::vector<HbaseClient::Part>{{0, 2}, {1}}));
+}
+
 TEST(HbaseClientTest, WhatCannotBeDoneIsNotTriedAgain) {
   std::atomic<int> asked = 0;
   FakeHbase cluster(1, [&](const FakeRequest&) {
@@ -221,6 +274,46 @@ TEST(HbaseClientTest, ACommitOfWhichNobodyKnowsIsSaidToBeOne) {
   EXPECT_TRUE(absl::IsUnavailable(Commit(*client, {unguarded})));
 }
 
+// A row that is behind the commit and not as expected was overtaken before the commit came.
+TEST(HbaseClientTest, ACommitThatWasOvertakenBeforeItsServerWasLostIsAborted) {
+  std::string there;
+  FakeHbase cluster(1, [&](const FakeRequest& request) {
+    return request.method == "Get" ? Row("a", there) : FakeAnswer::HangUp();
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  HbaseRowWrite write = PutIf("a", "1old", "5new");
+  write.ascending = 1;
+  there = "3another";
+  EXPECT_TRUE(absl::IsAborted(Commit(*client, {write})));
+  EXPECT_TRUE(absl::IsAborted(Each(*client, {write}).front()));
+  there = "7another";
+  EXPECT_TRUE(absl::IsUnavailable(Commit(*client, {write})));
+  EXPECT_TRUE(absl::IsUnavailable(Each(*client, {write}).front()));
+}
+
+TEST(HbaseClientTest, ACommitThatIsUnderWayAtItsDeadlineMayHaveHappened) {
+  FakeHbase cluster(1, [](const FakeRequest&) { return FakeAnswer::Silence(); });
+  cluster.SetRegions({{"", 0}});
+  auto client = Open(cluster);
+  const auto outcomes = [&](std::chrono::milliseconds time) {
+    const auto deadline = std::chrono::steady_clock::now() + time;
+    auto commit = std::make_shared<std::promise<absl::Status>>();
+    auto each = std::make_shared<std::promise<absl::Status>>();
+    client->CommitRows("t", {PutIf("a", "old", "new")}, deadline,
+                       [commit](const absl::Status& status) { commit->set_value(status); });
+    client->CommitEach("t", {PutIf("a", "old", "new")}, deadline,
+                       [each](const auto& statuses) { each->set_value(statuses.front()); });
+    return std::pair(commit->get_future(), each->get_future());
+  };
+  auto late = outcomes(kShort);
+  EXPECT_THAT(late.first.get().message(), HasSubstr("may or may not have happened"));
+  EXPECT_THAT(late.second.get().message(), HasSubstr("may or may not have happened"));
+  auto never = outcomes(std::chrono::milliseconds(-1));
+  EXPECT_THAT(never.first.get().message(), HasSubstr("nothing was written"));
+  EXPECT_THAT(never.second.get().message(), HasSubstr("nothing was written"));
+}
+
 // What a refusal says has surely not been done, so that a lost race is told as such.
 TEST(HbaseClientTest, ACommitThatWasRefusedIsAbortedByItsCondition) {
   std::atomic<int> commits = 0;
@@ -263,7 +356,27 @@ TEST(HbaseClientTest, RowsThatDoNotHoldWhatIsExpectedAreTakenOutOfTheirCommit) {
   EXPECT_TRUE(statuses[0].ok());
   EXPECT_TRUE(absl::IsAborted(statuses[1])) << statuses[1];
   EXPECT_TRUE(statuses[2].ok());
-  EXPECT_EQ(sizes, (std::vector<int>{3, 1, 1}));
+  EXPECT_EQ(sizes, (std::vector<int>{3, 2}));
+}
+
+TEST(HbaseClientTest, ARowThatIsRefusedForGoodTakesNoOtherWithIt) {
+  FakeHbase cluster(1, [&](const FakeRequest& request) {
+    if (request.method != "ExecService") {
+      ADD_FAILURE() << request.method;
+      return FakeAnswer::Silence();
+    }
+    return request.parameter.find("poison") == std::string::npos
+               ? Mutated(true)
+               : FakeAnswer::Exception("org.apache.hadoop.hbase.ipc.RequestTooBigException");
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  const auto statuses =
+      Each(*client, {PutIf("a", "old", "1"), PutIf("b", "old", "poison"), PutIf("c", "old", "3")});
+  ASSERT_EQ(statuses.size(), 3U);
+  EXPECT_TRUE(statuses[0].ok()) << statuses[0];
+  EXPECT_TRUE(absl::IsInvalidArgument(statuses[1])) << statuses[1];
+  EXPECT_TRUE(statuses[2].ok()) << statuses[2];
 }
 
 TEST(HbaseClientTest, ScansGoOverTheBordersOfRegions) {
@@ -288,6 +401,41 @@ TEST(HbaseClientTest, ScansGoOverTheBordersOfRegions) {
     EXPECT_EQ(slice->rows.front().first, is_descending ? "n" : "b");
     EXPECT_EQ(slice->rows.back().second.size(), kHbaseKeysOnlyPrefix);
   }
+}
+
+// Bounds that are longer than any row are cut, as HBase takes none of them.
+TEST(HbaseClientTest, BoundsOfScansMayBeLongerThanRows) {
+  const std::string longest(kHbaseMaxRowSize, 'r');
+  std::vector<std::pair<bool, bool>> included;
+  FakeHbase cluster(1, [&](const FakeRequest& request) {
+    hbase::pb::ScanRequest scan;
+    EXPECT_TRUE(scan.ParseFromString(request.parameter));
+    EXPECT_LE(scan.scan().start_row().size(), kHbaseMaxRowSize);
+    included.emplace_back(scan.scan().include_start_row(), scan.scan().include_stop_row());
+    hbase::pb::ScanResponse response;
+    return FakeAnswer::Message(response);
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  const auto scan = [&](const std::string& lower, const std::string& upper, bool is_descending) {
+    std::promise<absl::StatusOr<HbaseScanSlice>> promise;
+    client->ScanRows("t", {.lower = lower, .upper = upper, .is_descending = is_descending},
+                     std::chrono::steady_clock::now() + kLong,
+                     [&](absl::StatusOr<HbaseScanSlice> slice) { promise.set_value(slice); });
+    const auto slice = promise.get_future().get();
+    EXPECT_TRUE(slice.ok() && slice->is_complete) << slice.status();
+  };
+  for (const bool is_descending : {false, true}) {
+    scan("a", "s", is_descending);
+    scan(longest + '\0', "s", is_descending);
+    scan("a", longest + "rest", is_descending);
+  }
+  EXPECT_EQ(included, (std::vector<std::pair<bool, bool>>{{true, false},
+                                                          {false, false},
+                                                          {true, true},  // ascending
+                                                          {false, true},
+                                                          {false, false},
+                                                          {true, true}}));  // descending
 }
 
 TEST(HbaseClientTest, CallsBeyondTheLimitAreRefused) {
@@ -326,6 +474,29 @@ TEST(HbaseClientTest, ATableWithoutRegionsIsMissing) {
   const auto client = Open(cluster);
   const auto values = Get(*client, {"a"});
   EXPECT_TRUE(absl::IsNotFound(values.status())) << values.status();
+}
+
+TEST(HbaseClientTest, ATableThatIsDisabledIsToldAtOnce) {
+  const HbaseTableLayout layout{.name = "t"};
+  hbase::pb::TableState::State state = hbase::pb::TableState::DISABLED;
+  FakeHbase cluster(1, [&](const FakeRequest& request) {
+    if (request.method == "GetTableDescriptors") {
+      hbase::pb::GetTableDescriptorsResponse response;
+      *response.add_table_schema() = TableSchemaOf(layout);
+      return FakeAnswer::Message(response);
+    }
+    EXPECT_EQ(request.method, "GetTableState");
+    hbase::pb::GetTableStateResponse response;
+    response.mutable_table_state()->set_state(state);
+    return FakeAnswer::Message(response);
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  const absl::Status disabled = client->EnsureTable(layout, /*may_create=*/true);
+  EXPECT_TRUE(absl::IsFailedPrecondition(disabled)) << disabled;
+  EXPECT_THAT(disabled.message(), HasSubstr("is disabled"));
+  state = hbase::pb::TableState::ENABLED;
+  EXPECT_TRUE(client->EnsureTable(layout, /*may_create=*/true).ok());
 }
 
 TEST(HbaseClientTest, AQuorumThatIsNoneIsToldAtOnce) {
