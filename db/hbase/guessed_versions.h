@@ -32,7 +32,7 @@ namespace varve {
 
 class GuessedVersions {
  public:
-  // What stands for a row.
+  // A hash of table and row stands for a row.
   using Name = uint64_t;
   static Name NameOf(std::string_view table, std::string_view row);
 

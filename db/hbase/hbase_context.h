@@ -45,7 +45,7 @@ struct HbaseStoreOptions {
   // How long rows of deleted and expired keys stay, and how often they are looked for.
   std::chrono::milliseconds kept_when_gone{3'600'000};
   std::chrono::milliseconds sweep{600'000};
-  // Of so many rows this server keeps the version, so as to write them without reading them first.
+  // The server keeps the versions of so many rows, so as to write them without reading them first.
   size_t guessed_rows = 1u << 20;
 };
 
@@ -61,8 +61,8 @@ struct HbaseContext {
   HbaseClient::Deadline NewDeadline() const {
     return std::chrono::steady_clock::now() + options.deadline;
   }
-  // Of what is done again and again, with nobody who waits for it: it holds up the end of the store
-  // for no longer than that.
+  // Returns the deadline of work that is done again and again, with nobody who waits for it. It
+  // holds up the end of the store for no longer than that.
   HbaseClient::Deadline BackgroundDeadline() const {
     const std::chrono::milliseconds longest(operations.IsClosed() ? 1'000 : 5'000);
     return std::chrono::steady_clock::now() + std::min(options.deadline, longest);

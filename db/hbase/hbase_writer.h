@@ -54,7 +54,7 @@ class HbaseWriter {
   void Push();
 
  private:
-  // Who waits for a write.
+  // A caller that waits for a write.
   struct Waiter {
     size_t operations;  // 0: a condition alone
     OperationGate::Pass pass;
@@ -67,7 +67,7 @@ class HbaseWriter {
     HbaseClient::Deadline deadline;
     std::vector<Waiter> waiters;
 
-    // Whether it puts whatever the row holds.
+    // Returns whether it puts whatever the row holds.
     bool is_plain_put() const {
       return intent.kind == RowIntent::Kind::kPut && !intent.required.has_value();
     }

@@ -60,7 +60,7 @@ class RowCommit : public std::enable_shared_from_this<RowCommit> {
             bool is_together, HbaseClient::Deadline deadline, Done done);
 
  private:
-  // What is known of a row.
+  // A guess or a reading of a row, as far as there was one.
   struct Found {
     enum class How : uint8_t {
       kUnread,
