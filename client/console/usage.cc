@@ -109,7 +109,7 @@ const std::string_view kUsage =
     "  --exec='CMD {}'        archive: hand each file to a command's standard input; {} is its "
     "name\n"
     "  --dry-run              restore: say what would be restored, and write nothing\n"
-    "Move (--db or --namespace: that one alone; the password of TARGET_URL: better as "
+    "Move (of one database or namespace, if it is named; the password of TARGET_URL: better as "
     "VARVE_TARGET_PASSWORD):\n"
     "  --state=FILE           note there how far it has come, and go on from there\n"
     "  --until-caught-up      end once nothing is behind\n"
