@@ -29,7 +29,7 @@ bool IsInstalled(const std::string& program) {
   return ok;
 }
 
-// What HBase's client takes of Java 17.
+// Returns the options that HBase's client needs on Java 17.
 std::vector<std::string> JavaOptions() {
   std::vector<std::string> options = {"-Xmx512m", "-Djava.net.preferIPv4Stack=true"};
   for (const char* package :

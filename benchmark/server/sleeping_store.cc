@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "db/iterators/store_iterator.h"
 
 namespace varve::bench {
 namespace {
@@ -16,25 +17,6 @@ class NoSnapshot final : public Snapshot {
   SequenceNumber sequence() const override { return kNoSequence; }
   uint64_t instant_ms() const override { return 0; }
   bool HasNamespace(NamespaceId) const override { return false; }
-};
-
-class NoIterator final : public Iterator {
- public:
-  bool Valid() const override { return false; }
-  void SeekToFirst() override {}
-  void SeekToLast() override {}
-  void Seek(std::string_view) override {}
-  void SeekForPrev(std::string_view) override {}
-  void Next() override {}
-  void Prev() override {}
-  std::string_view key() const override { return {}; }
-  std::string_view value() const override { return {}; }
-  uint64_t value_size() const override { return 0; }
-  std::string_view metadata() const override { return {}; }
-  SequenceNumber version() const override { return kNoSequence; }
-  uint64_t expiry_ms() const override { return kNoExpiry; }
-  SequenceNumber durable_after() const override { return kNoSequence; }
-  absl::Status status() const override { return HasNone("order"); }
 };
 
 }  // namespace
@@ -106,7 +88,7 @@ std::unique_ptr<Iterator> SleepingStore::NewIterator(const ReadOptions&, std::st
                                                      std::string_view,
                                                      SequenceNumber* durable_after) {
   if (durable_after != nullptr) *durable_after = kNoSequence;
-  return std::make_unique<NoIterator>();
+  return NewErrorIterator(HasNone("order"));
 }
 
 std::shared_ptr<const Snapshot> SleepingStore::GetSnapshot() {

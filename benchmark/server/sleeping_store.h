@@ -16,11 +16,12 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "db/hbase/durable_store.h"
 #include "varve/store.h"
 
 namespace varve::bench {
 
-class SleepingStore final : public Store {
+class SleepingStore final : public DurableStore {
  public:
   SleepingStore(std::chrono::microseconds delay, size_t value_size);
   ~SleepingStore() override;
@@ -58,17 +59,7 @@ class SleepingStore final : public Store {
   bool HasNamespace(NamespaceId space) const override { return space == kDefaultNamespace; }
   uint64_t UsualExpiry(NamespaceId) const override { return kNoExpiry; }
 
-  // --- Durability: as durable as it will ever be
-  SequenceNumber durable_sequence() const override { return kNoSequence; }
-  absl::Status log_status() const override { return absl::OkStatus(); }
-  void SetSync(Durability) override {}
   absl::Status Push() override { return absl::OkStatus(); }
-  absl::Status PushUnsynced() override { return absl::OkStatus(); }
-  absl::Status WaitUntilDurable(SequenceNumber) override { return absl::OkStatus(); }
-  bool TrySync() override { return false; }
-  absl::Status Sync() override { return absl::OkStatus(); }
-  uint64_t AddDurabilityListener(std::function<void()>) override { return 1; }
-  void RemoveDurabilityListener(uint64_t) override {}
 
   // --- Upkeep
   absl::Status Flush() override { return absl::OkStatus(); }

@@ -27,7 +27,7 @@ bool GuessedVersions::WrongShare::Allows(size_t guesses) const {
   return uint64_t{share_.load(std::memory_order_relaxed)} * guesses * kWrongOf <= kAll;
 }
 
-// Of two threads that do so at a time, one may be lost.
+// Two threads may add at the same time, and one of the two is lost then; a share need not be exact.
 void GuessedVersions::WrongShare::Add(bool was_wrong) {
   const uint32_t share = share_.load(std::memory_order_relaxed);
   const uint32_t target = was_wrong ? kAll : 0;

@@ -18,7 +18,7 @@
 //   Namespaces  They are one row, of which every server has a copy that it compares each second.
 //               A change is answered once all servers know of it (db/hbase/server_roster.h).
 //
-// What it promises:
+// The store promises:
 //   A write is durable when it is answered, and so is all that is read.
 //   One key, conditions included, is atomic; several keys are if they are of one group
 //   (varve/key_group.h). Other batches fail with CrossGroup, unless WriteOptions::independent_keys
@@ -27,8 +27,9 @@
 //   consistent within a region, and nothing else is.
 //   Count() of a namespace reads it.
 //
-// What it can't do, and says with FailedPrecondition: snapshots, conditions on ranges, the deletion
-// of a range in one step, clones, exchanges of namespaces, quotas, history, changes and watches.
+// The store answers FailedPrecondition where it lacks an ability: snapshots, conditions on ranges,
+// the deletion of a range in one step, clones, exchanges of namespaces, quotas, history, changes
+// and watches.
 // BeginExclusiveWrite() gives a right that keeps nobody else from writing.
 //
 // Errors: InvalidArgument for a key of more than kMaxHbaseKeySize bytes, for a value beyond

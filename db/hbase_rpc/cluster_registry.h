@@ -3,7 +3,8 @@
 // ZooKeeper, or the masters.
 //
 // Thread-safety: The thread that runs the io_context alone uses an object.
-// Invariants: One question of a kind is under way at a time; who asks meanwhile gets its answer.
+// Invariants: One question of a kind is under way at a time; callers that ask meanwhile get its
+// answer.
 #pragma once
 
 #include <functional>

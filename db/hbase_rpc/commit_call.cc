@@ -19,7 +19,7 @@ absl::Status NotAsExpected() {
 
 bool Writes(const HbaseRowWrite& write) { return write.kind != Kind::kCheckOnly; }
 
-// Whether a second attempt fails where the first one comes through after all.
+// Returns whether a second attempt fails where the first one comes through after all.
 bool IsGuarded(const std::vector<HbaseRowWrite>& writes) {
   return std::any_of(writes.begin(), writes.end(),
                      [](const HbaseRowWrite& write) { return write.is_checked && Writes(write); });

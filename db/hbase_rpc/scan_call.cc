@@ -6,7 +6,8 @@
 namespace varve {
 namespace {
 
-// What a server may send where only the beginnings of values are wanted, as it cannot cut them.
+// A server sends up to so many bytes where only the beginnings of values are wanted, as it cannot
+// cut them.
 constexpr size_t kWholeValues = size_t{4} << 20;
 
 }  // namespace

@@ -24,7 +24,7 @@ constexpr char kSplitType[] = "hbase.regionserver.region.split_restriction.type"
 constexpr char kSplitLength[] = "hbase.regionserver.region.split_restriction.prefix_length";
 constexpr char kSplitDelimiter[] = "hbase.regionserver.region.split_restriction.delimiter";
 
-// What the attributes of a table say of its splits.
+// Returns the attributes of a table that restrict its splits.
 Attributes SplitAttributes(const HbaseTableLayout& layout) {
   switch (layout.split) {
     case Split::kNoRestriction:

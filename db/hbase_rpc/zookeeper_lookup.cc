@@ -128,7 +128,8 @@ class Lookup : public std::enable_shared_from_this<Lookup> {
     End(std::move(data));
   }
 
-  // Whether the handler's host has had its turn; goes on to the next one over an error.
+  // Goes on to the next host after an error, and returns whether the turn of the handler's host is
+  // over.
   bool IsOver(uint64_t turn, const asio::error_code& error) {
     if (turn == turn_ && error) Fail(turn, error.message());
     return turn != turn_;
@@ -169,8 +170,7 @@ class Lookup : public std::enable_shared_from_this<Lookup> {
   uint64_t turn_ = 0;
   std::string request_;
   std::string answer_;
-  // What was wrong with the hosts so far.
-  std::string why_;
+  std::string why_;  // the errors of the hosts so far
 };
 
 }  // namespace

@@ -103,8 +103,8 @@ class Segment {
     if (!probe.Begin(this, hash)) return false;
     return probe.Finish(tree_key, at, fill_cache, found);
   }
-  // Returns an iterator, which must not outlive the segment. Where it fills no
-  // cache it reads ahead into a buffer of its own, as merges and long scans want it.
+  // Returns an iterator, which must not outlive the segment. An iterator that does not use the
+  // cache reads ahead into a buffer of its own, as merges and long scans want it.
   virtual std::unique_ptr<InternalIterator> NewIterator(CacheUse cache_use);
 
   // Returns the reader of the segment's compressed values.

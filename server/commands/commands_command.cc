@@ -116,7 +116,7 @@ void ReplyArguments(RespWriter& reply, const std::vector<SyntaxArgument>& argume
   }
 }
 
-// What the command needs of the store, and what it does without that.
+// Replies with what the command needs of the store, and with what it does without that.
 void ReplyNeeds(RespWriter& reply, absl::Span<const CommandNeed> needs) {
   reply.Bulk("store_needs");
   reply.Map(needs.size());

@@ -552,7 +552,7 @@ absl::Status Evictor::LookForExcessOnDisk() {
     const uint64_t relieved = std::max(most, relieved_disk_);
     if (replication_.follows() || used < relieved + disk_->limit() / kPartOwed)
       return absl::OkStatus();
-    // Of all that may be evicted, the part by which the directory is too large.
+    // Each namespace gives the part of its data by which the directory is too large.
     part = static_cast<double>(used - relieved) / static_cast<double>(used);
     relieved_disk_ = used;
     for (const auto& [id, space] : spaces_) evicting.push_back(id);

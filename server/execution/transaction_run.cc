@@ -19,8 +19,8 @@ namespace varve {
 namespace {
 
 constexpr int kTriesTogether = 8;  // before other writers have to wait
-// Of a store that can't have others wait, as it compares versions; and the longest pause between
-// them, as a power of two of milliseconds.
+// A store that compares versions can't have others wait, so an EXEC tries so often, and pauses up
+// to two to this power of milliseconds between two tries.
 constexpr int kTriesByVersion = 200;
 constexpr int kMostDoublings = 6;
 // That executing a request counts for: then it is known what it took.

@@ -4,34 +4,11 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "db/iterators/store_iterator.h"
 #include "util/base/assert.h"
 
 namespace varve::testing {
 namespace {
-
-// An iterator that reads nothing, for it could not.
-class FailedIterator final : public Iterator {
- public:
-  explicit FailedIterator(absl::Status status) : status_(std::move(status)) {}
-  bool Valid() const override { return false; }
-  void SeekToFirst() override {}
-  void SeekToLast() override {}
-  void Seek(std::string_view) override {}
-  void SeekForPrev(std::string_view) override {}
-  void Next() override {}
-  void Prev() override {}
-  std::string_view key() const override { return {}; }
-  std::string_view value() const override { return {}; }
-  uint64_t value_size() const override { return 0; }
-  std::string_view metadata() const override { return {}; }
-  SequenceNumber version() const override { return kNoSequence; }
-  uint64_t expiry_ms() const override { return kNoExpiry; }
-  SequenceNumber durable_after() const override { return kNoSequence; }
-  absl::Status status() const override { return status_; }
-
- private:
-  const absl::Status status_;
-};
 
 // What a store answers whose writes are durable when they are done.
 absl::StatusOr<CommitResult> Durable(absl::StatusOr<CommitResult> committed) {
@@ -197,7 +174,7 @@ std::unique_ptr<Iterator> DelayedStore::NewIterator(const ReadOptions& options,
                                                     SequenceNumber* durable_after) {
   if (absl::Status failure = Await(); !failure.ok()) {
     if (durable_after != nullptr) *durable_after = kNoSequence;
-    return std::make_unique<FailedIterator>(std::move(failure));
+    return NewErrorIterator(std::move(failure));
   }
   return store_.NewIterator(options, lower, upper, durable_after);
 }

@@ -15,13 +15,14 @@
 #include <utility>
 #include <vector>
 
+#include "db/hbase/durable_store.h"
 #include "varve/key_group.h"
 #include "varve/namespace_status.h"
 #include "varve/store.h"
 
 namespace varve::testing {
 
-class MapStore : public Store {
+class MapStore : public DurableStore {
  public:
   StoreCapabilities capabilities() const override {
     return {.snapshots = false,
@@ -133,17 +134,7 @@ class MapStore : public Store {
     return expiry_ms == 0 ? kNoExpiry : NowMillis() + expiry_ms;
   }
 
-  // --- Durability: what is written is as durable as it will ever be.
-  SequenceNumber durable_sequence() const override { return kNoSequence; }
-  absl::Status log_status() const override { return absl::OkStatus(); }
-  void SetSync(Durability) override {}
   absl::Status Push() override { return absl::OkStatus(); }
-  absl::Status PushUnsynced() override { return absl::OkStatus(); }
-  absl::Status WaitUntilDurable(SequenceNumber) override { return absl::OkStatus(); }
-  bool TrySync() override { return false; }
-  absl::Status Sync() override { return absl::OkStatus(); }
-  uint64_t AddDurabilityListener(std::function<void()>) override { return 1; }
-  void RemoveDurabilityListener(uint64_t) override {}
 
   // --- Upkeep
   absl::Status Flush() override { return absl::OkStatus(); }

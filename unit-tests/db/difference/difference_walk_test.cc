@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/iterators/store_iterator.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/test_store.h"
@@ -228,36 +229,11 @@ TEST_F(DifferenceTest, ASnapshotShowsOnlyItsNamespaces) {
   EXPECT_TRUE(IsNoSuchNamespace(iterator.status())) << iterator.status();
 }
 
-// A cursor over no key, at whose end there is damage or nothing.
-class EmptyIterator final : public Iterator {
- public:
-  explicit EmptyIterator(absl::Status status) : status_(std::move(status)) {}
-
-  bool Valid() const override { return false; }
-  void SeekToFirst() override {}
-  void SeekToLast() override {}
-  void Seek(std::string_view) override {}
-  void SeekForPrev(std::string_view) override {}
-  void Next() override {}
-  void Prev() override {}
-  std::string_view key() const override { return {}; }
-  std::string_view value() const override { return {}; }
-  std::string_view metadata() const override { return {}; }
-  SequenceNumber version() const override { return kNoSequence; }
-  uint64_t expiry_ms() const override { return kNoExpiry; }
-  SequenceNumber durable_after() const override { return kNoSequence; }
-  absl::Status status() const override { return status_; }
-
- private:
-  const absl::Status status_;
-};
-
 TEST(DifferenceWalkTest, DamageBehindTheLastKeyIsTold) {
   for (const bool of_a : {true, false}) {
     const auto open = [](bool is_damaged) {
       return [is_damaged](bool /*with_values*/) {
-        return std::make_unique<EmptyIterator>(is_damaged ? absl::DataLossError("damaged")
-                                                          : absl::OkStatus());
+        return NewErrorIterator(is_damaged ? absl::DataLossError("damaged") : absl::OkStatus());
       };
     };
     DifferenceWalk::Candidates candidates;

@@ -314,7 +314,7 @@ TEST(HbaseClientTest, ACommitThatIsUnderWayAtItsDeadlineMayHaveHappened) {
   EXPECT_THAT(never.second.get().message(), HasSubstr("nothing was written"));
 }
 
-// What a refusal says has surely not been done, so that a lost race is told as such.
+// A refused commit has surely not happened, so the caller learns that it lost a race.
 TEST(HbaseClientTest, ACommitThatWasRefusedIsAbortedByItsCondition) {
   std::atomic<int> commits = 0;
   FakeHbase cluster(1, [&](const FakeRequest&) {

@@ -48,7 +48,7 @@ class Cluster {
 std::unique_ptr<Client> ConnectTo(const ServerProcess& server,
                                   std::chrono::seconds timeout = std::chrono::seconds(90));
 
-// Whether the long form of the tests runs (VARVE_CLUSTER_LONG).
+// Returns whether the long form of the tests runs (VARVE_CLUSTER_LONG).
 bool IsLongForm();
 
 }  // namespace varve::testing
