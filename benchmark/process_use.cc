@@ -174,6 +174,19 @@ MemoryLimit::~MemoryLimit() {
   if (!group_.empty()) rmdir(group_.c_str());
 }
 
+bool MemoryLimit::WasExceeded() const {
+  if (group_.empty()) return false;
+  // The first file is of version 2, the second of version 1; both count in a line of that name.
+  for (const char* file : {"/memory.events", "/memory.oom_control"}) {
+    std::ifstream events(group_ + file);
+    uint64_t count = 0;
+    for (std::string name; events >> name >> count;) {
+      if (name == "oom_kill" && count > 0) return true;
+    }
+  }
+  return false;
+}
+
 void MemoryLimit::Enter(const std::string& group) {
   if (!WriteTo(group + "/cgroup.procs", std::to_string(getpid())))
     Fail("cannot enter the memory cgroup " + group);

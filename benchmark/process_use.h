@@ -55,6 +55,9 @@ class MemoryLimit {
   // limit.
   const std::string& group() const { return group_; }
 
+  // Returns whether the kernel has killed a process of the group because of the limit.
+  bool WasExceeded() const;
+
   // Moves this process into the group.
   static void Enter(const std::string& group);
 

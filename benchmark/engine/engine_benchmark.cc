@@ -86,6 +86,7 @@ void Run(const Row& row, const Engine& engine, Parts* parts, Found* found,
     const double rate = figures ? (*figures)[kRate] : 0;
     state.SetIterationTime(rate > 0 ? static_cast<double>(row.operations) / rate : 0);
   }
+  state.SetLabel(row.title);
   if (!figures) {
     found->reasons[{row.id, engine.id}] = why;
     state.SkipWithError(why.c_str());

@@ -17,8 +17,12 @@
 namespace varve::bench {
 namespace {
 
-// Below it the programs and libraries themselves are most of what is in memory.
-constexpr uint64_t kLeastMemory = 24u << 20;
+// Below it an engine's process as such, before it holds any data, is most of what is in memory.
+constexpr uint64_t kLeastMemory = 64u << 20;
+
+std::string ReasonOf(const MemoryLimit& limit) {
+  return limit.WasExceeded() ? "killed: out of memory" : "killed";
+}
 
 }  // namespace
 
@@ -31,7 +35,8 @@ std::optional<Figures> Parts::Measure(const Row& row, const Engine& engine, std:
     return std::nullopt;
   }
   if (row.short_of_memory() && row.memory.total < kLeastMemory) {
-    *why = "needs a larger --scale: there must be at least 24 MiB to limit";
+    *why = fmt::format("needs a larger --scale: there must be at least {} MiB to limit",
+                       kLeastMemory >> 20);
     return std::nullopt;
   }
   std::deque<Figures>& known = known_[{row.id, engine.id}];
@@ -47,16 +52,17 @@ std::optional<Figures> Parts::Measure(const Row& row, const Engine& engine, std:
 }
 
 void Parts::Run(const Row& row, const Engine& engine) {
-  if (row.prepared()) Prepare(row, engine);
-  const MemoryLimit limit(row.memory.total);
-  if (limit.group().empty()) limited_ = false;
-  const std::optional<std::string> printed = Start(row, engine, "measure", limit.group());
-  if (row.passes()) RemoveDirectory(UsedDirectory(directory_, row, engine));
-  if (!printed) {
-    failed_[{row.part, engine.id}] = "killed: needs more memory";
+  if (row.prepared() && !Prepare(row, engine)) {
+    failed_[{row.part, engine.id}] = "killed while its store was filled";
     return;
   }
-  std::istringstream lines(*printed);
+  const MemoryLimit limit(row.memory.total);
+  if (limit.group().empty()) limited_ = false;
+  bool killed = false;
+  const std::string printed = Start(row, engine, "measure", limit.group(), &killed);
+  if (row.passes()) RemoveDirectory(UsedDirectory(directory_, row, engine));
+  if (killed) failed_[{row.part, engine.id}] = ReasonOf(limit);
+  std::istringstream lines(printed);
   std::string id;
   std::string name;
   double value = 0;
@@ -66,8 +72,8 @@ void Parts::Run(const Row& row, const Engine& engine) {
 }
 
 // Fills the row's store, unless that was done, and gives the row's process its copy. What other
-// rows needed goes.
-void Parts::Prepare(const Row& row, const Engine& engine) {
+// rows needed goes. Returns false if the process that filled it was killed.
+bool Parts::Prepare(const Row& row, const Engine& engine) {
   const std::string store = PreparedDirectory(directory_, row, engine);
   if (!prepared_.contains(store)) {
     std::erase_if(prepared_, [&](const std::string& other) {
@@ -76,7 +82,12 @@ void Parts::Prepare(const Row& row, const Engine& engine) {
       RemoveDirectory(other);
       return true;
     });
-    if (!Start(row, engine, "prepare", "")) Fail(engine.title + " was killed while it was filled");
+    bool killed = false;
+    Start(row, engine, "prepare", "", &killed);
+    if (killed) {
+      RemoveDirectory(store);
+      return false;
+    }
     prepared_.insert(store);
   }
   const std::string used = UsedDirectory(directory_, row, engine);
@@ -88,18 +99,16 @@ void Parts::Prepare(const Row& row, const Engine& engine) {
     DropFromPageCache(store);
   }
   DropFromPageCache(used);
+  return true;
 }
 
-std::optional<std::string> Parts::Start(const Row& row, const Engine& engine,
-                                        const std::string& step, const std::string& group) {
+std::string Parts::Start(const Row& row, const Engine& engine, const std::string& step,
+                         const std::string& group, bool* killed) {
   std::vector<std::string> arguments = command_;
   arguments.push_back(fmt::format("--apart={}|{}|{}", row.part, engine.id, step));
   arguments.push_back("--memory_group=" + group);
   arguments.push_back("--dir=" + directory_);
-  bool killed = false;
-  const std::string printed = CaptureUnlessKilled(arguments, &killed);
-  if (killed) return std::nullopt;
-  return printed;
+  return CaptureUnlessKilled(arguments, killed);
 }
 
 int RunPart(const std::vector<Row>& rows, const std::vector<Engine>& engines,

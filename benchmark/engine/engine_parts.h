@@ -2,8 +2,9 @@
 // engine (engine_rows.h), in a memory cgroup of the part's budget.
 //
 // A part runs when the first of its rows is asked for; the figures of its other rows are kept until
-// they are. Where no cgroup can be made, the engines have equal budgets for their caches, and the
-// kernel's pages are not limited; Limited() tells.
+// they are. A part whose process is killed keeps the figures of the rows that ended before. Where
+// no cgroup can be made, the engines have equal budgets for their caches, and the kernel's pages
+// are not limited; Limited() tells.
 //
 // Thread-safety: one thread uses an object.
 #pragma once
@@ -37,10 +38,10 @@ class Parts {
   using Key = std::pair<std::string, std::string>;  // of a row, or a part, and an engine
 
   void Run(const Row& row, const Engine& engine);
-  void Prepare(const Row& row, const Engine& engine);
-  // Returns what the process printed; nothing if it was killed.
-  std::optional<std::string> Start(const Row& row, const Engine& engine, const std::string& step,
-                                   const std::string& group);
+  bool Prepare(const Row& row, const Engine& engine);
+  // Returns what the process printed, also if it was killed, and stores whether it was.
+  std::string Start(const Row& row, const Engine& engine, const std::string& step,
+                    const std::string& group, bool* killed);
 
   const std::vector<Row> rows_;
   const std::string directory_;

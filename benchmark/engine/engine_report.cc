@@ -23,18 +23,18 @@ struct Mean {
 };
 
 std::string MainCell(const Row& row, double figure) {
-  if (figure == 0) return kNotRun;
   if (row.figure() == std::string(kShare)) return FormatRatio(figure);
   if (!row.less_is_better()) return FormatRate(figure);
   return row.figure() == std::string(kResident) ? FormatBytes(figure)
                                                 : fmt::format("{:.2f}", figure);
 }
 
-std::string BesideCell(const Samples& samples, const Row& row, const Engine& engine) {
+std::string BesideCell(const Samples& samples, const Row& row, const Engine& engine,
+                       const std::string& why_not) {
   const auto median = [&](const std::string& figure) {
     return MedianOf(samples, row.id, engine.id, figure);
   };
-  if (median("cpu_us") == 0) return kNotRun;
+  if (median("cpu_us") == 0) return why_not;
   std::string cell;
   for (const char* percentile : {"p50_us", "p99_us", "p999_us", "p9999_us"}) {
     if (const double us = median(percentile); us > 0)
@@ -56,8 +56,9 @@ struct Comparison {
   std::vector<std::string> cells;
   std::vector<std::string> beside;
   double ours = 0;
-  double ratio =
-      0;  // to the best peer, above 1 where Varve is better; 0 where one of them is missing
+  // To the best peer, above 1 where Varve is better; 0 where one of them is missing.
+  double ratio = 0;
+  bool ran = false;  // with some engine
 };
 
 Comparison Compare(const Row& row, const std::vector<Engine>& engines, const Samples& samples,
@@ -68,9 +69,10 @@ Comparison Compare(const Row& row, const std::vector<Engine>& engines, const Sam
   for (const Engine& engine : engines) {
     const double figure = MedianOf(samples, row.id, engine.id, row.figure());
     const auto reason = reasons.find({row.id, engine.id});
-    comparison.cells.push_back(figure == 0 && reason != reasons.end() ? reason->second
-                                                                      : MainCell(row, figure));
-    comparison.beside.push_back(BesideCell(samples, row, engine));
+    const std::string why_not = reason == reasons.end() ? kNotRun : reason->second;
+    comparison.cells.push_back(figure == 0 ? why_not : MainCell(row, figure));
+    comparison.beside.push_back(BesideCell(samples, row, engine, why_not));
+    comparison.ran = comparison.ran || MedianOf(samples, row.id, engine.id, "cpu_us") > 0;
     if (engine.id == "varve") {
       comparison.ours = figure;
     } else if (figure > 0 &&
@@ -104,13 +106,10 @@ EngineReport Report(const std::vector<Row>& rows, const std::vector<Engine>& eng
     const Comparison comparison = Compare(row, engines, samples, reasons);
     const double ours = comparison.ours;
     const double ratio = comparison.ratio;
-    const std::vector<std::string>& beside_cells = comparison.beside;
     table.push_back(comparison.cells);
     // What was counted beside it stands with the row before it, of the same run.
-    const bool ran = std::any_of(beside_cells.begin() + 1, beside_cells.end(),
-                                 [](const std::string& cell) { return cell != kNotRun; });
-    if (ran && row.figure() != std::string(kSpace) && row.work != Work::kResidentFilled)
-      beside.push_back(beside_cells);
+    if (comparison.ran && row.figure() != std::string(kSpace) && row.work != Work::kResidentFilled)
+      beside.push_back(comparison.beside);
     if (const double bare = MedianOf(samples, row.id, kBareWrite, kRate); bare > 0) {
       report.notes +=
           fmt::format("{}: a bare write() of the same bytes does {}/s; Varve {} of it.\n",

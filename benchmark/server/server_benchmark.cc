@@ -71,12 +71,12 @@ void Run(const ServerRow& row, const Contender& contender, ServerMeasurements* m
     const double rate = figures ? (*figures)[kRequestRate] : 0;
     state.SetIterationTime(rate > 0 ? 1 / rate : 0);
   }
+  state.SetLabel(row.title());
   if (!figures) {
     (*reasons)[{row.id, contender.id}] = why;
     state.SkipWithError(why.c_str());
     return;
   }
-  state.SetLabel(row.title());
   for (const auto& [name, value] : *figures) state.counters[name] = value;
   state.counters["figure"] = figures->at(row.figure());
   state.counters["less_is_better"] = row.less_is_better() ? 1 : 0;
