@@ -29,3 +29,10 @@ execute_process(COMMAND ${PYTHON} ${PLOT} ${DIRECTORY}/rows.json --print --rows=
 if(NOT result EQUAL 0 OR NOT output MATCHES "MultiGet of 16, 100 B .*Varve / best peer [0-9]")
   message(FATAL_ERROR "benchmark/plot ended with ${result}:\n${output}${errors}")
 endif()
+
+get_filename_component(folder ${PLOT} DIRECTORY)
+execute_process(COMMAND ${PYTHON} ${folder}/table ${DIRECTORY}/rows.json "--rows=multiget16/100B" RESULT_VARIABLE result
+                OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+if(NOT result EQUAL 0 OR NOT output MATCHES "\\| MultiGet of 16, 100 B .*[0-9]×")
+  message(FATAL_ERROR "benchmark/table ended with ${result}:\n${output}${errors}")
+endif()

@@ -65,3 +65,10 @@ if(NOT result EQUAL 0 OR NOT output MATCHES "SET, 100 B, sync always, no pipelin
    OR NOT output MATCHES "p99 over load .*Varve: [0-9].*null server: [0-9]")
   message(FATAL_ERROR "benchmark/plot ended with ${result}:\n${output}${errors}")
 endif()
+
+get_filename_component(folder ${PLOT} DIRECTORY)
+execute_process(COMMAND ${PYTHON} ${folder}/table ${DIRECTORY}/rows.json "--rows=^(open/)?SET/100B/P1/always" RESULT_VARIABLE result
+                OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+if(NOT result EQUAL 0 OR NOT output MATCHES "\\| SET, 100 B, sync always, no pipeline .*[0-9]×")
+  message(FATAL_ERROR "benchmark/table ended with ${result}:\n${output}${errors}")
+endif()
