@@ -30,9 +30,9 @@ ABSL_FLAG(int, delay_us, 5000, "Microseconds after which the store answers");
 ABSL_FLAG(double, seconds, 3, "Length of each measurement");
 ABSL_FLAG(int, turns, 5, "Measurements of each number of servers, in turns; the median counts");
 ABSL_FLAG(std::string, dir, "", "Where to put logs (removed at the end)");
-ABSL_FLAG(int, serve_port, 0, "Serves on that port until it is killed; for the program itself");
-ABSL_FLAG(int, load_port, 0, "Loads the server on that port; for the program itself");
-ABSL_FLAG(bool, set, false, "The load is SET, else GET; for the program itself");
+ABSL_FLAG(int, serve_port, 0, "Internal: be a server on this port");
+ABSL_FLAG(int, load_port, 0, "Internal: load the server on this port");
+ABSL_FLAG(bool, set, false, "Internal: that load is SET, else GET");
 
 namespace varve::bench {
 namespace {
@@ -134,7 +134,10 @@ void Compare(bool set, const std::vector<std::unique_ptr<Child>>& servers,
 
 int Main(int argc, char** argv) {
   HelpIfAsked(argc, argv, "server/scale_benchmark.cc",
-              "compares two servers over stores that sleep with one.", {},
+              "compares two servers over stores that sleep with one.",
+              {{"Rows (all are measured, each by one server and by two side by side):",
+                {{"GET", "requests that the store answers after --delay_us"},
+                 {"SET", "the same of writes"}}}},
               /*has_google_benchmark=*/false);
   absl::ParseCommandLine(argc, argv);
   if (const int port = absl::GetFlag(FLAGS_serve_port); port > 0)
