@@ -211,7 +211,7 @@ void HandleExists(CommandContext& context, Arguments arguments) {
       if (!result.status.ok()) return context.Fail(result.status);
       if (result.result.too_large) return context.MoveToPool();
       context.DependOn(result.result.durable_after);
-      context.CountLookup(slice[i], result.result.found);
+      context.CountLookup(slice[i], result.result);
       found += result.result.found ? 1 : 0;
     }
   }

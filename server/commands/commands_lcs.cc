@@ -76,7 +76,7 @@ void HandleLcs(CommandContext& context, Arguments arguments) {
     MultiGetResult& value = values[i];
     if (!value.status.ok()) return context.Fail(value.status);
     context.DependOn(value.result.durable_after);
-    context.CountLookup(arguments[1 + i], value.result.found);
+    context.CountLookup(arguments[1 + i], value.result);
     if (!value.result.found) value.value.clear();
   }
   LcsOptions options;

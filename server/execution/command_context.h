@@ -82,11 +82,11 @@ class CommandContext : public SliceClock, public ReplyOutcome {
     return !client.is_primary_link && expiry_ms <= store.NowMillis();
   }
 
-  // Counts that a key was asked for.
-  void CountLookup(std::string_view key, bool found) {
-    (found ? server.statistics.keyspace_hits : server.statistics.keyspace_misses).Add(1);
-    if (found && !client.modes.no_touch) server.evictor.NoteRead(space(), key);
-    if (!found) Notify(kMissEvent, "keymiss", key);
+  // Counts that a key was asked for, and notes that it was read if it was.
+  void CountLookup(std::string_view key, const ReadResult& read) {
+    (read.found ? server.statistics.keyspace_hits : server.statistics.keyspace_misses).Add(1);
+    if (read.found && !client.modes.no_touch) server.evictor.NoteRead(space(), key, read.version);
+    if (!read.found) Notify(kMissEvent, "keymiss", key);
   }
 
   // Tells of what was done to `key` (server/clients/keyspace_events.h), once it is submitted and
