@@ -204,7 +204,11 @@ absl::StatusOr<bool> TransactionRun::WatchedRangesAreSame(Transaction* transacti
 TransactionRun::Step TransactionRun::Advance(CommandContext& context, bool in_slices) {
   Attempt& attempt = *attempt_;
   attempt.inner.CountTo(in_slices ? &context : nullptr);
-  while (attempt.next < transaction_.requests.size()) {
+  // A transaction that has failed is not executed to its end. A stream may hold an iterator of it.
+  const auto may_go_on = [&] {
+    return attempt.stream != nullptr || attempt.transaction.status().ok();
+  };
+  while (attempt.next < transaction_.requests.size() && may_go_on()) {
     const bool whole = ExecuteOne();
     if (replies_.size() > kMaxExecReplyBytes) {
       attempt.Undo();

@@ -3,27 +3,49 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/map_store.h"
+#include "varve/store_status.h"
 
 namespace varve {
 namespace {
 
 using ::testing::HasSubstr;
 
-// Others win the races for its keys as often as a test wants.
+// Others win the races for its keys as often as a test wants, and one read of a key is not
+// answered.
 class ContendedStore final : public testing::MapStore {
  public:
   void LoseRaces(int races) { races_ = races; }
+  // The next read of the key fails, and those behind it do not.
+  void LoseRead(std::string key) {
+    const std::lock_guard lock(lost_mutex_);
+    lost_ = std::move(key);
+  }
 
+  absl::StatusOr<ReadResult> Get(const ReadOptions& options, std::string_view key,
+                                 std::string* value) override {
+    if (Loses(key)) return StoreUnavailable("no answer");
+    return MapStore::Get(options, key, value);
+  }
+  absl::Status MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,
+                        absl::Span<MultiGetResult> results) override {
+    if (std::any_of(keys.begin(), keys.end(), [this](auto key) { return Loses(key); }))
+      return StoreUnavailable("no answer");
+    return MapStore::MultiGet(options, keys, results);
+  }
   absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override {
     if (races_.load() > 0) {
       --races_;
@@ -33,7 +55,16 @@ class ContendedStore final : public testing::MapStore {
   }
 
  private:
+  bool Loses(std::string_view key) {
+    const std::lock_guard lock(lost_mutex_);
+    if (lost_ != key) return false;
+    lost_.reset();
+    return true;
+  }
+
   std::atomic<int> races_{0};
+  std::mutex lost_mutex_;
+  std::optional<std::string> lost_;
 };
 
 // A server over a store that keeps as few promises as one may.
@@ -124,6 +155,31 @@ TEST_F(StoreCapabilityTest, ATransactionIsTriedUntilItWins) {
   ASSERT_EQ(done.elements.size(), 1u);
   EXPECT_EQ(done.elements[0].integer, 2);
   EXPECT_EQ(Call({"GET", "n"}).text, "2");
+}
+
+// What a request would write may rest on what another one has read.
+TEST_F(StoreCapabilityTest, ATransactionWithAReadThatFailsWritesNothing) {
+  Call({"NAMESPACE", "CREATE", "accounts", "GROUP", ":"});
+  Call({"NAMESPACE", "USE", "accounts"});
+  Call({"MSET", "a:x", "10", "a:y", "0"});
+  for (const std::vector<std::string_view>& second :
+       std::vector<std::vector<std::string_view>>{{"INCRBY", "a:y", "10"},
+                                                  {"MGET", "a:y"},
+                                                  {"EXISTS", "a:y"},
+                                                  {"SET", "a:y", "10", "XX"},
+                                                  {"DEL", "a:y"}}) {
+    Call({"MULTI"});
+    Call({"DECRBY", "a:x", "10"});
+    EXPECT_EQ(client_->Call(second)->text, "QUEUED");
+    Call({"SET", "a:z", "written"});
+    store_.LoseRead("a:y");
+    const std::string refusal = Refusal({"EXEC"});
+    EXPECT_THAT(refusal, HasSubstr("UNAVAILABLE no answer")) << second[0];
+    EXPECT_THAT(refusal, HasSubstr("nothing of the transaction was written")) << second[0];
+    EXPECT_EQ(Call({"GET", "a:x"}).text, "10") << second[0];
+    EXPECT_EQ(Call({"GET", "a:y"}).text, "0") << second[0];
+    EXPECT_EQ(Call({"EXISTS", "a:z"}).integer, 0) << second[0];
+  }
 }
 
 TEST_F(StoreCapabilityTest, InfoOfANamespaceTellsWhatIsAtomicAndProvided) {
