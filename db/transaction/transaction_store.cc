@@ -87,6 +87,7 @@ ReadOptions TransactionStore::AtSnapshot(const ReadOptions& options) const {
   ReadOptions at = options;
   at.snapshot = has_snapshot_ ? snapshot_.get() : nullptr;
   at.space = writes_.Origin(options.space);
+  at.deadline = std::min(options.deadline, options_.write.deadline);
   return at;
 }
 
@@ -284,6 +285,7 @@ void TransactionStore::DependAt(std::string_view key, NamespaceId origin) {
   options.space = origin;
   options.wait_until_durable = false;
   options.without_value = true;
+  options.deadline = options_.write.deadline;
   std::string none;
   const absl::StatusOr<ReadResult> read = store_->Get(options, key, &none);
   if (read.ok()) return NoteRead(key, origin, *read);
