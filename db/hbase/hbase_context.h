@@ -61,6 +61,15 @@ struct HbaseContext {
   HbaseClient::Deadline NewDeadline() const {
     return std::chrono::steady_clock::now() + options.deadline;
   }
+  // Returns the deadline of a call to which its caller has given one, too.
+  HbaseClient::Deadline NewDeadline(HbaseClient::Deadline callers) const {
+    return std::min(NewDeadline(), callers);
+  }
+  // Returns whether the deadline is so much earlier than that of a new call that the two are not
+  // sent together.
+  bool IsEarly(HbaseClient::Deadline deadline) const {
+    return deadline < NewDeadline() - options.deadline / 8;
+  }
   // Returns the deadline of work that is done again and again, with nobody who waits for it. It
   // holds up the end of the store for no longer than that.
   HbaseClient::Deadline BackgroundDeadline() const {

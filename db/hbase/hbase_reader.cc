@@ -46,7 +46,7 @@ class ManyReads final : public std::enable_shared_from_this<ManyReads> {
         options_(options),
         keys_(std::move(keys)),
         done_(std::move(done)),
-        deadline_(context.NewDeadline()),
+        deadline_(context.NewDeadline(options.deadline)),
         results_(keys_.size()) {
     for (MultiGetResult& result : results_) result.read = false;
   }
@@ -132,7 +132,7 @@ void HbaseReader::GetAsync(const ReadOptions& options, std::string key,
   std::string row = begun->place.RowOf(key);
   const std::string table = begun->place.table;
   const GuessedVersions::Name name = GuessedVersions::NameOf(table, row);
-  gathered_->Add(table, std::move(row),
+  gathered_->Add(table, std::move(row), options.deadline,
                  [context = context_, options, begun = *std::move(begun), done = std::move(done),
                   name](const absl::StatusOr<std::optional<std::string>>& cell) mutable {
                    ReadResult result;

@@ -11,10 +11,9 @@
 namespace varve {
 
 void RowCommit::Together(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
-                         Done done) {
-  const auto commit =
-      std::make_shared<RowCommit>(context, std::move(table), std::move(intents),
-                                  /*is_together=*/true, context->NewDeadline(), std::move(done));
+                         HbaseClient::Deadline deadline, Done done) {
+  const auto commit = std::make_shared<RowCommit>(context, std::move(table), std::move(intents),
+                                                  /*is_together=*/true, deadline, std::move(done));
   commit->Guess();
   commit->Try();
 }

@@ -50,7 +50,7 @@ class RowCommit : public std::enable_shared_from_this<RowCommit> {
 
   // Writes all rows or none. Requires: they are of one group and distinct.
   static void Together(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
-                       Done done);
+                       HbaseClient::Deadline deadline, Done done);
   // Writes each row by itself. Requires: they are distinct.
   static void Each(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
                    HbaseClient::Deadline deadline, Done done);

@@ -31,7 +31,8 @@ class CommandContext : public SliceClock, public ReplyOutcome {
         server(*of_server),
         store(*of_server->store),
         client(*of_client),
-        reply(out, of_client->protocol) {}
+        reply(out, of_client->protocol),
+        store_deadline_(of_server->store_waits.NewDeadline()) {}
   // The context of a command that EXEC executes, which works on `transaction`. Its time is that of
   // EXEC's own context (CountTo()).
   CommandContext(ServerState* of_server, ClientState* of_client, ByteBuffer* out,
@@ -41,7 +42,8 @@ class CommandContext : public SliceClock, public ReplyOutcome {
         store(*transaction),
         client(*of_client),
         reply(out, of_client->protocol),
-        in_transaction_(true) {}
+        in_transaction_(true),
+        store_deadline_(of_server->store_waits.NewDeadline()) {}
 
   ServerState& server;
   // The store, or the transaction that EXEC executes. Commands that need more than its contents
@@ -112,6 +114,10 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   // Returns the events that EXEC is to tell of.
   const std::vector<KeyEvent>& events() const { return events_; }
 
+  // Returns when the store has to have answered what the command asks it, all calls together; of a
+  // reply that takes several slices, what one slice asks. EXEC has one of its own.
+  StoreWaits::Time store_deadline() const { return store_deadline_; }
+
   // Returns whether EXEC executes the command.
   bool in_transaction() const { return in_transaction_; }
 
@@ -121,6 +127,7 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   WriteOptions write_options() const {
     WriteOptions options;
     options.waits_for_exclusive_write = max_value_bytes_ == SIZE_MAX;
+    options.deadline = store_deadline_;
     return options;
   }
   // Commits `batch`, as StoreWrites::Submit does, and tells those who track its keys. All writes of
@@ -173,6 +180,7 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   std::vector<KeyEvent> events_;
   size_t max_value_bytes_ = SIZE_MAX;
   const bool in_transaction_ = false;
+  const StoreWaits::Time store_deadline_;
   TrackedWrite* tracked_write_ = nullptr;
   bool submitted_ = false;
   bool changed_ = false;
