@@ -38,6 +38,9 @@ absl::StatusOr<CommitResult> NamespaceWriter::Change(const BatchPlan& plan) {
   for (const KeyGrouping& grouping : plan.new_groupings) {
     VARVE_RETURN_IF_ERROR(context_->client->EnsureTable(TableOf(context_->options.table, grouping),
                                                         context_->options.may_create));
+    // Generations are numbers of this store: those of another one may be the same.
+    SystemRows table(context_, /*is_for_background=*/false, grouping);
+    VARVE_RETURN_IF_ERROR(table.Open(context_->store).status());
   }
   VARVE_ASSIGN_OR_RETURN(const SequenceNumber version,
                          ChangeCatalog([&](SpaceCatalog* catalog) -> absl::Status {

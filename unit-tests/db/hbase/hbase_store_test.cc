@@ -140,6 +140,45 @@ TEST_F(HbaseStoreTest, ATableOfAnotherFormatIsRefused) {
   EXPECT_NE(refused.message().find("has format 9"), absl::string_view::npos) << refused;
 }
 
+TEST_F(HbaseStoreTest, ATableOfGroupsOfAnotherStoreIsRefusedSoThatOldKeysStayAway) {
+  const NamespaceDescription space = {.id = 3, .options = {.grouping = KeyGrouping::Together()}};
+  {
+    const std::unique_ptr<HbaseStore> store = Open();
+    ASSERT_TRUE(Create(*store, space).ok());
+    ASSERT_TRUE(Put(*store, "old", "v", 3).ok());
+    WriteBatch batch;
+    batch.DropNamespace(3);
+    ASSERT_TRUE(store->Write({}, &batch).ok());
+    EXPECT_TRUE(Create(*store, space).ok());  // the table is this store's own
+  }
+  const testing::TablesInMemory::Rows main = tables_.tables["varve"];
+  tables_.tables.erase("varve");
+  tables_.timestamps.clear();
+  {
+    const std::unique_ptr<HbaseStore> store = Open();
+    const absl::Status refused = Create(*store, space);
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+    EXPECT_NE(refused.message().find("varve-together holds keys of store"), absl::string_view::npos)
+        << refused;
+    EXPECT_FALSE(store->HasNamespace(3));
+    tables_.tables.erase("varve-together");
+    EXPECT_TRUE(Create(*store, space).ok());
+  }
+  // Nor does a server start over the tables of two stores.
+  tables_.tables["varve"] = main;
+  const absl::Status refused = TryOpen(Options()).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+}
+
+TEST_F(HbaseStoreTest, ATableOfGroupsWithRowsThatNobodyAnswersForIsRefused) {
+  tables_.tables["varve-group-3a"]["user1"] = "somebody else's";
+  const std::unique_ptr<HbaseStore> store = Open();
+  const absl::Status refused =
+      Create(*store, {.id = 3, .options = {.grouping = KeyGrouping::By(':')}});
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_EQ(tables_.tables["varve-group-3a"].size(), 1u);
+}
+
 TEST_F(HbaseStoreTest, ANameThatIsNoneOfATableIsRefused) {
   for (const char* name : {"", "-x", ".x", "a b", "a/b", "ü"}) {
     HbaseStoreOptions options = Options();
