@@ -593,9 +593,39 @@ TEST_F(HbaseStoreTest, AServerThatDoesNotConfirmIsNamed) {
   options.deadline = milliseconds(50);
   const std::unique_ptr<HbaseStore> silent = Open();
   const std::unique_ptr<HbaseStore> store = Open(options);
+  WriteBatch batch;
+  batch.ClearNamespace(kDefaultNamespace);
+  const absl::Status cleared = store->Write({}, &batch).status();
+  EXPECT_TRUE(IsStoreUnavailable(cleared)) << cleared;
+  EXPECT_NE(cleared.message().find("has not confirmed"), absl::string_view::npos) << cleared;
+}
+
+TEST_F(HbaseStoreTest, ANewNamespaceIsThereThoughAServerIsSilent) {
+  HbaseStoreOptions options = Options();
+  options.beat = milliseconds(1);
+  const std::unique_ptr<HbaseStore> silent = Open();
+  const std::unique_ptr<HbaseStore> store = Open(options);
   const absl::Status created = Create(*store, {.id = 5});
-  EXPECT_TRUE(IsStoreUnavailable(created)) << created;
-  EXPECT_NE(created.message().find("has not confirmed"), absl::string_view::npos) << created;
+  EXPECT_TRUE(created.ok()) << created;
+  EXPECT_TRUE(Put(*store, "k", "v", 5).ok());
+  EXPECT_FALSE(silent->HasNamespace(5));
+}
+
+TEST_F(HbaseStoreTest, EveryServerSeesByItselfThatAnotherOneIsDead) {
+  const std::unique_ptr<HbaseStore> dead = Open();
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Step(*dead).ok());  // it was the remover, too
+  clock_.Advance(100'000);
+  WriteBatch batch;
+  batch.ClearNamespace(kDefaultNamespace);
+  const absl::Status cleared = store->Write({}, &batch).status();
+  EXPECT_TRUE(cleared.ok()) << cleared;
+  EXPECT_TRUE(IsStoreUnavailable(Put(*dead, "k", "v")));
+  ASSERT_TRUE(Step(*store).ok());
+  clock_.Advance(100'000);
+  ASSERT_TRUE(store->roster().Beat().ok());
+  ASSERT_TRUE(Step(*store).ok());
+  EXPECT_TRUE(store->remover().is_elected());
 }
 
 TEST_F(HbaseStoreTest, AServerThatIsDeadHoldsNobodyUpForEver) {
