@@ -244,6 +244,28 @@ TEST_F(HbaseStoreTest, ABatchIsWrittenWithinOneGroupAlone) {
   EXPECT_EQ(RowsOf("varve"), 2u);
 }
 
+TEST_F(HbaseStoreTest, ADelimiterThatHbaseDoesNotKnowIsRefusedBeforeATableIsMade) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  const auto create = [&](NamespaceId id, char delimiter) {
+    return Create(*store, {.id = id, .options = {.grouping = KeyGrouping::By(delimiter)}});
+  };
+  for (const char delimiter : {'\x80', '\xff'}) {
+    const absl::Status refused = create(3, delimiter);
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  }
+  EXPECT_EQ(tables_.tables.size(), 1u);
+  ASSERT_TRUE(create(3, '\0').ok());
+  ASSERT_TRUE(create(4, '\x7f').ok());
+  WriteBatch batch;
+  batch.UseNamespace(3);
+  batch.Put(std::string_view("user1\0a", 7), "1");
+  batch.Put(std::string_view("user1\0b", 7), "1");
+  EXPECT_TRUE(store->Write({}, &batch).ok());
+  std::string value;
+  const auto read = store->Get({.space = 3}, std::string_view("user1\0b", 7), &value);
+  EXPECT_TRUE(read.ok() && read->found) << read.status();
+}
+
 TEST_F(HbaseStoreTest, AConditionBelongsToItsGroup) {
   const std::unique_ptr<HbaseStore> store = Open();
   std::string value;
