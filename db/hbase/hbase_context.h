@@ -86,6 +86,7 @@ struct HbaseContext {
   const std::unique_ptr<HbaseClient> client;
   VersionClock clock;
   const uint32_t writer;  // in every cell that this process writes
+  std::string store;      // the id of the store, once it is open
   SpaceView spaces;
   GuessedVersions guesses;
   OperationGate operations;

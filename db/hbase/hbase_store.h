@@ -140,6 +140,8 @@ class HbaseStore final : public DurableStore {
              uint32_t writer);
 
   absl::Status Begin();
+  // FailedPrecondition: a table of the namespaces' groups is another store's.
+  absl::Status CheckTables();
 
   HbaseContext context_;
   SystemRows rows_;

@@ -130,6 +130,20 @@ TEST(HbaseClientTest, AServerThatHangsUpIsAskedAgain) {
   EXPECT_EQ(asked, 6);
 }
 
+TEST(HbaseClientTest, ARegionThatIsOpenNowhereHoldsUpNoLookupOfAnother) {
+  FakeHbase cluster(1, [](const FakeRequest&) { return Row("z", "1"); });
+  cluster.SetRegions({{"", FakeHbase::kNowhere}, {"m", 0}});
+  auto client = Open(cluster);
+  std::promise<void> promise;
+  client->GetRows("t", {"a"}, std::chrono::steady_clock::now() + kLong,
+                  [&](const auto&) { promise.set_value(); });
+  const auto values = Get(*client, {"z"}, kLong / 4);
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(*values, Values{"1"});
+  client.reset();
+  promise.get_future().wait();
+}
+
 TEST(HbaseClientTest, AServerThatIsSilentCostsTheDeadline) {
   FakeHbase cluster(1, [](const FakeRequest&) { return FakeAnswer::Silence(); });
   cluster.SetRegions({{"", 0}});

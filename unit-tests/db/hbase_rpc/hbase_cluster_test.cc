@@ -244,6 +244,10 @@ TEST_F(HbaseClusterTest, TablesAreMadeOnceAndChecked) {
   const HbaseTableLayout layout{"varve-rpc-split", HbaseTableLayout::Split::kDelimited, 0, ':'};
   ASSERT_TRUE(client_->EnsureTable(layout, true).ok());
   EXPECT_TRUE(client_->EnsureTable(layout, false).ok());
+  // HBase tells a delimiter of no visible character as it was given.
+  const HbaseTableLayout zero{"varve-rpc-zero", HbaseTableLayout::Split::kDelimited, 0, '\0'};
+  ASSERT_TRUE(client_->EnsureTable(zero, true).ok());
+  EXPECT_TRUE(client_->EnsureTable(zero, false).ok());
   const absl::Status other = client_->EnsureTable({.name = layout.name}, true);
   EXPECT_TRUE(absl::IsFailedPrecondition(other)) << other;
   EXPECT_TRUE(absl::IsNotFound(client_->EnsureTable({.name = "varve-rpc-none"}, false)));
