@@ -41,7 +41,8 @@
 // asynchronous ones answer on a thread of the client, which must not be held up. What GetAsync
 // reads and WriteAsync writes goes out with the next Push().
 // Invariants: Every call is answered, soon after its deadline at the latest; a count, and a slice
-// with many rows that are gone, have a deadline for each of their steps.
+// with many rows that are gone, have a deadline for each of their steps, and a read of many keys
+// has a second one for the keys of other regions once a region has not answered.
 #pragma once
 
 #include <memory>

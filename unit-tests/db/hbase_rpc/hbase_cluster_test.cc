@@ -65,10 +65,10 @@ class HbaseClusterTest : public ::testing::Test {
   std::string Row(std::string_view name) const { return prefix_ + std::string(name); }
 
   absl::StatusOr<Values> Get(std::vector<std::string> rows) {
-    std::promise<absl::StatusOr<Values>> promise;
+    std::promise<std::vector<HbaseClient::RowValue>> promise;
     client_->GetRows(kTable, std::move(rows), In(std::chrono::seconds(60)),
-                     [&](absl::StatusOr<Values> values) { promise.set_value(std::move(values)); });
-    return promise.get_future().get();
+                     [&](auto values) { promise.set_value(std::move(values)); });
+    return AllOrNone(promise.get_future().get());
   }
   absl::Status Commit(std::vector<HbaseRowWrite> writes) {
     std::promise<absl::Status> promise;
@@ -251,10 +251,10 @@ TEST_F(HbaseClusterTest, TablesAreMadeOnceAndChecked) {
 }
 
 TEST_F(HbaseClusterTest, ATableThatIsMissingIsSaidToBe) {
-  std::promise<absl::StatusOr<Values>> promise;
+  std::promise<std::vector<HbaseClient::RowValue>> promise;
   client_->GetRows("varve-rpc-none", {"a"}, In(std::chrono::seconds(30)),
-                   [&](absl::StatusOr<Values> values) { promise.set_value(std::move(values)); });
-  const auto values = promise.get_future().get();
+                   [&](auto values) { promise.set_value(std::move(values)); });
+  const auto values = AllOrNone(promise.get_future().get());
   EXPECT_TRUE(absl::IsNotFound(values.status())) << values.status();
   EXPECT_THAT(values.status().message(), HasSubstr("varve-rpc-none"));
 }
