@@ -55,7 +55,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/hbase/durable_store.h"
 #include "db/hbase/hbase_context.h"
 #include "db/hbase/hbase_reader.h"
 #include "db/hbase/hbase_writer.h"
@@ -64,6 +63,7 @@
 #include "db/hbase/remover.h"
 #include "db/hbase/server_roster.h"
 #include "db/hbase/system_rows.h"
+#include "varve/durable_store.h"
 #include "varve/store.h"
 
 namespace varve {
