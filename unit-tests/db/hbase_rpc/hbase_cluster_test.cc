@@ -1,4 +1,4 @@
-// HbaseClient against a cluster of HBase that runs: VARVE_HBASE_QUORUM names its ZooKeeper
+// HbaseClient against a cluster of HBase that runs: VARVE_TEST_HBASE_QUORUM names its ZooKeeper
 // (scripts/hbase_cluster.sh up). Without it, the tests are left out and the program exits with 77.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using Kind = HbaseRowWrite::Kind;
 using Values = std::vector<std::optional<std::string>>;
 
-constexpr char kQuorum[] = "VARVE_HBASE_QUORUM";
+constexpr char kQuorum[] = "VARVE_TEST_HBASE_QUORUM";
 
 HbaseClient::Deadline In(std::chrono::seconds time) {
   return std::chrono::steady_clock::now() + time;
