@@ -52,14 +52,11 @@ void GatheredReads::SendPart(const std::string& table,
                              const HbaseClient::Part& part, HbaseClient::Deadline deadline) {
   std::vector<std::string> rows;
   for (const uint32_t number : part) rows.push_back(std::move((*reads)[number].row));
-  context_.client->GetRows(
-      table, std::move(rows), deadline,
-      [reads, part](absl::StatusOr<std::vector<std::optional<std::string>>> cells) {
-        for (size_t i = 0; i < part.size(); ++i) {
-          const Done& done = (*reads)[part[i]].done;
-          cells.ok() ? done(std::move((*cells)[i])) : done(cells.status());
-        }
-      });
+  context_.client->GetRows(table, std::move(rows), deadline,
+                           [reads, part](std::vector<HbaseClient::RowValue> cells) {
+                             for (size_t i = 0; i < part.size(); ++i)
+                               (*reads)[part[i]].done(std::move(cells[i]));
+                           });
 }
 
 }  // namespace varve

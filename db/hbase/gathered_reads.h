@@ -23,7 +23,7 @@ namespace varve {
 class GatheredReads {
  public:
   // The row's cell; nothing: there is no row.
-  using Done = std::function<void(absl::StatusOr<std::optional<std::string>> cell)>;
+  using Done = std::function<void(HbaseClient::RowValue cell)>;
 
   explicit GatheredReads(const HbaseContext* context) : context_(*context) {}
 

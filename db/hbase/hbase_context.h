@@ -94,7 +94,7 @@ struct HbaseContext {
 };
 
 // Reads the headers of cells, in several steps where they are many. `done` gets for each row the
-// first kMaxCellHeader bytes of its cell.
+// first kMaxCellHeader bytes of its cell, or why it could not be read.
 void ReadHeaders(const HbaseContext& context, std::string table, std::vector<std::string> rows,
                  HbaseClient::Deadline deadline, HbaseClient::RowsDone done);
 

@@ -64,14 +64,14 @@ absl::StatusOr<std::vector<SystemRow>> SystemRows::Read(
     const std::vector<std::string_view>& names) {
   std::vector<std::string> wanted;
   for (const std::string_view name : names) wanted.push_back(RowOf(name));
-  using Cells = absl::StatusOr<std::vector<std::optional<std::string>>>;
+  using Cells = std::vector<HbaseClient::RowValue>;
   const Cells cells = AwaitAnswer<Cells>([&](HbaseClient::RowsDone done) {
     context_->client->GetRows(table_, std::move(wanted), NewDeadline(), std::move(done));
   });
-  if (!cells.ok()) return cells.status();
   std::vector<SystemRow> rows;
   for (size_t i = 0; i < names.size(); ++i) {
-    VARVE_ASSIGN_OR_RETURN(SystemRow row, RowFrom(names[i], (*cells)[i]));
+    if (!cells[i].ok()) return cells[i].status();
+    VARVE_ASSIGN_OR_RETURN(SystemRow row, RowFrom(names[i], *cells[i]));
     rows.push_back(std::move(row));
   }
   return rows;

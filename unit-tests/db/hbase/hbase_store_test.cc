@@ -544,6 +544,30 @@ TEST_F(HbaseStoreTest, WritesOfSeveralRegionsAreAnsweredEachOnItsOwn) {
   EXPECT_EQ(versions.front(), versions.back());  // of two puts of a key the last one alone was sent
 }
 
+TEST_F(HbaseStoreTest, KeysOfARegionThatIsAwayTakeNoOthersWithThem) {
+  constexpr size_t kKeys = 1'000, kMostAtATime = 256;
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Put(*store, "a1", "v").ok());
+  {
+    const std::lock_guard lock(tables_.mutex);
+    tables_.borders = {RowPrefix(1, 0xff) + "m"};
+    tables_.dead_regions = {1};
+  }
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < kKeys; ++i) keys.push_back((i % 2 == 0 ? "z" : "a") + std::to_string(i));
+  const std::vector<std::string_view> views(keys.begin(), keys.end());
+  std::vector<MultiGetResult> results(kKeys);
+  ASSERT_TRUE(store->MultiGet({}, views, absl::MakeSpan(results)).ok());
+  for (size_t i = 0; i < kKeys; ++i) {
+    ASSERT_TRUE(results[i].read) << keys[i];
+    ASSERT_EQ(IsStoreUnavailable(results[i].status), i % 2 == 0) << results[i].status;
+    ASSERT_TRUE(i % 2 == 0 || results[i].status.ok()) << results[i].status;
+  }
+  EXPECT_EQ(results[1].value, "v");
+  const std::lock_guard lock(tables_.mutex);
+  EXPECT_LE(tables_.asked_in_vain, kMostAtATime / 2) << "those behind were not waited for";
+}
+
 // --- Asynchronous writes -------------------------------------------------------------------------
 
 TEST_F(HbaseStoreTest, WritesOfSingleKeysWaitForAPushAndEachHasItsOwnAnswer) {

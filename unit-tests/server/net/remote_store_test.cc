@@ -102,7 +102,8 @@ class RemoteStoreTest : public ::testing::Test {
     ExpectPing();  // in a round behind its end
     far().Release();
     EXPECT_TRUE(testing::Eventually([&] { return server().state().clients.connected == 0u; }));
-    EXPECT_TRUE(testing::Eventually([&] { return Waits().in_flight == 0u; }));
+    // A thread may still be at what it was given before the reply found nobody.
+    EXPECT_TRUE(testing::Eventually([&] { return Waits().in_flight == 0; }));
   }
   void StopServer() {
     server_->Stop();
