@@ -10,7 +10,7 @@ uint64_t DiskSense::BlocksReadForThread() {
 }
 
 bool ThreadReadsDisk() {
-  thread_local DiskSense sense;
+  constinit thread_local DiskSense sense(DiskSense::BlocksReadForThread);
   return sense.ReadsDisk();
 }
 
