@@ -22,6 +22,8 @@ ABSL_FLAG(uint64_t, keys, 0, "Keys of the experiment large; 0: 100 million, scal
 ABSL_FLAG(double, scale, 1.0, "Share of the full number of entries and operations, for quick runs");
 ABSL_FLAG(std::string, dir, "",
           "Where to put the data (removed at the end); by default beside the program");
+ABSL_FLAG(std::string, apart, "", "Internal: do this part of zipf_beyond and print its figures");
+ABSL_FLAG(std::string, memory_group, "", "Internal: the memory cgroup to enter first");
 
 namespace varve::bench {
 
@@ -88,6 +90,11 @@ const std::vector<Experiment>& AllExperiments() {
       {"compression", "what compression costs a get, a scan, a fill and a merge, and what it saves",
        CompressionExperiment},
       {"merge_parts", "a merge of 300 MB by 1, 2, 4 .. threads", MergePartsExperiment},
+      {"zipf_beyond",
+       "gets of zipfian keys with data 4 times the memory of a cgroup, mapped and not: 4 minutes",
+       ZipfBeyondExperiment},
+      {"evict_reads", "GETs of a namespace with EVICT lru and lfu, and of one without",
+       EvictReadsExperiment},
       {"large", "100 million keys (--keys) with memory for the tables alone: half an hour, 35 GB",
        LargeExperiment}};
   return *experiments;
@@ -109,6 +116,12 @@ int Main(int argc, char** argv) {
               "runs the field's classic experiments on the engine.", Help());
   ::benchmark::Initialize(&argc, argv);
   absl::ParseCommandLine(argc, argv);
+  if (const std::string group = absl::GetFlag(FLAGS_memory_group); !group.empty())
+    MemoryLimit::Enter(group);
+  if (const std::string part = absl::GetFlag(FLAGS_apart); !part.empty()) {
+    ZipfBeyondPart(part);
+    return 0;
+  }
   const std::vector<Experiment>& experiments = AllExperiments();
   const std::string wanted = absl::GetFlag(FLAGS_experiment);
   if (std::none_of(experiments.begin(), experiments.end(),

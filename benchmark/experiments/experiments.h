@@ -55,6 +55,13 @@ std::vector<Point> MergePartsExperiment(const ExperimentOptions& options);
 // open it and to get keys at random, at rest and while merges run, and its bytes in memory and on
 // disk.
 std::vector<Point> LargeExperiment(const ExperimentOptions& options);
+// Measures gets of zipfian and other keys with data 4 times the memory of a cgroup, mapped and not.
+std::vector<Point> ZipfBeyondExperiment(const ExperimentOptions& options);
+// Does the part that ZipfBeyondExperiment() tells, in the process that it starts for it, and prints
+// its figures.
+void ZipfBeyondPart(const std::string& what);
+// Measures what a GET costs a server in a namespace with EVICT, beside one without.
+std::vector<Point> EvictReadsExperiment(const ExperimentOptions& options);
 // Measures the resident memory while 4 KiB values are written and read, and the memory of the index
 // of 10 million keys.
 std::vector<Point> MemoryExperiment(const ExperimentOptions& options);

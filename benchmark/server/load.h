@@ -39,6 +39,7 @@ enum class KeyChoice {
 struct Load {
   std::string server;                     // for messages
   uint16_t port = 0;                      // of 127.0.0.1
+  std::string space;                      // Varve's namespace of all connections; empty: database 0
   const ClientTlsContext* tls = nullptr;  // of all connections; null: plain text
   Operation operation = Operation::kSet;
   uint64_t get_percent = 50;  // of the operations behind kMixed

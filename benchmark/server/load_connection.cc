@@ -40,6 +40,7 @@ LoadConnection::LoadConnection(Exchange* exchange, int epoll)
   const int on = 1;
   setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   if (exchange->load().tls != nullptr) BeginTls();
+  if (!exchange->load().space.empty()) UseNamespace();
   epoll_event event{.events = EPOLLIN, .data = {.ptr = this}};
   epoll_ctl(epoll_, EPOLL_CTL_ADD, fd_, &event);
   const auto pipeline = static_cast<size_t>(exchange->load().pipeline);
@@ -66,6 +67,20 @@ void LoadConnection::BeginTls() {
     pollfd waiting{fd_, static_cast<short>(tls_->needs_room() ? POLLOUT : POLLIN), 0};
     if (poll(&waiting, 1, kPatienceMs) == 0) Fail(load.server + " does not end a handshake");
   }
+}
+
+void LoadConnection::UseNamespace() {
+  const Load& load = exchange_->load();
+  const std::string request = fmt::format("NAMESPACE USE {}\r\n", load.space);
+  if (SendSome(request) != request.size()) Fail(load.server + " takes no request");
+  std::string reply;
+  while (!reply.ends_with("\r\n")) {
+    char buffer[256];
+    pollfd waiting{fd_, POLLIN, 0};
+    poll(&waiting, 1, -1);
+    reply.append(buffer, ReceiveSome(buffer, sizeof(buffer)));
+  }
+  if (reply != "+OK\r\n") Fail(fmt::format("{} answered: {}", load.server, reply));
 }
 
 size_t LoadConnection::SendSome(std::string_view bytes) {

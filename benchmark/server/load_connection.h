@@ -46,6 +46,8 @@ class LoadConnection {
   void MakeRequests();
   // Waits for the end of the handshake.
   void BeginTls();
+  // Has the connection work in the load's namespace.
+  void UseNamespace();
   // Hand bytes to the kernel and take them from it; 0: not now.
   size_t SendSome(std::string_view bytes);
   size_t ReceiveSome(char* buffer, size_t size);

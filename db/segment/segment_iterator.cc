@@ -8,6 +8,7 @@
 #include "db/segment/segment_blocks.h"
 #include "util/base/prefetch.h"
 #include "util/base/status.h"
+#include "util/os/disk_sense.h"
 
 namespace varve {
 namespace {
@@ -35,7 +36,7 @@ SegmentIterator::SegmentIterator(Segment* segment, CacheUse cache_use)
       seed_(segment->number()),
       ingested_at_(segment->info().ingested_at),
       decoder_(&segment->decoder()),
-      values_ahead_(cached_ && cache_use.values ? &segment->caches().blocks : nullptr, seed_) {}
+      values_ahead_(segment, cache_use.values) {}
 
 bool SegmentIterator::Fail(absl::Status status) {
   // What the device fails to read counts as damaged.
@@ -63,6 +64,7 @@ bool SegmentIterator::Start() {
   read_ahead_ = uint64_t{block_size_} * 2;
   moves_ = 0;
   prepared_ = kNotPrepared;
+  values_ahead_.Restart();
   return data_size_ > 0;
 }
 
@@ -132,8 +134,21 @@ void SegmentIterator::PrefetchGuide(size_t block) const {
   const BlockSpan span = fences_->Span(block);
   const char* const bytes = segment_->caches().blocks.PrefetchEntry(
       segment_->number(), BlockKey(span.begin, block_size_), span.begin);
-  if (bytes != nullptr)
+  if (bytes != nullptr) {
     PrefetchLines(bytes + (span.end - span.begin), 0, BlockGuideSize(span.end - span.begin));
+  } else if (fences_->IsCacheable(span)) {
+    ReadAheadFrom(block, span.end - span.begin);
+  }
+}
+
+void SegmentIterator::ReadAheadFrom(size_t block, uint64_t size) const {
+  const SegmentCaches& caches = segment_->caches();
+  // What a mapping holds is asked for without a system call.
+  if (block >= fences_->count() || !(caches.kernel_caches_gets || ThreadReadsDisk())) return;
+  const uint64_t begin = fences_->Span(block).begin;
+  if (caches.blocks.PrefetchEntry(segment_->number(), BlockKey(begin, block_size_), begin) ==
+      nullptr)
+    segment_->file().Prefetch(begin, std::min(size, data_size_ - begin));
 }
 
 bool SegmentIterator::LoadFromCache(BlockSpan span) {
@@ -195,7 +210,11 @@ bool SegmentIterator::LoadForward(uint64_t offset, uint64_t at_least) {
     const BlockSpan span = fences_->Span(block);
     if (fences_->IsCacheable(span)) {
       if (++moves_ <= kSingleBlocks) {
-        if (!LoadBlock(span)) return false;
+        if (!LoadFromCache(span)) {
+          // The disk reads what follows while the cursor waits for this block.
+          ReadAheadFrom(block + 1, read_ahead_);
+          if (!LoadBlock(span)) return false;
+        }
         PrefetchLines(window_.data(), 128, kPrefetchAtBlock);
         return true;
       }
@@ -269,11 +288,15 @@ void SegmentIterator::Next() {
     PrefetchLine(ahead + 64);
     offset_ = next;
     if (Decode()) [[likely]] {
-      if (IsSeparated(record_)) values_ahead_.Advance(window_, window_begin_, offset_ + size_);
+      if (IsSeparated(record_)) AskForValuesAhead();
       return;
     }
   }
-  MoveTo(next);
+  if (MoveTo(next) && IsSeparated(record_)) AskForValuesAhead();
+}
+
+void SegmentIterator::AskForValuesAhead() {
+  values_ahead_.Advance(window_, window_begin_, offset_ + size_, ThreadReadsDisk());
 }
 
 void SegmentIterator::PassBefore(std::string_view tree_key, SequenceNumber sequence) {
@@ -334,11 +357,14 @@ void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
   const auto is_before = [&] {
     return valid_ && CompareInternal(record_.key, record_.sequence, tree_key, sequence) < 0;
   };
-  if (!is_before()) return;
-  PassBefore(tree_key, sequence);
-  do {
-    Next();
-  } while (is_before());
+  if (is_before()) {
+    PassBefore(tree_key, sequence);
+    do {
+      Next();
+    } while (is_before());
+  }
+  // The others of the cursors that seek together come before this one, or soon after it.
+  if (!alone && valid_ && IsSeparated(record_)) values_ahead_.Begin(record_, ThreadReadsDisk());
 }
 
 bool SegmentIterator::LoadBackward(size_t block, BlockSpan span) {
