@@ -12,22 +12,26 @@ constexpr size_t kRowsOfSlice = 500;
 
 }  // namespace
 
-absl::StatusOr<bool> ScanHeaders(const HbaseContext& context, const PlacedSpace& place,
-                                 std::string lower, const std::string& upper,
-                                 const std::function<absl::StatusOr<bool>(const RowSlice&)>& take) {
-  while (lower < upper) {
-    HbaseScanRequest request{.lower = lower, .upper = upper};
+absl::StatusOr<bool> SweepHeaders(
+    const HbaseContext& context, HeaderSweep* sweep,
+    const std::function<absl::StatusOr<bool>(const RowSlice&)>& take) {
+  while (sweep->lower < sweep->upper) {
+    HbaseScanRequest request{.lower = sweep->lower, .upper = sweep->upper};
     request.max_rows = kRowsOfSlice;
     request.keys_only = true;
+    request.tests = sweep->tests;
+    request.is_sweep = true;
     using Slice = absl::StatusOr<HbaseScanSlice>;
     const Slice slice = AwaitAnswer<Slice>([&](HbaseClient::ScanDone done) {
-      context.client->ScanRows(place.table, request, context.BackgroundDeadline(), std::move(done));
+      context.client->ScanRows(sweep->table, request, context.BackgroundDeadline(),
+                               std::move(done));
     });
     if (!slice.ok()) return slice.status();
     VARVE_ASSIGN_OR_RETURN(const bool goes_on, take(slice->rows));
     if (!goes_on) return false;
-    if (slice->is_complete || slice->rows.empty()) return true;
-    lower = slice->rows.back().first + '\0';
+    sweep->has_left_out |= slice->has_left_out;
+    if (slice->is_complete) break;
+    sweep->lower = slice->rest;
   }
   return true;
 }
@@ -61,7 +65,9 @@ absl::StatusOr<bool> RemovePlace(HbaseContext* context, const KeyPlace& place,
     if (!status.ok()) return status;
     return true;
   };
-  return ScanHeaders(*context, placed, placed.prefix, placed.behind, take);
+  HeaderSweep sweep{placed.table, placed.prefix, placed.behind, {}};
+  VARVE_ASSIGN_OR_RETURN(const bool came_to_end, SweepHeaders(*context, &sweep, take));
+  return came_to_end && !sweep.has_left_out;
 }
 
 }  // namespace varve

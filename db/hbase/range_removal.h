@@ -19,12 +19,21 @@ namespace varve {
 absl::StatusOr<bool> RemovePlace(HbaseContext* context, const KeyPlace& place,
                                  const std::function<bool()>& is_over);
 
-// Scans the rows of a place, their cells cut behind the header, and hands each slice to `take`
-// until that says to end (false). Returns whether it came to the end.
+// A sweep over rows, of which a part may have been done.
+struct HeaderSweep {
+  std::string table;
+  std::string lower;  // where it goes on
+  std::string upper;
+  std::vector<HbaseValueTest> tests;  // as of HbaseScanRequest
+  bool has_left_out = false;          // a region that did not answer
+};
+
+// Scans the rest of the sweep, the cells cut behind the header, and hands each slice to `take`
+// until that says to end (false). Returns whether it came to the end. After an error it goes on
+// where that came.
 using RowSlice = std::vector<std::pair<std::string, std::string>>;
-absl::StatusOr<bool> ScanHeaders(const HbaseContext& context, const PlacedSpace& place,
-                                 std::string lower, const std::string& upper,
-                                 const std::function<absl::StatusOr<bool>(const RowSlice&)>& take);
+absl::StatusOr<bool> SweepHeaders(const HbaseContext& context, HeaderSweep* sweep,
+                                  const std::function<absl::StatusOr<bool>(const RowSlice&)>& take);
 
 // Writes rows each by itself and waits for them. Returns the status of each.
 std::vector<absl::Status> CommitEachAndWait(const HbaseContext& context, const std::string& table,

@@ -4,7 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "db/hbase/range_reads.h"
 #include "fmt/format.h"
 #include "util/base/coding.h"
 #include "util/base/status.h"
@@ -37,15 +36,25 @@ bool Remover::IsDue(uint64_t since_nanos, std::chrono::milliseconds span) const 
 
 absl::Status Remover::Step(const std::function<bool()>& is_over) {
   VARVE_RETURN_IF_ERROR(Elect());
-  if (!is_elected()) return absl::OkStatus();
+  if (!is_elected()) {
+    sweep_.reset();
+    return absl::OkStatus();
+  }
   VARVE_RETURN_IF_ERROR(roster_->RemoveDead());
   VARVE_RETURN_IF_ERROR(RemoveRetired(is_over));
-  if (has_swept_ && !IsDue(swept_at_nanos_, context_->options.sweep)) return absl::OkStatus();
+  VARVE_RETURN_IF_ERROR(LookWhoHasSeen());
   if (context_->options.clock->MonotonicNanos() < paused_until_nanos_.load())
     return absl::OkStatus();
+  if (!sweep_.has_value()) {
+    if (has_swept_ && !IsDue(swept_at_nanos_, context_->options.sweep)) return absl::OkStatus();
+    BeginSweep();
+  }
+  VARVE_ASSIGN_OR_RETURN(const bool is_done, GoOnSweeping(is_over));
+  if (!is_done) return absl::OkStatus();
+  sweep_.reset();
   has_swept_ = true;
   swept_at_nanos_ = context_->options.clock->MonotonicNanos();
-  return Sweep(is_over);
+  return RaiseFloor();
 }
 
 absl::Status Remover::Elect() {
@@ -86,49 +95,64 @@ absl::Status Remover::RemoveRetired(const std::function<bool()>& is_over) {
   return absl::OkStatus();
 }
 
-absl::Status Remover::Sweep(const std::function<bool()>& is_over) {
-  highest_doomed_ = kNoSequence;
+uint64_t Remover::OldestMillis() const {
+  const uint64_t now_ms = context_->clock.NowMillis();
+  return now_ms - std::min(now_ms, static_cast<uint64_t>(context_->options.kept_when_gone.count()));
+}
+
+void Remover::BeginSweep() {
   // While a write may be under way that began before the floor was raised, nothing goes.
-  ready_ = IsDue(raised_at_nanos_, Settled()) ? raised_ : kNoSequence;
+  const bool is_settled = IsDue(raised_at_nanos_, Settled());
+  sweep_ = Sweep{.ready = is_settled ? raised_ : kNoSequence,
+                 .oldest_ms = OldestMillis(),
+                 .space = 0,
+                 .rows = HeaderSweep()};
+}
+
+absl::StatusOr<bool> Remover::GoOnSweeping(const std::function<bool()>& is_over) {
+  if (sweep_->ready == kNoSequence) return true;
   const std::shared_ptr<const SpaceCatalog> catalog = context_->spaces.catalog();
   for (const NamespaceDescription& space : catalog->List().namespaces) {
+    if (space.id < sweep_->space) continue;
     absl::StatusOr<PlacedSpace> place = context_->spaces.Find(space.id);
     if (!place.ok()) continue;  // it was dropped meanwhile
-    VARVE_ASSIGN_OR_RETURN(const bool is_done, SweepSpace(space.id, *place, is_over));
-    if (!is_done) return absl::OkStatus();
+    HeaderSweep& rows = sweep_->rows;
+    // One that was emptied since the last step begins again.
+    if (sweep_->space != space.id || rows.table != place->table || rows.upper != place->behind) {
+      sweep_->space = space.id;
+      rows = {place->table, place->prefix, place->behind, TestsOfGone(sweep_->oldest_ms)};
+    }
+    VARVE_ASSIGN_OR_RETURN(const bool is_done, SweepSpace(*place, is_over));
+    if (!is_done) return false;
+    sweep_->space = space.id + 1;
+    rows = HeaderSweep();
   }
-  return RaiseFloor();
+  return true;
 }
 
-absl::StatusOr<bool> Remover::SweepSpace(NamespaceId id, const PlacedSpace& place,
+absl::StatusOr<bool> Remover::SweepSpace(const PlacedSpace& place,
                                          const std::function<bool()>& is_over) {
   uint64_t elected_at = context_->options.clock->MonotonicNanos();
-  return ScanHeaders(*context_, place, place.prefix, place.behind,
-                     [&](const RowSlice& rows) -> absl::StatusOr<bool> {
-                       if (is_over()) return false;
-                       if (IsDue(elected_at, context_->options.dead_after / 4)) {
-                         elected_at = context_->options.clock->MonotonicNanos();
-                         VARVE_RETURN_IF_ERROR(Elect());
-                         if (!is_elected()) return false;
-                       }
-                       VARVE_ASSIGN_OR_RETURN(Doomed doomed, FindDoomed(place, rows));
-                       VARVE_RETURN_IF_ERROR(RemoveDoomed(id, place, std::move(doomed)));
-                       return true;
-                     });
+  return SweepHeaders(*context_, &sweep_->rows, [&](const RowSlice& rows) -> absl::StatusOr<bool> {
+    if (is_over()) return false;
+    if (IsDue(elected_at, context_->options.dead_after / 4)) {
+      elected_at = context_->options.clock->MonotonicNanos();
+      VARVE_RETURN_IF_ERROR(Elect());
+      if (!is_elected()) return false;
+    }
+    VARVE_RETURN_IF_ERROR(RemoveDoomed(place, FindDoomed(place, rows)));
+    return true;
+  });
 }
 
-absl::StatusOr<Remover::Doomed> Remover::FindDoomed(const PlacedSpace& place,
-                                                    const RowSlice& rows) {
-  const uint64_t now_ms = context_->clock.NowMillis();
-  const auto kept_ms = static_cast<uint64_t>(context_->options.kept_when_gone.count());
-  const uint64_t oldest_ms = now_ms - std::min(now_ms, kept_ms);
+Remover::Doomed Remover::FindDoomed(const PlacedSpace& place, const RowSlice& rows) const {
+  const uint64_t oldest_ms = sweep_->oldest_ms;
   Doomed doomed;
   for (const auto& [row, bytes] : rows) {
     const std::optional<HbaseCell> cell = DecodeCellHeader(bytes);
-    if (!cell) return NotACell(place.table, bytes.size());
+    if (!cell) continue;  // those who read it are told
     if (!cell->IsGone(oldest_ms) || VersionClock::MillisOf(cell->version) > oldest_ms) continue;
-    if (cell->version > raised_) highest_doomed_ = std::max(highest_doomed_, cell->version);
-    if (cell->version > ready_) continue;
+    if (cell->version > sweep_->ready) continue;
     HbaseRowWrite& write = doomed.writes.emplace_back();
     write.row = row;
     write.is_checked = true;
@@ -141,7 +165,7 @@ absl::StatusOr<Remover::Doomed> Remover::FindDoomed(const PlacedSpace& place,
   return doomed;
 }
 
-absl::Status Remover::RemoveDoomed(NamespaceId id, const PlacedSpace& place, Doomed doomed) {
+absl::Status Remover::RemoveDoomed(const PlacedSpace& place, Doomed doomed) {
   const std::vector<absl::Status> statuses =
       CommitEachAndWait(*context_, place.table, std::move(doomed.writes));
   const absl::MutexLock lock(&mutex_);
@@ -149,28 +173,38 @@ absl::Status Remover::RemoveDoomed(NamespaceId id, const PlacedSpace& place, Doo
     if (absl::IsAborted(statuses[i])) continue;  // somebody wrote it again
     VARVE_RETURN_IF_ERROR(statuses[i]);
     ++removed_rows_;
-    if (listener_ && !doomed.expired[i].empty()) listener_(id, doomed.expired[i], kNoSequence);
+    if (listener_ && !doomed.expired[i].empty())
+      listener_(sweep_->space, doomed.expired[i], kNoSequence);
   }
   return absl::OkStatus();
 }
 
+// Rows that go have been gone since the oldest instant. What has a higher version nevertheless, of a
+// writer whose clock was ahead, waits for a later sweep.
 absl::Status Remover::RaiseFloor() {
-  if (highest_doomed_ == kNoSequence) return absl::OkStatus();
-  std::string value;
-  PutVarint64(&value, std::max(highest_doomed_, context_->clock.floor()));
+  const SequenceNumber wanted = VersionClock::At(OldestMillis() + 1) - 1;
   VARVE_ASSIGN_OR_RETURN(const std::vector<SystemRow> read, rows_->Read({kFloorRow}));
   uint64_t known = kNoSequence;
   if (read.front().is_there && !ByteReader(read.front().value).ReadVarint64(&known))
     return absl::DataLossError(
         fmt::format("the floor of versions in table {} makes no sense", context_->options.table));
-  if (known < highest_doomed_) {
+  if (known < wanted) {
+    std::string value;
+    PutVarint64(&value, wanted);
     const absl::Status raised = rows_->Replace(kFloorRow, read.front(), value).status();
     if (absl::IsAborted(raised)) return absl::OkStatus();  // the next sweep tries again
     VARVE_RETURN_IF_ERROR(raised);
   }
+  raising_ = wanted;
   VARVE_RETURN_IF_ERROR(roster_->Beat());
-  VARVE_RETURN_IF_ERROR(roster_->WaitForAll({.floor = highest_doomed_}));
-  raised_ = highest_doomed_;
+  return LookWhoHasSeen();
+}
+
+absl::Status Remover::LookWhoHasSeen() {
+  if (raising_ == kNoSequence) return absl::OkStatus();
+  VARVE_ASSIGN_OR_RETURN(const bool have_seen, roster_->HaveAllSeen({.floor = raising_}));
+  if (!have_seen) return absl::OkStatus();
+  raised_ = std::exchange(raising_, kNoSequence);
   raised_at_nanos_ = context_->options.clock->MonotonicNanos();
   return absl::OkStatus();
 }

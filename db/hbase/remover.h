@@ -3,10 +3,12 @@
 // elected to do it; another one takes over when that has shown no life for
 // HbaseStoreOptions::dead_after.
 //
-// A row of a key goes in two sweeps. The first one raises the floor of versions to the row's
-// version and waits until every server has seen that; the second one, later than any write that
-// was under way then can end, removes the row if it is unchanged. So a key never gets a version
-// that it had before.
+// Sweeps over all rows take those of keys that have been gone for kept_when_gone. Before, the floor
+// of versions was raised to all that a clock has given by then, and every server has seen that; the
+// sweep is later than any write that was under way then can end, and removes a row if it is
+// unchanged. So a key never gets a version that it had before. The servers of regions look for
+// these rows, and send no others. A sweep that takes long goes on where an error has ended a step,
+// and leaves out regions that do not answer: the next one comes to them.
 // The rows of a place that was retired go at once, since no key will ever lie there again.
 //
 // Thread-safety: One thread at a time takes steps; the other functions may be called by any.
@@ -18,6 +20,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,14 +59,27 @@ class Remover {
     std::vector<std::string> expired;  // the key of each write that goes as its time is over
   };
 
+  // What is swept, and how far that has come.
+  struct Sweep {
+    SequenceNumber ready;  // up to which rows go; kNoSequence: none
+    uint64_t oldest_ms;    // they were gone at that instant already
+    NamespaceId space;     // those before it were done
+    HeaderSweep rows;      // of this one
+  };
+
   absl::Status Elect();
   absl::Status RemoveRetired(const std::function<bool()>& is_over);
-  absl::Status Sweep(const std::function<bool()>& is_over);
-  absl::StatusOr<bool> SweepSpace(NamespaceId id, const PlacedSpace& place,
-                                  const std::function<bool()>& is_over);
-  absl::StatusOr<Doomed> FindDoomed(const PlacedSpace& place, const RowSlice& rows);
-  absl::Status RemoveDoomed(NamespaceId id, const PlacedSpace& place, Doomed doomed);
+  void BeginSweep();
+  // Returns whether the sweep has come to the end.
+  absl::StatusOr<bool> GoOnSweeping(const std::function<bool()>& is_over);
+  absl::StatusOr<bool> SweepSpace(const PlacedSpace& place, const std::function<bool()>& is_over);
+  Doomed FindDoomed(const PlacedSpace& place, const RowSlice& rows) const;
+  absl::Status RemoveDoomed(const PlacedSpace& place, Doomed doomed);
   absl::Status RaiseFloor();
+  // Looks whether every server has seen the floor that was raised last.
+  absl::Status LookWhoHasSeen();
+  // Returns the instant since which a key has to be gone for its row to go.
+  uint64_t OldestMillis() const;
   bool IsDue(uint64_t since_nanos, std::chrono::milliseconds span) const;
   // The longest time that a write may be under way, and more.
   std::chrono::milliseconds Settled() const { return 2 * context_->options.deadline; }
@@ -83,9 +99,9 @@ class Remover {
   std::map<HbaseGeneration, uint64_t> retired_since_nanos_;
   bool has_swept_ = false;
   uint64_t swept_at_nanos_ = 0;
-  SequenceNumber highest_doomed_ = kNoSequence;  // that the present sweep has found
-  SequenceNumber raised_ = kNoSequence;          // the floor that a sweep before has raised
-  SequenceNumber ready_ = kNoSequence;           // up to which rows may go in this sweep
+  std::optional<Sweep> sweep_;            // the present one
+  SequenceNumber raising_ = kNoSequence;  // the floor that not all servers have seen yet
+  SequenceNumber raised_ = kNoSequence;   // the one that they have, and since when
   uint64_t raised_at_nanos_ = 0;
 };
 

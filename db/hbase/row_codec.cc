@@ -1,5 +1,7 @@
 #include "db/hbase/row_codec.h"
 
+#include <utility>
+
 #include "util/base/assert.h"
 #include "util/base/coding.h"
 
@@ -9,6 +11,7 @@ namespace {
 constexpr uint32_t kBase = 255;
 static_assert(kLastGeneration == uint64_t{kBase} * kBase * kBase * kBase - 2);
 
+constexpr size_t kFlagsOffset = kCellIdentitySize;
 constexpr uint8_t kFormat = 1 << 4;
 constexpr uint8_t kFormatBits = 0xf0;
 constexpr uint8_t kTombstone = 1;
@@ -97,6 +100,23 @@ std::optional<HbaseCell> DecodeCell(std::string_view bytes) {
 std::optional<HbaseCell> DecodeCellHeader(std::string_view bytes) {
   ByteReader reader(bytes);
   return ReadHeader(&reader);
+}
+
+std::vector<HbaseValueTest> TestsOfGone(uint64_t now_ms) {
+  std::vector<HbaseValueTest> tests;
+  for (uint8_t flags = 0; flags <= kKnownFlags; ++flags) {
+    const std::string byte(1, static_cast<char>(kFormat | flags));
+    HbaseValueTest test = {{kFlagsOffset, byte, byte}};
+    if ((flags & kTombstone) == 0) {
+      if ((flags & kExpires) == 0) continue;
+      std::string first, last;
+      PutBig64(&first, 0);
+      PutBig64(&last, now_ms);
+      test.push_back({kFlagsOffset + 1, std::move(first), std::move(last)});
+    }
+    tests.push_back(std::move(test));
+  }
+  return tests;
 }
 
 std::string CellVersionBytes(SequenceNumber version) {

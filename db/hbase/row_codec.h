@@ -30,6 +30,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "db/hbase_rpc/hbase_client.h"
 #include "varve/types.h"
@@ -81,6 +82,9 @@ std::optional<HbaseCell> DecodeCell(std::string_view bytes);
 // Does so for a cell of which there may be only the first kMaxCellHeader bytes; the metadata and
 // the value of the result are empty.
 std::optional<HbaseCell> DecodeCellHeader(std::string_view bytes);
+
+// Returns tests that those cells pass which are gone at this instant, and no others.
+std::vector<HbaseValueTest> TestsOfGone(uint64_t now_ms);
 
 // The first bytes of every cell of this version, and of this very cell.
 inline constexpr size_t kCellVersionSize = 8;

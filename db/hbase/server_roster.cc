@@ -130,6 +130,11 @@ absl::StatusOr<std::optional<ServerRoster::Server>> ServerRoster::FindBehind(con
   return std::optional<Server>();
 }
 
+absl::StatusOr<bool> ServerRoster::HaveAllSeen(const Seen& seen) {
+  VARVE_ASSIGN_OR_RETURN(const std::optional<Server> behind, FindBehind(seen));
+  return !behind.has_value();
+}
+
 absl::Status ServerRoster::WaitForAll(const Seen& seen, HbaseClient::Deadline deadline) {
   for (std::chrono::milliseconds pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
     const absl::StatusOr<std::optional<Server>> behind = FindBehind(seen);

@@ -46,6 +46,9 @@ class ServerRoster {
   absl::Status WaitForAll(const Seen& seen, HbaseClient::Deadline deadline);
   absl::Status WaitForAll(const Seen& seen) { return WaitForAll(seen, context_->NewDeadline()); }
 
+  // Says whether they have by now.
+  absl::StatusOr<bool> HaveAllSeen(const Seen& seen);
+
   // Removes the rows of servers that are dead.
   absl::Status RemoveDead();
 

@@ -84,6 +84,16 @@ struct HbaseRowWrite {
   size_t ascending = 0;
 };
 
+// The bytes of a value from `offset` on have to lie from `least` to `most`, which are equally long.
+struct HbaseValueRange {
+  size_t offset;
+  std::string least;
+  std::string most;
+};
+// All ranges hold. A range is looked at only if those before it hold: then the value has to reach
+// as far as the range does.
+using HbaseValueTest = std::vector<HbaseValueRange>;
+
 // Rows of [lower, upper), in the order of their bytes or, descending, against it. An empty `upper`
 // is the end of the table.
 struct HbaseScanRequest {
@@ -95,15 +105,25 @@ struct HbaseScanRequest {
   size_t max_bytes = size_t{1} << 20;
   // Values are cut to their first kHbaseKeysOnlyPrefix bytes.
   bool keys_only = false;
+  // Only rows whose values pass one of the tests, or all rows if there is none. The servers of
+  // regions test them; where none passes for long, slices have no rows.
+  std::vector<HbaseValueTest> tests = {};
+  // The scan is one of everything, for which nobody waits: what it reads takes no place in the
+  // caches of the cluster, and it leaves out a region that does not answer until the deadline.
+  bool is_sweep = false;
 };
 
 inline constexpr size_t kHbaseKeysOnlyPrefix = 32;
 
 struct HbaseScanSlice {
   std::vector<std::pair<std::string, std::string>> rows;
-  // The range holds nothing beyond `rows`. Otherwise the caller goes on behind the last
-  // row; a slice that is not complete has one row at least.
+  // The range holds nothing beyond `rows`. Otherwise a slice has one row at least, but for those of
+  // a sweep or with tests.
   bool is_complete = false;
+  // The bound at which a scan goes on that is not complete: behind the last row, or further on.
+  std::string rest;
+  // A sweep has left out a region before `rest`.
+  bool has_left_out = false;
 };
 
 // HbaseTableLayout says where regions of a table may end, so that a split never tears apart what

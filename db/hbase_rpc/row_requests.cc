@@ -1,6 +1,7 @@
 #include "db/hbase_rpc/row_requests.h"
 
 #include <Comparator.pb.h>
+#include <Filter.pb.h>
 #include <MultiRowMutation.pb.h>
 
 #include <algorithm>
@@ -10,6 +11,9 @@ namespace {
 
 constexpr char kEqual[] = "org.apache.hadoop.hbase.filter.BinaryComparator";
 constexpr char kBeginsWith[] = "org.apache.hadoop.hbase.filter.BinaryPrefixComparator";
+constexpr char kComponent[] = "org.apache.hadoop.hbase.filter.BinaryComponentComparator";
+constexpr char kValueFilter[] = "org.apache.hadoop.hbase.filter.ValueFilter";
+constexpr char kFilterList[] = "org.apache.hadoop.hbase.filter.FilterList";
 
 void AddCondition(const HbaseRowWrite& write, hbase::pb::MutateRowsRequest* request) {
   hbase::pb::Condition* condition = request->add_condition();
@@ -54,6 +58,47 @@ void AddMutation(const HbaseRowWrite& write, hbase::pb::MutateRowsRequest* reque
   } else {
     cell->set_delete_type(MutationProto::DELETE_MULTIPLE_VERSIONS);
   }
+}
+
+template <typename Filter>
+void SetFilter(const char* name, const Filter& filter, hbase::pb::Filter* named) {
+  named->set_name(name);
+  filter.SerializeToString(named->mutable_serialized_filter());
+}
+
+// Passes values whose bytes from `offset` on compare so with `bytes`.
+void AddComparison(size_t offset, const std::string& bytes, hbase::pb::CompareType how,
+                   hbase::pb::FilterList* all) {
+  hbase::pb::BinaryComponentComparator component;
+  component.set_offset(static_cast<uint32_t>(offset));
+  component.set_value(bytes);
+  hbase::pb::ValueFilter filter;
+  filter.mutable_compare_filter()->set_compare_op(how);
+  hbase::pb::Comparator* comparator = filter.mutable_compare_filter()->mutable_comparator();
+  comparator->set_name(kComponent);
+  component.SerializeToString(comparator->mutable_serialized_comparator());
+  SetFilter(kValueFilter, filter, all->add_filters());
+}
+
+// A list of filters that are all to pass asks them in their order and ends with the first that
+// does not.
+void FillFilter(const std::vector<HbaseValueTest>& tests, hbase::pb::Filter* filter) {
+  hbase::pb::FilterList any;
+  any.set_operator_(hbase::pb::FilterList::MUST_PASS_ONE);
+  for (const HbaseValueTest& test : tests) {
+    hbase::pb::FilterList all;
+    all.set_operator_(hbase::pb::FilterList::MUST_PASS_ALL);
+    for (const HbaseValueRange& range : test) {
+      if (range.least == range.most) {
+        AddComparison(range.offset, range.least, hbase::pb::EQUAL, &all);
+        continue;
+      }
+      AddComparison(range.offset, range.least, hbase::pb::GREATER_OR_EQUAL, &all);
+      AddComparison(range.offset, range.most, hbase::pb::LESS_OR_EQUAL, &all);
+    }
+    SetFilter(kFilterList, all, any.add_filters());
+  }
+  SetFilter(kFilterList, any, filter);
 }
 
 // Where a scan begins or ends. HBase takes no row there that is longer than any that it holds. The
@@ -127,7 +172,10 @@ hbase::pb::ScanRequest RegionScan(const Region& region, const HbaseScanRequest& 
   scan->set_include_stop_row(request.is_descending ? !lower.is_cut : upper.is_cut);
   scan->set_caching(rows);
   scan->set_max_result_size(request.max_bytes);
-  scan->set_readtype(hbase::pb::Scan::PREAD);
+  // A sweep reads on in files as long as it likes, as servers do by themselves after some blocks.
+  if (!request.is_sweep) scan->set_readtype(hbase::pb::Scan::PREAD);
+  scan->set_cache_blocks(!request.is_sweep);
+  if (!request.tests.empty()) FillFilter(request.tests, scan->mutable_filter());
   scan->set_need_cursor_result(true);
   scan_request.set_number_of_rows(rows);
   scan_request.set_limit_of_rows(rows);

@@ -13,15 +13,25 @@ constexpr size_t kWholeValues = size_t{4} << 20;
 }  // namespace
 
 void ScanCall::AnswerUndone(const absl::Status& why) {
-  if (slice_.rows.empty()) return done_(why);
+  const bool may_be_empty = rest_.is_sweep || !rest_.tests.empty();
+  const bool has_moved = !slice_.rows.empty() || (may_be_empty && Position() != begin_);
+  if (!has_moved) {
+    const bool is_silent = asked_ != nullptr && !rest_.is_descending &&
+                           asked_->Holds(rest_.lower) && absl::IsUnavailable(why);
+    if (!rest_.is_sweep || !is_silent) return done_(why);
+    slice_.has_left_out = true;
+    slice_.is_complete = !PassRegion(*asked_);
+  }
+  slice_.rest = Position();
   done_(std::move(slice_));
 }
 
 void ScanCall::ReadOn() {
   const bool is_empty = !rest_.upper.empty() && rest_.lower >= rest_.upper;
   if (is_empty || rest_.max_rows == 0) return EndComplete(is_empty);
-  RegionQuery query{table(), rest_.is_descending ? rest_.upper : rest_.lower, rest_.is_descending};
+  RegionQuery query{table(), Position(), rest_.is_descending};
   Find(std::move(query), [this](const RegionPtr& region) {
+    asked_ = region;
     HbaseScanRequest wanted = rest_;
     wanted.max_bytes = std::max<size_t>(rest_.keys_only ? kWholeValues : rest_.max_bytes, 1);
     Ask(region, "Scan", RegionScan(*region, wanted),
@@ -47,7 +57,7 @@ void ScanCall::TakeAnswer(const RegionPtr& region, const RpcResult& result) {
 
 void ScanCall::TakeRows(const RegionPtr& region, const hbase::pb::ScanResponse& response,
                         const std::vector<std::vector<AnsweredCell>>& rows) {
-  const std::string before = rest_.is_descending ? rest_.upper : rest_.lower;
+  const std::string before = Position();
   bool is_full = false;
   for (const std::vector<AnsweredCell>& cells : rows) {
     if (cells.empty()) continue;
@@ -71,7 +81,7 @@ void ScanCall::TakeRows(const RegionPtr& region, const hbase::pb::ScanResponse& 
   }
   const bool is_left = region_has_more || PassRegion(*region);
   if (!is_left || is_full) return EndComplete(!is_left);
-  if (before != (rest_.is_descending ? rest_.upper : rest_.lower)) return ReadOn();
+  if (before != Position()) return ReadOn();
   const auto trouble = absl::UnavailableError("a server of HBase takes long to find a row");
   TryLater({HbaseFailure::Kind::kBusy, false, trouble}, region, pace_, [this] { ReadOn(); });
 }
@@ -101,6 +111,7 @@ bool ScanCall::PassRegion(const Region& region) {
 
 void ScanCall::EndComplete(bool is_complete) {
   slice_.is_complete = is_complete;
+  slice_.rest = Position();
   if (End()) done_(std::move(slice_));
 }
 

@@ -18,11 +18,12 @@ class ScanCall final : public HbaseCall {
            HbaseClient::ScanDone done)
       : HbaseCall(environment, std::move(table), deadline),
         rest_(std::move(request)),
+        begin_(Position()),
         done_(std::move(done)) {}
 
  private:
   void Start() override { ReadOn(); }
-  // The rows that are there are a slice as well.
+  // The rows that are there are a slice as well, and so are those that pass no test.
   void AnswerUndone(const absl::Status& why) override;
 
   void ReadOn();
@@ -34,8 +35,13 @@ class ScanCall final : public HbaseCall {
   bool PassRegion(const Region& region);
   void EndComplete(bool is_complete);
 
+  // The bound at which the scan goes on.
+  std::string& Position() { return rest_.is_descending ? rest_.upper : rest_.lower; }
+
   // The rest of the range is still to be read.
   HbaseScanRequest rest_;
+  const std::string begin_;  // the first position
+  RegionPtr asked_;          // the last region that was asked
   HbaseScanSlice slice_;
   RetryPace pace_;
   const HbaseClient::ScanDone done_;

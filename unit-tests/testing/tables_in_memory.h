@@ -40,7 +40,10 @@ class TablesInMemory {
   std::function<void()> before_delete;
   int reads = 0;       // calls
   size_t scanned = 0;  // rows that the last scan asked for
-  int commits = 0;     // that have written
+  size_t swept = 0;    // rows that sweeps were told of
+  // The region of the rows from the first to before the second one does not answer scans.
+  std::optional<std::pair<std::string, std::string>> silent;
+  int commits = 0;  // that have written
   // What regions begin with each of these rows; one begins with the empty row.
   std::vector<std::string> borders;
   // The regions, by their places in the order of rows, that no server has. A call that reads or
@@ -115,21 +118,31 @@ class ClientInMemory final : public HbaseClient {
       const std::lock_guard lock(tables_.mutex);
       failure = tables_.failure;
       tables_.scanned = request.max_rows;
+      if (tables_.silent.has_value() && failure.ok()) {
+        failure = PassSilent(*tables_.silent, &request, &slice);
+        if (slice.has_left_out) return done(std::move(slice));
+      }
       const TablesInMemory::Rows& rows = tables_.tables[table];
       const auto end = request.upper.empty() ? rows.end() : rows.lower_bound(request.upper);
       const auto begin = rows.lower_bound(request.lower);
       std::vector<std::pair<std::string, std::string>> all;
       if (request.upper.empty() || request.lower < request.upper) all.assign(begin, end);
       if (request.is_descending) std::reverse(all.begin(), all.end());
-      slice.is_complete = true;
+      slice.is_complete = slice.rest.empty();
       size_t bytes = 0;
       for (auto& [row, value] : all) {
-        slice.is_complete = slice.rows.size() < request.max_rows && bytes < request.max_bytes;
-        if (!slice.is_complete) break;
+        if (!Passes(request.tests, value)) continue;
+        if (slice.rows.size() >= request.max_rows || bytes >= request.max_bytes) {
+          slice.is_complete = false;
+          slice.rest = slice.rows.back().first;
+          if (!request.is_descending) slice.rest.push_back('\0');
+          break;
+        }
         bytes += row.size() + value.size();
         slice.rows.emplace_back(row,
                                 request.keys_only ? value.substr(0, kHbaseKeysOnlyPrefix) : value);
       }
+      if (request.is_sweep) tables_.swept += slice.rows.size();
     }
     failure.ok() ? done(std::move(slice)) : done(failure);
   }
@@ -145,6 +158,32 @@ class ClientInMemory final : public HbaseClient {
   HbaseStatistics Statistics() const override { return {}; }
 
  private:
+  static bool Passes(const std::vector<HbaseValueTest>& tests, const std::string& value) {
+    const auto holds = [&](const HbaseValueRange& range) {
+      EXPECT_GE(value.size(), range.offset + range.least.size());
+      const std::string bytes = value.substr(range.offset, range.least.size());
+      return range.least <= bytes && bytes <= range.most;
+    };
+    return tests.empty() || std::any_of(tests.begin(), tests.end(), [&](const auto& test) {
+             return std::all_of(test.begin(), test.end(), holds);
+           });
+  }
+
+  // An ascending scan ends before a region that is silent, and one that begins there fails or, if
+  // it is a sweep, leaves it out.
+  static absl::Status PassSilent(const std::pair<std::string, std::string>& silent,
+                                 HbaseScanRequest* request, HbaseScanSlice* slice) {
+    if (request->lower >= silent.second || request->upper <= silent.first) return absl::OkStatus();
+    if (request->lower < silent.first) {
+      request->upper = slice->rest = silent.first;
+      return absl::OkStatus();
+    }
+    slice->has_left_out = request->is_sweep;
+    slice->is_complete = request->upper <= silent.second;
+    slice->rest = silent.second;
+    return absl::UnavailableError("a region does not answer");
+  }
+
   void CallBefore(const std::vector<HbaseRowWrite>& writes) {
     const bool removes = std::any_of(writes.begin(), writes.end(), [](const HbaseRowWrite& write) {
       return write.kind == HbaseRowWrite::Kind::kDelete;

@@ -88,6 +88,15 @@ class HbaseStoreTest : public ::testing::Test {
     return store.remover().Step([] { return false; });
   }
 
+  // Lets so much time pass that the next step removes what is gone now.
+  void Age(HbaseStore& store) {
+    clock_.Advance(4'000'000);
+    ASSERT_TRUE(store.roster().Beat().ok());
+    ASSERT_TRUE(Step(store).ok());
+    clock_.Advance(700'000);
+    ASSERT_TRUE(store.roster().Beat().ok());
+  }
+
   testing::TablesInMemory tables_;
   testing::ManualClock clock_;
 };
@@ -704,7 +713,7 @@ TEST_F(HbaseStoreTest, NamespacesAreTrustedForAWhileOnly) {
 
 // --- The remover ---------------------------------------------------------------------------------
 
-TEST_F(HbaseStoreTest, WhatIsGoneForAnHourGoesInTwoSweepsAndNoVersionComesBack) {
+TEST_F(HbaseStoreTest, WhatIsGoneForAnHourGoesAndNoVersionComesBack) {
   const std::unique_ptr<HbaseStore> store = Open();
   std::vector<std::string> expired;
   store->SetExpiryListener(
@@ -767,6 +776,72 @@ TEST_F(HbaseStoreTest, ARowThatIsWrittenAgainStays) {
     ASSERT_TRUE(Step(*store).ok());
   }
   EXPECT_EQ(Get(*store, "k"), "w");
+}
+
+TEST_F(HbaseStoreTest, ASweepIsToldOfNoRowsButThoseThatGo) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(Put(*store, std::to_string(i), "v").ok());
+  const uint64_t now = clock_.WallMillis();
+  ASSERT_TRUE(Put(*store, "soon", "v", kDefaultNamespace, now + 10'000'000).ok());
+  ASSERT_TRUE(Put(*store, "expired", "v", kDefaultNamespace, now + 10).ok());
+  ASSERT_TRUE(Delete(*store, "7").ok());
+  Age(*store);
+  ASSERT_TRUE(Step(*store).ok());
+  EXPECT_EQ(tables_.swept, 2u);
+  EXPECT_EQ(RowsOf("varve"), 300u);
+}
+
+TEST_F(HbaseStoreTest, ASweepGoesOnWhereItWasEnded) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  for (int i = 0; i < 700; ++i) {
+    ASSERT_TRUE(Put(*store, std::to_string(i), "v").ok());
+    ASSERT_TRUE(Delete(*store, std::to_string(i)).ok());
+  }
+  Age(*store);
+  int slices = 0;
+  ASSERT_TRUE(store->remover().Step([&] { return ++slices > 1; }).ok());
+  EXPECT_EQ(RowsOf("varve"), 200u);
+  // No new sweep is due yet.
+  ASSERT_TRUE(Step(*store).ok());
+  EXPECT_EQ(RowsOf("varve"), 0u);
+  ASSERT_TRUE(Step(*store).ok());
+  EXPECT_EQ(tables_.swept, 900u);  // the slice that was ended was read again
+}
+
+TEST_F(HbaseStoreTest, ASweepLeavesOutARegionThatDoesNotAnswer) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  for (const char* key : {"a", "m", "z"}) {
+    ASSERT_TRUE(Put(*store, key, "v").ok());
+    ASSERT_TRUE(Delete(*store, key).ok());
+  }
+  Age(*store);
+  const std::string prefix = RowPrefix(1, 0xff);
+  tables_.silent.emplace(prefix + "g", prefix + "t");
+  ASSERT_TRUE(Step(*store).ok());
+  EXPECT_EQ(RowsOf("varve"), 1u);
+  tables_.silent.reset();
+  clock_.Advance(700'000);
+  ASSERT_TRUE(store->roster().Beat().ok());
+  ASSERT_TRUE(Step(*store).ok());
+  EXPECT_EQ(RowsOf("varve"), 0u);
+}
+
+TEST_F(HbaseStoreTest, ARetiredPlaceIsForgottenOnlyOnceAllOfItsRegionsAreEmpty) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  for (const char* key : {"a", "m", "z"}) ASSERT_TRUE(Put(*store, key, "v").ok());
+  WriteBatch batch;
+  batch.ClearNamespace(kDefaultNamespace);
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  ASSERT_TRUE(Step(*store).ok());
+  clock_.Advance(60'000);
+  ASSERT_TRUE(store->roster().Beat().ok());
+  const std::string prefix = RowPrefix(1, 0xff);
+  tables_.silent.emplace(prefix + "g", prefix + "t");
+  ASSERT_TRUE(Step(*store).ok());
+  EXPECT_EQ(RowsOf("varve"), 1u);
+  tables_.silent.reset();
+  ASSERT_TRUE(Step(*store).ok());
+  EXPECT_EQ(RowsOf("varve"), 0u);
 }
 
 TEST_F(HbaseStoreTest, TheRowsOfAnEmptiedNamespaceGo) {

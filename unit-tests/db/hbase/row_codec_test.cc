@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,29 @@ TEST(RowCodecTest, WhatIsNoCellIsToldFromOne) {
   std::string unknown_flag = bytes;
   unknown_flag[12] = static_cast<char>(unknown_flag[12] | 8);
   EXPECT_FALSE(DecodeCell(unknown_flag).has_value());
+}
+
+TEST(RowCodecTest, TheTestsOfGoneCellsPassThemAndNoOthers) {
+  const auto passes = [](const HbaseValueTest& test, const std::string& bytes) {
+    return std::all_of(test.begin(), test.end(), [&](const HbaseValueRange& range) {
+      EXPECT_EQ(range.least.size(), range.most.size());
+      EXPECT_GE(bytes.size(), range.offset + range.least.size());
+      const std::string part = bytes.substr(range.offset, range.least.size());
+      return range.least <= part && part <= range.most;
+    });
+  };
+  for (const uint64_t now : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 40, UINT64_MAX - 1}) {
+    const std::vector<HbaseValueTest> tests = TestsOfGone(now);
+    std::vector<HbaseCell> cells = Cells();
+    for (const uint64_t expiry : {now + 1, now, now / 2})
+      cells.push_back({.version = 9, .expiry_ms = expiry, .value = "v"});
+    for (const HbaseCell& cell : cells) {
+      const std::string bytes = EncodeCell(cell);
+      const bool passes_any = std::any_of(tests.begin(), tests.end(),
+                                          [&](const auto& test) { return passes(test, bytes); });
+      EXPECT_EQ(passes_any, cell.IsGone(now)) << now << " " << cell.expiry_ms;
+    }
+  }
 }
 
 TEST(VersionClockTest, VersionsAscendWhateverTheClockDoes) {

@@ -1,5 +1,6 @@
 #include "db/hbase_rpc/hbase_client.h"
 
+#include <Filter.pb.h>
 #include <MultiRowMutation.pb.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -458,6 +459,86 @@ TEST(HbaseClientTest, ScansGoOverTheBordersOfRegions) {
     EXPECT_EQ(slice->rows.front().first, is_descending ? "n" : "b");
     EXPECT_EQ(slice->rows.back().second.size(), kHbaseKeysOnlyPrefix);
   }
+}
+
+absl::StatusOr<HbaseScanSlice> Scan(HbaseClient& client, const HbaseScanRequest& request,
+                                    std::chrono::milliseconds time = kLong) {
+  std::promise<absl::StatusOr<HbaseScanSlice>> promise;
+  client.ScanRows("t", request, std::chrono::steady_clock::now() + time,
+                  [&](absl::StatusOr<HbaseScanSlice> slice) { promise.set_value(slice); });
+  return promise.get_future().get();
+}
+
+TEST(HbaseClientTest, ASweepLeavesOutARegionThatIsSilent) {
+  FakeHbase cluster(2, [](const FakeRequest& request) {
+    if (request.method == "Get") return Row("a", "1");
+    if (request.server == 0) return FakeAnswer::Silence();
+    return FakeAnswer::Message(hbase::pb::ScanResponse());
+  });
+  cluster.SetRegions({{"", 0}, {"m", 1}});
+  const auto client = Open(cluster);
+  EXPECT_EQ(*Get(*client, {"a"}), Values{"1"});  // the region is known from now on
+  HbaseScanRequest request{.lower = "a", .upper = "z"};
+  EXPECT_TRUE(absl::IsUnavailable(Scan(*client, request, kShort).status()));
+  EXPECT_EQ(*Get(*client, {"a"}), Values{"1"});
+  request.is_sweep = true;
+  auto slice = Scan(*client, request, kShort);
+  ASSERT_TRUE(slice.ok()) << slice.status();
+  EXPECT_TRUE(slice->has_left_out);
+  EXPECT_FALSE(slice->is_complete);
+  EXPECT_EQ(slice->rest, "m");
+  request.lower = slice->rest;
+  slice = Scan(*client, request);
+  ASSERT_TRUE(slice.ok()) << slice.status();
+  EXPECT_TRUE(slice->is_complete);
+  EXPECT_FALSE(slice->has_left_out);
+}
+
+TEST(HbaseClientTest, ASweepTellsHowFarItCameWhereNoRowPassesItsTests) {
+  std::promise<void> asked_again;
+  std::atomic<int> asked = 0;
+  FakeHbase cluster(1, [&](const FakeRequest& request) {
+    hbase::pb::ScanRequest scan;
+    EXPECT_TRUE(scan.ParseFromString(request.parameter));
+    EXPECT_FALSE(scan.scan().cache_blocks());
+    hbase::pb::FilterList any, all;
+    hbase::pb::ValueFilter first, last;
+    EXPECT_EQ(scan.scan().filter().name(), "org.apache.hadoop.hbase.filter.FilterList");
+    EXPECT_TRUE(any.ParseFromString(scan.scan().filter().serialized_filter()));
+    EXPECT_EQ(any.operator_(), hbase::pb::FilterList::MUST_PASS_ONE);
+    EXPECT_EQ(any.filters_size(), 2);
+    EXPECT_TRUE(all.ParseFromString(any.filters(1).serialized_filter()));
+    EXPECT_EQ(all.operator_(), hbase::pb::FilterList::MUST_PASS_ALL);
+    EXPECT_EQ(all.filters_size(), 3);  // one for the byte, two for the range behind it
+    EXPECT_TRUE(first.ParseFromString(all.filters(0).serialized_filter()));
+    EXPECT_EQ(first.compare_filter().compare_op(), hbase::pb::EQUAL);
+    EXPECT_TRUE(last.ParseFromString(all.filters(2).serialized_filter()));
+    EXPECT_EQ(last.compare_filter().compare_op(), hbase::pb::LESS_OR_EQUAL);
+    if (++asked == 2) {
+      EXPECT_EQ(scan.scan().start_row(), "q");
+      asked_again.set_value();
+    }
+    if (asked > 1) return FakeAnswer::Silence();
+    hbase::pb::ScanResponse response;
+    response.set_heartbeat_message(true);
+    response.mutable_cursor()->set_row("q");
+    return FakeAnswer::Message(response);
+  });
+  cluster.SetRegions({{"", 0}});
+  auto client = Open(cluster);
+  HbaseScanRequest request{.lower = "a", .upper = "z"};
+  request.tests = {{{1, "x", "x"}}, {{1, "y", "y"}, {2, "a", "c"}}};
+  request.is_sweep = true;
+  std::promise<absl::StatusOr<HbaseScanSlice>> promise;
+  client->ScanRows("t", request, std::chrono::steady_clock::now() + kLong,
+                   [&](absl::StatusOr<HbaseScanSlice> slice) { promise.set_value(slice); });
+  asked_again.get_future().wait();
+  client.reset();
+  const auto slice = promise.get_future().get();
+  ASSERT_TRUE(slice.ok()) << slice.status();
+  EXPECT_TRUE(slice->rows.empty());
+  EXPECT_FALSE(slice->is_complete);
+  EXPECT_EQ(slice->rest, "q");
 }
 
 // Bounds that are longer than any row are cut, as HBase takes none of them.
