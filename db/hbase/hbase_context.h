@@ -82,6 +82,21 @@ struct HbaseContext {
     return std::clamp(kBytes / std::max<size_t>(options.max_value_size, 1), size_t{1}, size_t{256});
   }
 
+  // The rows that a read asks for which keeps so many bytes of cells: no more than reach that, if
+  // they are as large as those of late, as what comes beyond it has to be read again.
+  size_t RowsPerRead(size_t kept_bytes) const {
+    constexpr size_t kMostBytes = 16u << 20;
+    const size_t rows = std::min(kept_bytes, kMostBytes) / std::max<size_t>(cell_size.load(), 1);
+    return std::clamp(rows, size_t{1}, RowsPerRead());
+  }
+  // Takes in how large the cells of an answer were. Larger ones count at once, smaller ones slowly.
+  void NoteCells(size_t cells, size_t bytes) {
+    if (cells == 0) return;
+    const size_t average = bytes / cells;
+    const size_t before = cell_size.load();
+    cell_size = average >= before ? average : before - (before - average) / 4;
+  }
+
   const HbaseStoreOptions options;
   const std::unique_ptr<HbaseClient> client;
   VersionClock clock;
@@ -90,7 +105,8 @@ struct HbaseContext {
   SpaceView spaces;
   GuessedVersions guesses;
   OperationGate operations;
-  std::atomic<uint64_t> changes{0};  // operations that this process wrote
+  std::atomic<uint64_t> changes{0};         // operations that this process wrote
+  std::atomic<size_t> cell_size{64 << 10};  // of late
 };
 
 // Reads the headers of cells, in several steps where they are many. `done` gets for each row the

@@ -55,7 +55,9 @@ class ManyReads final : public std::enable_shared_from_this<ManyReads> {
 
   void ReadNext() {
     std::vector<std::string> rows;
-    while (next_ < keys_.size() && rows.size() < context_.RowsPerRead()) {
+    const size_t most =
+        context_.RowsPerRead(options_.max_bytes - std::min(bytes_, options_.max_bytes));
+    while (next_ < keys_.size() && rows.size() < most) {
       const size_t index = next_++;
       if (results_[index].read) continue;
       // No key is as long as that.
@@ -74,6 +76,7 @@ class ManyReads final : public std::enable_shared_from_this<ManyReads> {
 
  private:
   void Take(const std::vector<HbaseClient::RowValue>& read) {
+    NoteSizes(read);
     std::vector<size_t> lost;
     const absl::Status taken = GuardMemory("reading keys", [&] {
       for (size_t i = 0; i < asked_.size(); ++i) {
@@ -99,6 +102,16 @@ class ManyReads final : public std::enable_shared_from_this<ManyReads> {
     asked_.clear();
     if (!taken.ok()) return Finish(taken);
     lost.empty() ? GoOn() : LeaveOut(std::move(lost));
+  }
+
+  void NoteSizes(const std::vector<HbaseClient::RowValue>& read) {
+    size_t cells = 0, bytes = 0;
+    for (const HbaseClient::RowValue& value : read) {
+      if (!value.ok() || !value->has_value()) continue;
+      cells += 1;
+      bytes += (*value)->size();
+    }
+    context_.NoteCells(cells, bytes);
   }
 
   void GoOn() {

@@ -38,9 +38,10 @@ class TablesInMemory {
   std::function<void()> before_scan;
   std::function<void()> before_commit;
   std::function<void()> before_delete;
-  int reads = 0;       // calls
-  size_t scanned = 0;  // rows that the last scan asked for
-  size_t swept = 0;    // rows that sweeps were told of
+  int reads = 0;          // calls
+  size_t read_bytes = 0;  // of the values that they were told
+  size_t scanned = 0;     // rows that the last scan asked for
+  size_t swept = 0;       // rows that sweeps were told of
   // The region of the rows from the first to before the second one does not answer scans.
   std::optional<std::pair<std::string, std::string>> silent;
   int commits = 0;  // that have written
@@ -73,6 +74,9 @@ class ClientInMemory final : public HbaseClient {
       const bool is_late = tables_.missed.contains(deadline);
       for (const std::string& row : rows)
         values.push_back(is_late ? RowValue(NoAnswer()) : ReadLocked(table, row, deadline));
+      for (const RowValue& value : values) {
+        if (value.ok() && value->has_value()) tables_.read_bytes += (*value)->size();
+      }
     }
     done(std::move(values));
   }

@@ -229,6 +229,38 @@ TEST_F(HbaseStoreTest, ACommitThatIsTooLargeForARegionsServerIsRefused) {
   EXPECT_EQ(RowsOf("varve-together"), 17u);
 }
 
+TEST_F(HbaseStoreTest, ManyLargeValuesAreNotReadAgainAndAgain) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  const std::string value(600'000, 'v');
+  std::vector<std::string> keys;
+  for (int i = 0; i < 64; ++i) {
+    keys.push_back(std::to_string(i));
+    ASSERT_TRUE(Put(*store, keys.back(), value).ok());
+  }
+  tables_.read_bytes = 0;
+  std::vector<std::string_view> left(keys.begin(), keys.end());
+  while (!left.empty()) {
+    std::vector<MultiGetResult> results(left.size());
+    ASSERT_TRUE(store->MultiGet({.max_bytes = 1u << 20}, left, absl::MakeSpan(results)).ok());
+    ASSERT_TRUE(results.front().read);
+    std::vector<std::string_view> unread;
+    for (size_t i = 0; i < left.size(); ++i) {
+      if (!results[i].read) unread.push_back(left[i]);
+    }
+    left = unread;
+  }
+  EXPECT_LT(tables_.read_bytes, 2 * keys.size() * value.size());
+  // Small values are soon read by as many at a time as before.
+  for (const std::string& key : keys) ASSERT_TRUE(Put(*store, key, "v").ok());
+  std::vector<MultiGetResult> results(keys.size());
+  const std::vector<std::string_view> all(keys.begin(), keys.end());
+  for (int i = 0; i < 20; ++i) {
+    tables_.reads = 0;
+    ASSERT_TRUE(store->MultiGet({.max_bytes = 1u << 20}, all, absl::MakeSpan(results)).ok());
+  }
+  EXPECT_EQ(tables_.reads, 1);
+}
+
 // --- Groups --------------------------------------------------------------------------------------
 
 TEST_F(HbaseStoreTest, ABatchIsWrittenWithinOneGroupAlone) {
