@@ -9,6 +9,12 @@
 #include "util/base/status.h"
 
 namespace varve {
+namespace {
+
+// A server on a busy machine looks no more often than that.
+constexpr std::chrono::milliseconds kShortestBeat{1'000};
+
+}  // namespace
 
 absl::StatusOr<SequenceNumber> NamespaceWriter::ChangeCatalog(
     const std::function<absl::Status(SpaceCatalog*)>& change) {
@@ -68,7 +74,8 @@ absl::StatusOr<CommitResult> NamespaceWriter::Change(const BatchPlan& plan) {
 HbaseClient::Deadline NamespaceWriter::DeadlineOfWait(bool retires) const {
   const HbaseClient::Deadline deadline = context_->NewDeadline();
   if (retires) return deadline;
-  return std::min(deadline, std::chrono::steady_clock::now() + 3 * context_->options.beat);
+  const std::chrono::milliseconds wait = 3 * std::max(context_->options.beat, kShortestBeat);
+  return std::min(deadline, std::chrono::steady_clock::now() + wait);
 }
 
 }  // namespace varve

@@ -28,11 +28,12 @@ absl::StatusOr<bool> SweepHeaders(
     });
     if (!slice.ok()) return slice.status();
     VARVE_ASSIGN_OR_RETURN(const bool goes_on, take(slice->rows));
-    if (!goes_on) return false;
     sweep->has_left_out |= slice->has_left_out;
     if (slice->is_complete) break;
     sweep->lower = slice->rest;
+    if (!goes_on) return false;
   }
+  sweep->lower = sweep->upper;
   return true;
 }
 
@@ -49,7 +50,6 @@ absl::StatusOr<bool> RemovePlace(HbaseContext* context, const KeyPlace& place,
                                  const std::function<bool()>& is_over) {
   const PlacedSpace placed(context->options.table, place);
   const auto take = [&](const RowSlice& rows) -> absl::StatusOr<bool> {
-    if (is_over()) return false;
     std::vector<HbaseRowWrite> writes;
     for (const auto& [row, bytes] : rows) {
       HbaseRowWrite& write = writes.emplace_back();
@@ -63,7 +63,7 @@ absl::StatusOr<bool> RemovePlace(HbaseContext* context, const KeyPlace& place,
     for (const absl::Status& each : CommitEachAndWait(*context, placed.table, std::move(writes)))
       status.Update(each);
     if (!status.ok()) return status;
-    return true;
+    return !is_over();
   };
   HeaderSweep sweep{placed.table, placed.prefix, placed.behind, {}};
   VARVE_ASSIGN_OR_RETURN(const bool came_to_end, SweepHeaders(*context, &sweep, take));

@@ -29,8 +29,8 @@ struct HeaderSweep {
 };
 
 // Scans the rest of the sweep, the cells cut behind the header, and hands each slice to `take`
-// until that says to end (false). Returns whether it came to the end. After an error it goes on
-// where that came.
+// until that says to end behind it (false). Returns whether it came to the end. After an error it
+// goes on with the slice at which that came.
 using RowSlice = std::vector<std::pair<std::string, std::string>>;
 absl::StatusOr<bool> SweepHeaders(const HbaseContext& context, HeaderSweep* sweep,
                                   const std::function<absl::StatusOr<bool>(const RowSlice&)>& take);

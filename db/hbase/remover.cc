@@ -41,7 +41,10 @@ absl::Status Remover::Step(const std::function<bool()>& is_over) {
     return absl::OkStatus();
   }
   VARVE_RETURN_IF_ERROR(roster_->RemoveDead());
-  VARVE_RETURN_IF_ERROR(RemoveRetired(is_over));
+  // It ends early enough for this server to be elected again, and for its other work.
+  const uint64_t begin = context_->options.clock->MonotonicNanos();
+  const auto ends = [&] { return is_over() || IsDue(begin, context_->options.dead_after / 2); };
+  VARVE_RETURN_IF_ERROR(RemoveRetired(ends));
   VARVE_RETURN_IF_ERROR(LookWhoHasSeen());
   if (context_->options.clock->MonotonicNanos() < paused_until_nanos_.load())
     return absl::OkStatus();
@@ -49,7 +52,7 @@ absl::Status Remover::Step(const std::function<bool()>& is_over) {
     if (has_swept_ && !IsDue(swept_at_nanos_, context_->options.sweep)) return absl::OkStatus();
     BeginSweep();
   }
-  VARVE_ASSIGN_OR_RETURN(const bool is_done, GoOnSweeping(is_over));
+  VARVE_ASSIGN_OR_RETURN(const bool is_done, GoOnSweeping(ends));
   if (!is_done) return absl::OkStatus();
   sweep_.reset();
   has_swept_ = true;
@@ -74,7 +77,7 @@ absl::Status Remover::Elect() {
   return absl::IsAborted(won) ? absl::OkStatus() : won;
 }
 
-absl::Status Remover::RemoveRetired(const std::function<bool()>& is_over) {
+absl::Status Remover::RemoveRetired(const std::function<bool()>& ends) {
   const std::shared_ptr<const SpaceCatalog> catalog = context_->spaces.catalog();
   const SequenceNumber version = context_->spaces.version();
   for (const KeyPlace& place : catalog->retired()) {
@@ -82,7 +85,7 @@ absl::Status Remover::RemoveRetired(const std::function<bool()>& is_over) {
     const auto since = retired_since_nanos_.try_emplace(place.generation, now).first->second;
     if (!IsDue(since, Settled())) continue;
     VARVE_RETURN_IF_ERROR(roster_->WaitForAll({.catalog = version}));
-    VARVE_ASSIGN_OR_RETURN(const bool is_empty, RemovePlace(context_, place, is_over));
+    VARVE_ASSIGN_OR_RETURN(const bool is_empty, RemovePlace(context_, place, ends));
     if (!is_empty) return absl::OkStatus();
     VARVE_RETURN_IF_ERROR(namespaces_
                               ->ChangeCatalog([&](SpaceCatalog* changed) {
@@ -109,7 +112,7 @@ void Remover::BeginSweep() {
                  .rows = HeaderSweep()};
 }
 
-absl::StatusOr<bool> Remover::GoOnSweeping(const std::function<bool()>& is_over) {
+absl::StatusOr<bool> Remover::GoOnSweeping(const std::function<bool()>& ends) {
   if (sweep_->ready == kNoSequence) return true;
   const std::shared_ptr<const SpaceCatalog> catalog = context_->spaces.catalog();
   for (const NamespaceDescription& space : catalog->List().namespaces) {
@@ -122,26 +125,20 @@ absl::StatusOr<bool> Remover::GoOnSweeping(const std::function<bool()>& is_over)
       sweep_->space = space.id;
       rows = {place->table, place->prefix, place->behind, TestsOfGone(sweep_->oldest_ms)};
     }
-    VARVE_ASSIGN_OR_RETURN(const bool is_done, SweepSpace(*place, is_over));
+    VARVE_ASSIGN_OR_RETURN(const bool is_done, SweepSpace(*place, ends));
     if (!is_done) return false;
     sweep_->space = space.id + 1;
     rows = HeaderSweep();
+    if (ends()) return false;
   }
   return true;
 }
 
 absl::StatusOr<bool> Remover::SweepSpace(const PlacedSpace& place,
-                                         const std::function<bool()>& is_over) {
-  uint64_t elected_at = context_->options.clock->MonotonicNanos();
+                                         const std::function<bool()>& ends) {
   return SweepHeaders(*context_, &sweep_->rows, [&](const RowSlice& rows) -> absl::StatusOr<bool> {
-    if (is_over()) return false;
-    if (IsDue(elected_at, context_->options.dead_after / 4)) {
-      elected_at = context_->options.clock->MonotonicNanos();
-      VARVE_RETURN_IF_ERROR(Elect());
-      if (!is_elected()) return false;
-    }
     VARVE_RETURN_IF_ERROR(RemoveDoomed(place, FindDoomed(place, rows)));
-    return true;
+    return !ends();
   });
 }
 

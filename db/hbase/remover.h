@@ -7,8 +7,8 @@
 // of versions was raised to all that a clock has given by then, and every server has seen that; the
 // sweep is later than any write that was under way then can end, and removes a row if it is
 // unchanged. So a key never gets a version that it had before. The servers of regions look for
-// these rows, and send no others. A sweep that takes long goes on where an error has ended a step,
-// and leaves out regions that do not answer: the next one comes to them.
+// these rows, and send no others. A sweep takes as many steps as it needs, also after errors, and
+// leaves out regions that do not answer: the next one comes to them.
 // The rows of a place that was retired go at once, since no key will ever lie there again.
 //
 // Thread-safety: One thread at a time takes steps; the other functions may be called by any.
@@ -68,11 +68,11 @@ class Remover {
   };
 
   absl::Status Elect();
-  absl::Status RemoveRetired(const std::function<bool()>& is_over);
+  absl::Status RemoveRetired(const std::function<bool()>& ends);
   void BeginSweep();
   // Returns whether the sweep has come to the end.
-  absl::StatusOr<bool> GoOnSweeping(const std::function<bool()>& is_over);
-  absl::StatusOr<bool> SweepSpace(const PlacedSpace& place, const std::function<bool()>& is_over);
+  absl::StatusOr<bool> GoOnSweeping(const std::function<bool()>& ends);
+  absl::StatusOr<bool> SweepSpace(const PlacedSpace& place, const std::function<bool()>& ends);
   Doomed FindDoomed(const PlacedSpace& place, const RowSlice& rows) const;
   absl::Status RemoveDoomed(const PlacedSpace& place, Doomed doomed);
   absl::Status RaiseFloor();

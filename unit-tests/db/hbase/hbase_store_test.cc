@@ -690,7 +690,7 @@ TEST_F(HbaseStoreTest, AServerThatDoesNotConfirmIsNamed) {
 
 TEST_F(HbaseStoreTest, ANewNamespaceIsThereThoughAServerIsSilent) {
   HbaseStoreOptions options = Options();
-  options.beat = milliseconds(1);
+  options.deadline = milliseconds(50);
   const std::unique_ptr<HbaseStore> silent = Open();
   const std::unique_ptr<HbaseStore> store = Open(options);
   const absl::Status created = Create(*store, {.id = 5});
@@ -830,14 +830,13 @@ TEST_F(HbaseStoreTest, ASweepGoesOnWhereItWasEnded) {
     ASSERT_TRUE(Delete(*store, std::to_string(i)).ok());
   }
   Age(*store);
-  int slices = 0;
-  ASSERT_TRUE(store->remover().Step([&] { return ++slices > 1; }).ok());
+  ASSERT_TRUE(store->remover().Step([] { return true; }).ok());
   EXPECT_EQ(RowsOf("varve"), 200u);
   // No new sweep is due yet.
   ASSERT_TRUE(Step(*store).ok());
   EXPECT_EQ(RowsOf("varve"), 0u);
   ASSERT_TRUE(Step(*store).ok());
-  EXPECT_EQ(tables_.swept, 900u);  // the slice that was ended was read again
+  EXPECT_EQ(tables_.swept, 700u);
 }
 
 TEST_F(HbaseStoreTest, ASweepLeavesOutARegionThatDoesNotAnswer) {
