@@ -218,6 +218,32 @@ TEST_F(HbaseClusterTest, ScansGoBothWaysInSlices) {
   EXPECT_GE(all->rows.size(), 100U);
 }
 
+TEST_F(HbaseClusterTest, ASweepIsToldOfTheRowsThatPassItsTests) {
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"t0", "_X_1"}, {"t1", "_X_2large"}, {"t2", "_Y"},  {"t3", "_X_4"},
+      {"t4", "_X_5"}, {"t5", "_Z"},        {"t6", "_X_3"}};
+  std::vector<HbaseRowWrite> writes;
+  for (const auto& [row, value] : rows) writes.push_back(Put(Row(row), value));
+  for (const absl::Status& status : Each(writes)) ASSERT_TRUE(status.ok()) << status;
+  // What a row held before passes no test.
+  ASSERT_TRUE(Commit({PutIf(Row("t6"), "_X_3", "_Y")}).ok());
+  HbaseScanRequest request{.lower = Row("t"), .upper = Row("u")};
+  request.keys_only = true;
+  request.is_sweep = true;
+  request.tests = {{{1, "Z", "Z"}}, {{1, "X", "X"}, {3, "2", "4"}}};
+  const auto slice = Scan(request);
+  ASSERT_TRUE(slice.ok()) << slice.status();
+  EXPECT_TRUE(slice->is_complete);
+  std::vector<std::string> told;
+  for (const auto& [row, value] : slice->rows) told.push_back(row);
+  EXPECT_EQ(told, (std::vector<std::string>{Row("t1"), Row("t3"), Row("t5")}));
+  request.tests = {{{1, "W", "W"}}};
+  const auto none = Scan(request);
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_TRUE(none->is_complete);
+  EXPECT_TRUE(none->rows.empty());
+}
+
 TEST_F(HbaseClusterTest, WritersOfOneRowTakeTurns) {
   ASSERT_TRUE(Commit({Put(Row("n"), "0")}).ok());
   std::atomic<int> aborted = 0;
