@@ -12,10 +12,11 @@ namespace {
 
 constexpr std::string_view kFormatRow = "format";
 constexpr std::string_view kMark = "varve over hbase";
+constexpr std::string_view kMarkOfGroups = "varve groups over hbase";
 constexpr uint8_t kFormat = 1;
 
-std::string FormatValue(std::string_view store) {
-  std::string value(kMark);
+std::string FormatValue(std::string_view mark, std::string_view store) {
+  std::string value(mark);
   value.push_back(static_cast<char>(kFormat));
   return value.append(store);
 }
@@ -24,6 +25,13 @@ absl::Status IsForeign(std::string_view table) {
   return absl::FailedPreconditionError(fmt::format(
       "table {} was not made by varve: it holds rows, but not the one that says what it is; name "
       "another table (--hbase-table)",
+      table));
+}
+
+absl::Status IsNoMainTable(std::string_view table) {
+  return absl::FailedPreconditionError(fmt::format(
+      "table {} holds the groups of a store that has another main table; name that one, or a new "
+      "one (--hbase-table)",
       table));
 }
 
@@ -40,6 +48,7 @@ absl::Status IsOfAnotherStore(std::string_view table, std::string_view owner,
 SystemRows::SystemRows(HbaseContext* context, bool is_for_background, const KeyGrouping& grouping)
     : context_(context),
       is_for_background_(is_for_background),
+      mark_(grouping == KeyGrouping() ? kMark : kMarkOfGroups),
       table_(TableOf(context->options.table, grouping).name),
       prefix_(RowPrefix(kSystemGeneration, LeftOutByte(grouping))) {}
 
@@ -158,16 +167,19 @@ absl::Status SystemRows::CheckIsEmpty() {
 
 absl::StatusOr<std::string> SystemRows::CheckFormat(const SystemRow& row,
                                                     std::string_view store) const {
-  if (!row.value.starts_with(kMark) || row.value.size() <= kMark.size()) return IsForeign(table_);
-  const auto format = static_cast<uint8_t>(row.value[kMark.size()]);
+  const std::string_view mark = row.value.starts_with(kMarkOfGroups) ? kMarkOfGroups : kMark;
+  if (!row.value.starts_with(mark) || row.value.size() <= mark.size()) return IsForeign(table_);
+  const auto format = static_cast<uint8_t>(row.value[mark.size()]);
   if (format != kFormat) {
     return absl::FailedPreconditionError(fmt::format(
         "table {} has format {}, and this version of varve knows format {}; use the version that "
         "made it, or name another table (--hbase-table)",
         table_, format, kFormat));
   }
-  std::string owner = row.value.substr(kMark.size() + 1);
-  if (!store.empty() && owner != store) return IsOfAnotherStore(table_, owner, store);
+  if (mark != mark_ && mark_ == kMark) return IsNoMainTable(table_);
+  std::string owner = row.value.substr(mark.size() + 1);
+  if (mark != mark_ || (!store.empty() && owner != store))
+    return IsOfAnotherStore(table_, owner, store);
   return owner;
 }
 
@@ -180,7 +192,7 @@ absl::StatusOr<std::string> SystemRows::Open(std::string_view store) {
     if (!rows.ok()) return rows.status();
     if (rows->front().is_there) return CheckFormat(rows->front(), store);
     VARVE_RETURN_IF_ERROR(CheckIsEmpty());
-    const absl::Status made = Replace(kFormatRow, rows->front(), FormatValue(name)).status();
+    const absl::Status made = Replace(kFormatRow, rows->front(), FormatValue(mark_, name)).status();
     // What another server has made is read and checked.
     if (!made.ok() && !absl::IsAborted(made)) return made;
   }

@@ -75,6 +75,7 @@ class SystemRows {
 
   HbaseContext* const context_;
   const bool is_for_background_;
+  const std::string_view mark_;  // what the table is
   const std::string table_;
   const std::string prefix_;
 };

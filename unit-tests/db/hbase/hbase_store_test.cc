@@ -173,6 +173,11 @@ TEST_F(HbaseStoreTest, ATableOfGroupsOfAnotherStoreIsRefusedSoThatOldKeysStayAwa
     tables_.tables.erase("varve-together");
     EXPECT_TRUE(Create(*store, space).ok());
   }
+  // A table of groups is the main one of no store.
+  HbaseStoreOptions options = Options();
+  options.table = "varve-together";
+  const absl::Status no_main = TryOpen(options).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(no_main)) << no_main;
   // Nor does a server start over the tables of two stores.
   tables_.tables["varve"] = main;
   const absl::Status refused = TryOpen(Options()).status();
