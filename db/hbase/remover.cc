@@ -176,8 +176,8 @@ absl::Status Remover::RemoveDoomed(const PlacedSpace& place, Doomed doomed) {
   return absl::OkStatus();
 }
 
-// Rows that go have been gone since the oldest instant. What has a higher version nevertheless, of a
-// writer whose clock was ahead, waits for a later sweep.
+// Rows that go have been gone since the oldest instant. What has a higher version nevertheless, as
+// its writer's clock was ahead, waits for a later sweep.
 absl::Status Remover::RaiseFloor() {
   const SequenceNumber wanted = VersionClock::At(OldestMillis() + 1) - 1;
   VARVE_ASSIGN_OR_RETURN(const std::vector<SystemRow> read, rows_->Read({kFloorRow}));
