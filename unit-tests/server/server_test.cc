@@ -15,8 +15,6 @@
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/process_memory.h"
-#include "util/base/status.h"
-#include "util/os/forwarding_file.h"
 
 namespace varve {
 namespace {
@@ -223,25 +221,8 @@ TEST(ServerTest, ABusyPortIsAnErrorThatNamesIt) {
       << second.status();
 }
 
-// Files whose syncs take no time.
-class InstantSyncs final : public testing::FaultFileSystem {
- public:
-  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path,
-                                                     bool create) override {
-    VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file, FaultFileSystem::OpenForWrite(path, create));
-    return std::make_unique<InstantFile>(std::move(file));
-  }
-
- private:
-  class InstantFile final : public ForwardingFile {
-   public:
-    using ForwardingFile::ForwardingFile;
-    absl::Status Sync() override { return absl::OkStatus(); }
-  };
-};
-
 TEST(ServerTest, ALoneWriterDoesNotWaitForCompany) {
-  InstantSyncs files;  // however slow the disk is
+  testing::FaultFileSystem files;  // however slow the disk is: its syncs do not reach the device
   EngineOptions engine = TestServer::SmallEngine();
   engine.file_system = &files;
   TestServer server({}, engine);

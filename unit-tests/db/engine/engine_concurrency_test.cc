@@ -3,15 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <random>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/test_store.h"
+#include "util/base/status.h"
+#include "util/os/forwarding_file.h"
 
 namespace varve {
 namespace {
@@ -209,8 +215,30 @@ TEST(EngineConcurrencyTest, ALoneWriterIsItsOwnGroup) {
   EXPECT_EQ(store.Statistic("log_syncs") - syncs, 100u);
 }
 
+// Syncs take a while, as those of a disk do, and not those of a file system in memory.
+class SlowSyncs final : public testing::FaultFileSystem {
+ public:
+  absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path,
+                                                     bool create) override {
+    VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file, FaultFileSystem::OpenForWrite(path, create));
+    return std::make_unique<SlowFile>(std::move(file));
+  }
+
+ private:
+  class SlowFile final : public ForwardingFile {
+   public:
+    using ForwardingFile::ForwardingFile;
+    absl::Status Sync() override {
+      absl::SleepFor(absl::Milliseconds(1));
+      return ForwardingFile::Sync();
+    }
+  };
+};
+
 TEST(EngineConcurrencyTest, ManyWritersShareTheirSyncs) {
+  SlowSyncs files;
   EngineOptions options = testing::TestEngineOptions();
+  options.file_system = &files;
   options.sync = Durability::kAlways;
   TestStore store(options);
   const uint64_t syncs = store.Statistic("log_syncs");

@@ -32,6 +32,13 @@ EngineOptions CountOptions() {
   return options;
 }
 
+// Nothing is merged unless the test asks for it: a merge reads, beside what is counted.
+EngineOptions WithoutMerges() {
+  EngineOptions options = CountOptions();
+  options.runs_per_level = 1000;
+  return options;
+}
+
 uint64_t Keys(TestStore& store) { return store->Count({}, {}, {}).value().keys; }
 
 uint64_t Reads(TestStore& store) {
@@ -130,7 +137,7 @@ TEST_P(CountModelTest, IsThatOfAMap) {
 INSTANTIATE_TEST_SUITE_P(Seeds, CountModelTest, ::testing::Range<uint64_t>(1, 9));
 
 TEST(EngineCountTest, AskingAgainReadsNothing) {
-  TestStore store(CountOptions());
+  TestStore store(WithoutMerges());
   Fill(store, 0, 5000);
   ASSERT_TRUE(store->Compact({}, {}).ok());
   Fill(store, 0, 6000, 7);
@@ -145,7 +152,7 @@ TEST(EngineCountTest, AskingAgainReadsNothing) {
 }
 
 TEST(EngineCountTest, WhatWasCountedIsRemembered) {
-  TestStore store(CountOptions());
+  TestStore store(WithoutMerges());
   Fill(store, 0, 5000);
   ASSERT_TRUE(store->Compact({}, {}).ok());
   Fill(store, 0, 6000, 70);
@@ -161,7 +168,7 @@ TEST(EngineCountTest, WhatWasCountedIsRemembered) {
 }
 
 TEST(EngineCountTest, MergesToTheBottomAndNewKeysAreCountedByThemselves) {
-  TestStore store(CountOptions());
+  TestStore store(WithoutMerges());
   Fill(store, 0, 5000);
   Fill(store, 5000, 9000);
   Fill(store, 0, 5000, 3);
@@ -176,7 +183,7 @@ TEST(EngineCountTest, MergesToTheBottomAndNewKeysAreCountedByThemselves) {
 }
 
 TEST(EngineCountTest, TheBackgroundCountsAtRest) {
-  TestStore store(CountOptions());
+  TestStore store(WithoutMerges());
   Fill(store, 0, 5000);
   ASSERT_TRUE(store->Compact({}, {}).ok());
   Fill(store, 0, 6000, 7);
@@ -190,7 +197,7 @@ TEST(EngineCountTest, TheBackgroundCountsAtRest) {
 }
 
 TEST(EngineCountTest, AnEmptiedNamespaceIsCountedAtOnce) {
-  TestStore store(CountOptions());
+  TestStore store(WithoutMerges());
   Fill(store, 0, 5000);
   ASSERT_TRUE(store->Flush().ok());
   Fill(store, 0, 5000, 5);
@@ -214,9 +221,8 @@ class DropLarge : public CompactionFilter {
 // A record that a filter drops from below was replaced by nothing any more.
 // Counted one by one, each of the hundred buffers would be walked beside the whole store.
 TEST(EngineCountTest, TheManyBuffersOfARecoveryAreCountedByOneScan) {
-  EngineOptions options = CountOptions();
+  EngineOptions options = WithoutMerges();
   options.write_buffer_size = 16 << 20;
-  options.runs_per_level = 1000;  // no merges, which read
   TestStore store(options);
   constexpr uint64_t kKeys = 20000;
   Fill(store, 0, kKeys);
