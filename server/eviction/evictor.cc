@@ -214,13 +214,20 @@ void Evictor::Loop() {
       if (is_stopped_) return;
       is_awake_ = false;
     }
-    if (SteadyNow() >= next || !was_noting) {
+    const bool disk_is_short = flags_.disk_is_short.exchange(false);
+    if (SteadyNow() >= next || !was_noting || disk_is_short) {
       next = SteadyNow() + absl::FromChrono(kRound);
       TryWithMemory([this] { RunRound(Reads::kIfDue); });
     }
     const absl::StatusOr<bool> more = GuardMemory("evicting", [this] { return WorkOn(); });
     Report(more.status());
-    if (more.ok() && *more) Wake();
+    if (more.ok() && *more) {
+      Wake();
+    } else if (disk_ != nullptr && disk_->IsTight() &&
+               counts_.flushed.exchange(counts_.keys.load()) != counts_.keys.load()) {
+      // Merges see what was evicted once it is in segments, and writers wait for them.
+      Report(store_.Flush());
+    }
   }
 }
 
@@ -384,6 +391,14 @@ std::optional<Evictor::Bound> Evictor::BoundOf(const absl::Status& refused) {
   }
   if (bound.orders.empty()) return std::nullopt;
   return bound;
+}
+
+bool Evictor::RelieveDisk() {
+  if (disk_ == nullptr || replication_.follows() ||
+      !flags_.notes_reads.load(std::memory_order_acquire))
+    return false;
+  if (!flags_.disk_is_short.exchange(true)) Wake();
+  return true;
 }
 
 bool Evictor::MayMakeRoom(const absl::Status& refused) const {

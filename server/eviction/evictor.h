@@ -99,6 +99,10 @@ class Evictor {
       touched_.Add(space, key, version);
   }
 
+  // Returns whether evictions may relieve a disk that is short of room, and has the thread look at
+  // it at once. Evictions give space back only once merges have removed what was evicted.
+  bool RelieveDisk() ABSL_LOCKS_EXCLUDED(wake_mutex_);
+
   // Returns whether MakeRoom() may help after such a refusal.
   bool MayMakeRoom(const absl::Status& refused) const;
   // Evicts what a write needs that ended as `refused`. Returns whether the write may succeed if it
@@ -172,11 +176,13 @@ class Evictor {
     std::atomic<bool> has_named_rules{false};  // a namespace has a rule of its own
     std::atomic<bool> is_stale{true};          // rules have changed since the last Refresh()
     std::atomic<bool> has_notes{false};        // touched_ has its memory
+    std::atomic<bool> disk_is_short{false};    // since the last round
   };
   struct Counts {
     std::atomic<uint64_t> keys{0}, bytes{0};  // evicted
     std::atomic<uint64_t> reads{0};           // that the index has taken
     std::atomic<uint64_t> rounds{0};          // evictions, each of many keys
+    std::atomic<uint64_t> flushed{0};         // of `keys`, for the disk
   };
 
   // Notes reads from now on, as a rule is in force.
