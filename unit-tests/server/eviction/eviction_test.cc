@@ -180,6 +180,75 @@ TEST_F(EvictionTest, KeysThatAreReadOftenStay) {
   EXPECT_EQ(Do({"OBJECT", "FREQ", Name(2499)}), "0");
 }
 
+TEST_F(EvictionTest, CommandsUseKeysAsTheyDoInRedis) {
+  UseDatabases("allkeys-lru", 1'000'000);
+  const std::string key = Name(1);
+  ASSERT_EQ(Set(1), "OK");
+  const auto idle = [&] { return std::stoi(Do({"OBJECT", "IDLETIME", key})); };
+  const std::vector<std::vector<std::string>> asking = {
+      {"EXISTS", key},         {"TTL", key},        {"PTTL", key},
+      {"EXPIRETIME", key},     {"TYPE", key},       {"OBJECT", "ENCODING", key},
+      {"META", "GET", key},    {"SCAN", "0"},       {"KEYS", "*"},
+      {"PREFIX", key, "KEYS"}, {"COUNT", "-", "+"}, {"MEMORY", "USAGE", key}};
+  for (const std::vector<std::string>& request : asking) {
+    Pass(10'000);
+    const int before = idle();
+    EXPECT_GE(before, 10);
+    EXPECT_NE(Do(request).front(), '!') << request[0];
+    EXPECT_EQ(idle(), before) << request[0];
+  }
+  const std::vector<std::vector<std::string>> reading = {{"GET", key},
+                                                         {"MGET", key},
+                                                         {"GETRANGE", key, "0", "1"},
+                                                         {"STRLEN", key},
+                                                         {"TOUCH", key},
+                                                         {"DUMP", key},
+                                                         {"GETBIT", key, "0"},
+                                                         {"BITCOUNT", key},
+                                                         {"LCS", key, key},
+                                                         {"SET", key, "v", "NX"},
+                                                         {"MSETNX", key, "v"},
+                                                         {"COPY", key, "copy", "REPLACE"},
+                                                         {"BITOP", "NOT", "copy", key},
+                                                         {"GETEX", key},
+                                                         {"PREFIX", key},
+                                                         {"RANGE", key, "+"}};
+  for (const std::vector<std::string>& request : reading) {
+    Pass(10'000);
+    EXPECT_GE(idle(), 10);
+    EXPECT_NE(Do(request).front(), '!') << request[0];
+    EXPECT_EQ(idle(), 0) << request[0];
+  }
+}
+
+TEST_F(EvictionTest, CommandsThatReadBeforeTheyWriteRaiseCounts) {
+  UseDatabases("allkeys-lfu", 1'000'000);
+  const std::vector<std::vector<std::string>> writing = {{"INCR", "1"},
+                                                         {"APPEND", "2", "5"},
+                                                         {"SETRANGE", "3", "0", "5"},
+                                                         {"EXPIRE", "4", "1000"},
+                                                         {"SET", "5", "5", "XX"}};
+  for (const std::vector<std::string>& request : writing) {
+    ASSERT_EQ(Do({"SET", request[1], "5"}), "OK");
+    EXPECT_EQ(Do({"OBJECT", "FREQ", request[1]}), "5");
+    EXPECT_NE(Do(request).front(), '!') << request[0];
+    EXPECT_EQ(Do({"OBJECT", "FREQ", request[1]}), "6") << request[0];
+  }
+}
+
+TEST_F(EvictionTest, ALongReplyUsesItsFirstKeys) {
+  UseDatabases("allkeys-lru", 1'000'000);
+  constexpr int kKeys = 4200;
+  for (int key = 0; key < kKeys; ++key) ASSERT_EQ(Set(key), "OK");
+  Pass(100'000);
+  ASSERT_NE(Do({"PREFIX", "k"}), "");
+  Pass(10'000);
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(0)}), "10");
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(4095)}), "10");
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(4096)}), "110");
+  EXPECT_EQ(Stat("eviction_noted_reads"), 4096u);
+}
+
 // Nobody tells the order of a delete, so a key may have been read in an earlier life.
 TEST_F(EvictionTest, AKeyThatIsMadeAgainCountsAsANewOne) {
   UseDatabases("allkeys-lfu", 10'000);
