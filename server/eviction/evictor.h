@@ -27,6 +27,7 @@
 // Invariants: reads are noted only while touched_ has its memory.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -149,11 +150,26 @@ class Evictor {
   void ResetStatistics() { counts_.keys = counts_.bytes = 0; }
 
  private:
+  // What is to be evicted in time left over.
+  struct Owed {
+    uint64_t bytes = 0;
+    uint64_t keys = 0;
+
+    bool any() const { return bytes > 0 || keys > 0; }
+    void RaiseTo(const Owed& least) {
+      bytes = std::max(bytes, least.bytes);
+      keys = std::max(keys, least.keys);
+    }
+    void Pay(const EvictionStep::Result& evicted) {
+      bytes -= std::min(bytes, evicted.bytes);
+      keys -= std::min(keys, evicted.keys);
+    }
+  };
   // A namespace with a rule, or a database.
   struct Space {
     std::unique_ptr<SpaceOrder> order;
     NamespaceOptions options;
-    uint64_t owed_bytes = 0;  // to be evicted in time left over
+    Owed owed;
     bool is_checked = false;  // it was within its quota since that was set
   };
   // A bound refuses a write; its orders may make room for it.
@@ -161,7 +177,7 @@ class Evictor {
     std::vector<SpaceOrder*> orders;
     uint64_t bytes = 0;  // 0: no limit
     uint64_t keys = 0;
-    uint64_t* owed = nullptr;
+    Owed* owed = nullptr;
   };
 
   // Noted reads wait here for the index.
@@ -235,7 +251,7 @@ class Evictor {
   TurnMutex mutex_ ABSL_ACQUIRED_BEFORE(wake_mutex_);
   std::unique_ptr<AccessIndex> index_ ABSL_GUARDED_BY(mutex_);
   std::map<NamespaceId, Space> spaces_ ABSL_GUARDED_BY(mutex_);
-  uint64_t owed_by_databases_ ABSL_GUARDED_BY(mutex_) = 0;
+  Owed owed_by_databases_ ABSL_GUARDED_BY(mutex_);
   NotedReadsToEnter entering_ ABSL_GUARDED_BY(mutex_);
   // Clients have written nothing that expires before it since NoteExpiries() took it.
   std::atomic<uint64_t> soonest_expiry_ms_{kNeverSoon};

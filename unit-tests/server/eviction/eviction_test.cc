@@ -95,6 +95,20 @@ TEST_F(EvictionTest, KeysThatAreReadStay) {
   EXPECT_EQ(Stat("evicted_bytes"), Stat("evicted_keys") * 100);
 }
 
+TEST_F(EvictionTest, ALoweredNumberOfKeysIsReachedInTheBackground) {
+  ASSERT_EQ(Do({"NAMESPACE", "CREATE", "cache", "MAXKEYS", "5000", "EVICT", "lru"}), "OK");
+  ASSERT_EQ(Do({"NAMESPACE", "USE", "cache"}), "OK");
+  for (int key = 0; key < 5000; ++key) ASSERT_EQ(Set(key), "OK");
+  Round();
+  ASSERT_EQ(Do({"NAMESPACE", "ALTER", "cache", "MAXKEYS", "500"}), "OK");
+  Round();
+  FinishWork();
+  const int left = std::stoi(Do({"DBSIZE"}));
+  EXPECT_LE(left, 500);
+  EXPECT_GE(left, 490);
+  EXPECT_EQ(Set(5000), "OK");
+}
+
 TEST_F(EvictionTest, TheDatabasesMakeRoomTogether) {
   UseDatabases("allkeys-lru", 100'000);
   for (int key = 0; key < 500; ++key) ASSERT_EQ(Set(key), "OK");
