@@ -13,7 +13,8 @@
 //     that nobody wrote the key since it was chosen. Feeds, followers and keyspace events tell it.
 //
 // For kLru it holds: while no walk over all keys is under way, no key that was read or written
-// within the last T is evicted while one idle for longer than T + 1 s is there.
+// within the last T is evicted while one idle for longer than T + 1 s is there; T + 1 min for keys
+// that were written more than an hour ago and not read since (VersionTimes).
 //
 // A follower evicts nothing: it receives the deletes of its primary. When it becomes a primary
 // itself it walks over all keys.
