@@ -286,6 +286,25 @@ TEST_F(EvictionTest, AKeyThatIsMadeAgainCountsAsANewOne) {
   EXPECT_EQ(Do({"OBJECT", "FREQ", Name(0)}), "4");
 }
 
+TEST_F(EvictionTest, CountsOfUsesAreTrueOnDiskAndAfterARestart) {
+  UseDatabases("allkeys-lfu", 1'000'000);
+  ASSERT_EQ(Set(1), "OK");
+  ASSERT_EQ(Set(2), "OK");
+  for (int read = 0; read < 300; ++read) ASSERT_TRUE(Has(1));
+  Round();
+  const int uses = std::stoi(Do({"OBJECT", "FREQ", Name(1)}));
+  EXPECT_GT(uses, 6);
+  ASSERT_EQ(Do({"COMPACT"}), "OK");
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(1)}), std::to_string(uses));
+  Restart();
+  UseDatabases("allkeys-lfu", 1'000'000);
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(1)}), std::to_string(uses));
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(2)}), "5");
+  Pass(181'000);
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(1)}), std::to_string(uses - 3));
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(2)}), "2");
+}
+
 TEST_F(EvictionTest, EachEvictedKeyIsToldOnce) {
   ASSERT_EQ(Do({"CONFIG", "SET", "notify-keyspace-events", "Ee"}), "OK");
   UseDatabases("allkeys-lru", 10'000);
