@@ -151,7 +151,7 @@ class Evictor {
   void ResetStatistics() { counts_.keys = counts_.bytes = 0; }
 
  private:
-  // What is to be evicted in time left over.
+  // The evictor owes these evictions, and makes them in time left over.
   struct Owed {
     uint64_t bytes = 0;
     uint64_t keys = 0;
