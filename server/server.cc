@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "fmt/format.h"
+#include "server/config/eviction_policy.h"
 #include "server/config/memory_plan.h"
 #include "server/user_commands/command_rights.h"
 #include "spdlog/spdlog.h"
@@ -71,8 +72,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Store* store, ServerConfig
       });
   if (!audited.ok()) return audited;
   const ServerConfig in_force = server->state_.configuration.in_force();
+  const bool evicts =
+      ParseEvictionPolicy(in_force.server.max_memory_policy).value_or(EvictionRule()).on();
   server->state_.evictor.Start(in_force.directory + "/" + std::string(kAccessDirectory),
-                               EvictionMemory(in_force.memory_limit), server->state_.disk);
+                               EvictionMemory(in_force.memory_limit, evicts), server->state_.disk);
   const size_t threads = static_cast<size_t>(server->state_.options.threads);
   if (server->pool_.threads() < threads) {
     return absl::ResourceExhaustedError(

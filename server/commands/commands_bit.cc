@@ -7,6 +7,7 @@
 #include "server/commands/bitfield.h"
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
+#include "server/execution/key_read.h"
 #include "server/execution/key_update.h"
 #include "util/redis_format/bits.h"
 #include "util/resp/resp_parser.h"
@@ -25,8 +26,7 @@ bool ReadValue(CommandContext& context, std::string_view key, std::string* value
     context.Fail(read.status());
     return false;
   }
-  context.DependOn(read->durable_after);
-  context.CountLookup(key, *read);
+  NoteRead(context, key, *read);
   *found = read->found;
   if (!read->found) value->clear();
   return true;

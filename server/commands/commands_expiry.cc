@@ -99,7 +99,7 @@ void HandlePExpireAt(CommandContext& context, Arguments arguments) {
 
 // Answers milliseconds of the key's expiry: -2 for a missing key, -1 for one that stays.
 void ReplyTime(CommandContext& context, std::string_view key, bool left, bool seconds) {
-  const std::optional<ReadResult> read = LookUpKey(context, key);
+  const std::optional<ReadResult> read = PeekAtKey(context, key);
   if (!read) return;
   if (!read->found || read->expiry_ms == 0) return context.reply.Integer(read->found ? -1 : -2);
   auto millis = static_cast<int64_t>(read->expiry_ms);
@@ -214,14 +214,14 @@ void HandleGetEx(CommandContext& context, Arguments arguments) {
     instant = ParseExpiry(context, "getex", options->time, *unit);
     if (!instant) return;
   }
-  ReadResult found;
+  bool found = false;
   std::string_view event;
   const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
     const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
     if (!read.ok()) return read.status();
-    found = *read;
+    found = read->found;
     event = {};
-    if (!read->found) return absl::OkStatus();
+    if (!found) return absl::OkStatus();
     if (instant && context.GoesAtOnce(ExpiryMillis(*instant))) {
       batch->Delete(key);
       event = "del";
@@ -237,7 +237,7 @@ void HandleGetEx(CommandContext& context, Arguments arguments) {
   if (!done) return;
   context.CountLookup(key, found);
   if (!event.empty()) context.Notify(kGenericEvent, event, key);
-  found.found ? context.reply.Bulk(value) : context.reply.Null();
+  found ? context.reply.Bulk(value) : context.reply.Null();
 }
 
 constexpr Command kRows[] = {

@@ -26,7 +26,7 @@ namespace {
 constexpr std::string_view kNoInteger = "ERR value is not an integer or out of range";
 
 void HandleType(CommandContext& context, Arguments arguments) {
-  const std::optional<ReadResult> read = LookUpKey(context, arguments[1]);
+  const std::optional<ReadResult> read = PeekAtKey(context, arguments[1]);
   if (read) context.reply.Simple(read->found ? "string" : "none");
 }
 

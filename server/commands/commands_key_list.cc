@@ -175,7 +175,7 @@ void HandleDel(CommandContext& context, Arguments arguments) {
     const bool done = Update(context, part, [&](WriteBatch* batch) -> absl::Status {
       deleted.resize(before);
       for (const std::string_view key : part) {
-        const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
+        const absl::StatusOr<ReadResult> read = ReadForDelete(context, key, &value, batch);
         if (!read.ok()) return read.status();
         if (!read->found) continue;
         batch->Delete(key);
@@ -192,7 +192,8 @@ void HandleDel(CommandContext& context, Arguments arguments) {
   context.reply.Integer(static_cast<int64_t>(deleted.size()));
 }
 
-void HandleExists(CommandContext& context, Arguments arguments) {
+// Answers how many of the keys there are. `uses`: they are used by it.
+void CountKeys(CommandContext& context, Arguments arguments, bool uses) {
   const Arguments keys = arguments.subspan(1);
   std::vector<MultiGetResult> results(std::min(keys.size(), kKeysPerSlice));
   const std::shared_ptr<const Snapshot> snapshot =
@@ -212,11 +213,20 @@ void HandleExists(CommandContext& context, Arguments arguments) {
       if (!result.status.ok()) return context.Fail(result.status);
       if (result.result.too_large) return context.MoveToPool();
       context.DependOn(result.result.durable_after);
-      context.CountLookup(slice[i], result.result);
+      context.CountLookup(slice[i], result.result.found);
+      if (uses && result.result.found)
+        context.NoteUse(context.space(), slice[i], result.result.version);
       found += result.result.found ? 1 : 0;
     }
   }
   context.reply.Integer(found);
+}
+
+void HandleExists(CommandContext& context, Arguments arguments) {
+  CountKeys(context, arguments, /*uses=*/false);
+}
+void HandleTouch(CommandContext& context, Arguments arguments) {
+  CountKeys(context, arguments, /*uses=*/true);
 }
 
 constexpr Command kRows[] = {
@@ -294,9 +304,9 @@ constexpr Command kRows[] = {
      .arity = -2,
      .flags = kReadCommand | kFastCommand,
      .keys = kAllKeys,
-     .handler = HandleExists,
+     .handler = HandleTouch,
      .group = "generic",
-     .summary = "The same as EXISTS: reading leaves no mark on a key.",
+     .summary = "Counts keys that exist, and marks them as used for evictions.",
      .syntax = "key [key ...]",
      .complexity = "O(N) for N keys",
      .redis = {.tips = "request_policy:multi_shard response_policy:agg_sum", .key_flags = "RO"}},

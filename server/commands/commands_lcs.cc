@@ -5,6 +5,7 @@
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
 #include "server/commands/common_subsequence.h"
+#include "server/execution/key_read.h"
 #include "util/resp/resp_parser.h"
 #include "varve/options.h"
 
@@ -76,8 +77,7 @@ void HandleLcs(CommandContext& context, Arguments arguments) {
   for (size_t i = 0; i < 2; ++i) {
     MultiGetResult& value = values[i];
     if (!value.status.ok()) return context.Fail(value.status);
-    context.DependOn(value.result.durable_after);
-    context.CountLookup(arguments[1 + i], value.result);
+    NoteRead(context, arguments[1 + i], value.result);
     if (!value.result.found) value.value.clear();
   }
   LcsOptions options;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kFixedReserve = 24u << 20;
 constexpr uint64_t kLeastForEviction = 16u << 20, kMostForEviction = 40u << 20;
-constexpr uint64_t kPartForEviction = 16;
+constexpr uint64_t kPartForEviction = 16, kPartForUnplannedEviction = 32;
 constexpr uint64_t kLeastShare = 4u << 20;
 // What one thread may map beyond the budget, before it looks, is a small part of this.
 constexpr uint64_t kLeastMapped = 64u << 20;
@@ -63,8 +63,9 @@ void ChooseMappedReads(bool block_cache_is_given, uint64_t left, EngineOptions* 
 
 }  // namespace
 
-uint64_t EvictionMemory(uint64_t limit) {
-  return std::clamp(limit / kPartForEviction, kLeastForEviction, kMostForEviction);
+uint64_t EvictionMemory(uint64_t limit, bool is_planned) {
+  return std::clamp(limit / (is_planned ? kPartForEviction : kPartForUnplannedEviction),
+                    kLeastForEviction, kMostForEviction);
 }
 
 uint64_t MemoryAtHand() {
@@ -84,7 +85,7 @@ absl::StatusOr<ServerConfig> FitIntoMemory(const ServerConfig& config, uint64_t 
   const bool evicts =
       ParseEvictionPolicy(config.server.max_memory_policy).value_or(EvictionRule()).on();
   const uint64_t usable = fitted.memory_limit - fitted.memory_limit / 8 - kFixedReserve -
-                          (evicts ? EvictionMemory(fitted.memory_limit) : 0);
+                          (evicts ? EvictionMemory(fitted.memory_limit, /*is_planned=*/true) : 0);
   const auto buffers = static_cast<uint64_t>(fitted.engine.max_full_write_buffers) + 1;
   const auto is_given = [&config](const char* name) { return config.given.contains(name); };
 

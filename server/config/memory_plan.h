@@ -15,7 +15,10 @@ namespace varve {
 inline constexpr uint64_t kLeastMemory = 128u << 20;  // that can be divided
 
 // Bytes that the order of evictions may take, once something is evicted, under such a limit.
-uint64_t EvictionMemory(uint64_t limit);
+// `is_planned`: maxmemory-policy evicted at the start, so they were set aside. Where evictions
+// begin later, or in namespaces alone, they come from what is kept for what isn't counted, and are
+// less than half of that.
+uint64_t EvictionMemory(uint64_t limit, bool is_planned);
 
 // Bytes that this process may use: of the machine, or of its control group where that has less.
 uint64_t MemoryAtHand();

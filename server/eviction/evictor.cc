@@ -22,10 +22,10 @@ constexpr uint64_t kPartAhead = 256;
 constexpr uint64_t kMostAhead = 256u << 10;
 // The thread frees this part more, and no more than kMostOwed at a time.
 constexpr uint64_t kPartOwed = 128;
-constexpr uint64_t kMostOwed = 64u << 20;
+constexpr uint64_t kMostOwed = 64u << 20, kMostKeysOwed = 100'000;
 // Evictions begin this part of the bound of the disk before its reserve.
 constexpr uint64_t kPartOfDisk = 8;
-constexpr uint64_t kPaidAtOnce = 256u << 10;
+constexpr uint64_t kPaidAtOnce = 256u << 10, kKeysPaidAtOnce = 2048;
 constexpr size_t kWalkedAtOnce = 4096;
 // Reads that wait for the index take this part of the memory, and as much while they are entered.
 constexpr uint64_t kPartWaiting = 4, kMostWaiting = 256u << 10;
@@ -71,13 +71,13 @@ class ExpiryFinder final : public WriteBatch::OperationVisitor {
   uint64_t soonest_ = kNeverSoon;
 };
 
-using SpaceBytes = std::pair<NamespaceId, uint64_t>;
+using SpaceCount = std::pair<NamespaceId, CountResult>;
 
-// Returns the bytes of these namespaces, as far as they are still there. A namespace may have many
+// Counts what is in these namespaces, as far as they are still there. A namespace may have many
 // keys to count, so that no lock is held meanwhile.
-absl::StatusOr<std::vector<SpaceBytes>> CountBytes(Store* store,
-                                                   const std::vector<NamespaceId>& spaces) {
-  std::vector<SpaceBytes> counted;
+absl::StatusOr<std::vector<SpaceCount>> CountEach(Store* store,
+                                                  const std::vector<NamespaceId>& spaces) {
+  std::vector<SpaceCount> counted;
   for (const NamespaceId id : spaces) {
     ReadOptions options;
     options.space = id;
@@ -85,9 +85,14 @@ absl::StatusOr<std::vector<SpaceBytes>> CountBytes(Store* store,
     const absl::StatusOr<CountResult> count = store->Count(options, "", "");
     if (IsNoSuchNamespace(count.status())) continue;
     VARVE_RETURN_IF_ERROR(count.status());
-    counted.emplace_back(id, count->bytes);
+    counted.emplace_back(id, *count);
   }
   return counted;
+}
+
+// Returns by how much a count with `more` is above `most`; 0 is no limit.
+uint64_t Beyond(uint64_t is, uint64_t more, uint64_t most) {
+  return most == 0 || is + more <= most ? 0 : is + more - most;
 }
 
 // Tells how long ago versions were written.
@@ -214,13 +219,20 @@ void Evictor::Loop() {
       if (is_stopped_) return;
       is_awake_ = false;
     }
-    if (SteadyNow() >= next || !was_noting) {
+    const bool disk_is_short = flags_.disk_is_short.exchange(false);
+    if (SteadyNow() >= next || !was_noting || disk_is_short) {
       next = SteadyNow() + absl::FromChrono(kRound);
       TryWithMemory([this] { RunRound(Reads::kIfDue); });
     }
     const absl::StatusOr<bool> more = GuardMemory("evicting", [this] { return WorkOn(); });
     Report(more.status());
-    if (more.ok() && *more) Wake();
+    if (more.ok() && *more) {
+      Wake();
+    } else if (disk_ != nullptr && disk_->IsTight() &&
+               counts_.flushed.exchange(counts_.keys.load()) != counts_.keys.load()) {
+      // Merges see what was evicted once it is in segments, and writers wait for them.
+      Report(store_.Flush());
+    }
   }
 }
 
@@ -378,12 +390,20 @@ std::optional<Evictor::Bound> Evictor::BoundOf(const absl::Status& refused) {
     bound = {.orders = {space.order.get()},
              .bytes = space.options.max_bytes,
              .keys = space.options.max_keys,
-             .owed = &space.owed_bytes};
+             .owed = &space.owed};
   } else if (IsStoreFull(refused)) {
     bound = BoundOfDatabases();
   }
   if (bound.orders.empty()) return std::nullopt;
   return bound;
+}
+
+bool Evictor::RelieveDisk() {
+  if (disk_ == nullptr || replication_.follows() ||
+      !flags_.notes_reads.load(std::memory_order_acquire))
+    return false;
+  if (!flags_.disk_is_short.exchange(true)) Wake();
+  return true;
 }
 
 bool Evictor::MayMakeRoom(const absl::Status& refused) const {
@@ -444,12 +464,9 @@ absl::StatusOr<std::optional<EvictionNeed>> Evictor::Missing(const Bound& bound,
   } else {
     VARVE_ASSIGN_OR_RETURN(used.bytes, store_.CountData());
   }
-  const auto beyond = [](uint64_t is, uint64_t more, uint64_t most) -> uint64_t {
-    return most == 0 || is + more <= most ? 0 : is + more - most;
-  };
-  missing.bytes = std::max(beyond(used.bytes, need.bytes, bound.bytes),
+  missing.bytes = std::max(Beyond(used.bytes, need.bytes, bound.bytes),
                            std::min(bound.bytes / kPartAhead, kMostAhead));
-  missing.keys = std::max(beyond(used.keys, need.keys, bound.keys), missing.keys);
+  missing.keys = std::max(Beyond(used.keys, need.keys, bound.keys), missing.keys);
   return missing;
 }
 
@@ -468,7 +485,9 @@ bool Evictor::MakeRoomNow(const absl::Status& refused, const EvictionNeed& need,
   if (!evicted.ok()) return false;
   if (evicted->keys > 0) {
     ++counts_.rounds;
-    *bound->owed = std::min(bound->bytes / kPartOwed, kMostOwed);
+    bound->owed->Pay(*evicted);
+    bound->owed->RaiseTo({.bytes = std::min(bound->bytes / kPartOwed, kMostOwed),
+                          .keys = std::min(bound->keys / kPartOwed, kMostKeysOwed)});
     Wake();
   }
   return evicted->keys > 0 || evicted->is_busy;
@@ -534,20 +553,20 @@ absl::Status Evictor::LookForExcess() {
   std::vector<NamespaceId> unchecked;
   {
     absl::MutexLock lock(&mutex_);
-    if (data > limit) owed_by_databases_ = std::max(owed_by_databases_, data - limit);
+    if (data > limit) owed_by_databases_.RaiseTo({.bytes = data - limit});
     for (auto& [id, space] : spaces_) {
-      if (HasOwnRule(space.options) && space.options.max_bytes != 0 &&
-          !std::exchange(space.is_checked, true))
+      if (HasOwnRule(space.options) && !std::exchange(space.is_checked, true))
         unchecked.push_back(id);
     }
   }
-  VARVE_ASSIGN_OR_RETURN(const std::vector<SpaceBytes> counted, CountBytes(&store_, unchecked));
+  VARVE_ASSIGN_OR_RETURN(const std::vector<SpaceCount> counted, CountEach(&store_, unchecked));
   absl::MutexLock lock(&mutex_);
-  for (const auto& [id, bytes] : counted) {
+  for (const auto& [id, count] : counted) {
     const auto space = spaces_.find(id);
     if (space == spaces_.end() || !HasOwnRule(space->second.options)) continue;
-    const uint64_t most = space->second.options.max_bytes;
-    if (most != 0 && bytes > most) space->second.owed_bytes = bytes - most;
+    const NamespaceOptions& options = space->second.options;
+    space->second.owed.RaiseTo({.bytes = Beyond(count.bytes, 0, options.max_bytes),
+                                .keys = Beyond(count.keys, 0, options.max_keys)});
   }
   return absl::OkStatus();
 }
@@ -570,14 +589,13 @@ absl::Status Evictor::LookForExcessOnDisk() {
     relieved_disk_ = used;
     for (const auto& [id, space] : spaces_) evicting.push_back(id);
   }
-  VARVE_ASSIGN_OR_RETURN(const std::vector<SpaceBytes> counted, CountBytes(&store_, evicting));
+  VARVE_ASSIGN_OR_RETURN(const std::vector<SpaceCount> counted, CountEach(&store_, evicting));
   absl::MutexLock lock(&mutex_);
-  for (const auto& [id, bytes] : counted) {
+  for (const auto& [id, count] : counted) {
     const auto space = spaces_.find(id);
     if (space == spaces_.end()) continue;
-    uint64_t& owed =
-        HasOwnRule(space->second.options) ? space->second.owed_bytes : owed_by_databases_;
-    owed += static_cast<uint64_t>(part * static_cast<double>(bytes));
+    Owed& owed = HasOwnRule(space->second.options) ? space->second.owed : owed_by_databases_;
+    owed.bytes += static_cast<uint64_t>(part * static_cast<double>(count.bytes));
   }
   return absl::OkStatus();
 }
@@ -597,23 +615,24 @@ absl::StatusOr<bool> Evictor::WorkOn() {
   }
   const EvictionParts parts = PartsOfStep();
   const auto pay = [&](const Bound& bound) -> absl::Status {
-    if (*bound.owed == 0 || bound.orders.empty()) return absl::OkStatus();
-    const EvictionNeed need{.bytes = std::min(*bound.owed, kPaidAtOnce), .keys = 0};
+    if (!bound.owed->any() || bound.orders.empty()) return absl::OkStatus();
+    const EvictionNeed need{.bytes = std::min(bound.owed->bytes, kPaidAtOnce),
+                            .keys = std::min(bound.owed->keys, kKeysPaidAtOnce)};
     VARVE_ASSIGN_OR_RETURN(const EvictionStep::Result evicted,
                            EvictionStep(parts, bound.orders, WriteOptions()).Run(need));
     if (evicted.keys == 0) {
-      *bound.owed = 0;  // nothing may be evicted, or not now
+      *bound.owed = {};  // nothing may be evicted, or not now
       return absl::OkStatus();
     }
     ++counts_.rounds;
-    *bound.owed -= std::min(*bound.owed, evicted.bytes);
-    more = more || *bound.owed > 0;
+    bound.owed->Pay(evicted);
+    more = more || bound.owed->any();
     return store_.Push();
   };
   VARVE_RETURN_IF_ERROR(pay(BoundOfDatabases()));
   for (auto& [id, space] : spaces_) {
     if (!HasOwnRule(space.options)) continue;
-    VARVE_RETURN_IF_ERROR(pay({.orders = {space.order.get()}, .owed = &space.owed_bytes}));
+    VARVE_RETURN_IF_ERROR(pay({.orders = {space.order.get()}, .owed = &space.owed}));
   }
   return more;
 }

@@ -13,7 +13,8 @@
 //     that nobody wrote the key since it was chosen. Feeds, followers and keyspace events tell it.
 //
 // For kLru it holds: while no walk over all keys is under way, no key that was read or written
-// within the last T is evicted while one idle for longer than T + 1 s is there.
+// within the last T is evicted while one idle for longer than T + 1 s is there; T + 1 min for keys
+// that were written more than an hour ago and not read since (VersionTimes).
 //
 // A follower evicts nothing: it receives the deletes of its primary. When it becomes a primary
 // itself it walks over all keys.
@@ -27,6 +28,7 @@
 // Invariants: reads are noted only while touched_ has its memory.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -99,6 +101,10 @@ class Evictor {
       touched_.Add(space, key, version);
   }
 
+  // Returns whether evictions may relieve a disk that is short of room, and has the thread look at
+  // it at once. Evictions give space back only once merges have removed what was evicted.
+  bool RelieveDisk() ABSL_LOCKS_EXCLUDED(wake_mutex_);
+
   // Returns whether MakeRoom() may help after such a refusal.
   bool MayMakeRoom(const absl::Status& refused) const;
   // Evicts what a write needs that ended as `refused`. Returns whether the write may succeed if it
@@ -145,11 +151,26 @@ class Evictor {
   void ResetStatistics() { counts_.keys = counts_.bytes = 0; }
 
  private:
+  // The evictor owes these evictions, and makes them in time left over.
+  struct Owed {
+    uint64_t bytes = 0;
+    uint64_t keys = 0;
+
+    bool any() const { return bytes > 0 || keys > 0; }
+    void RaiseTo(const Owed& least) {
+      bytes = std::max(bytes, least.bytes);
+      keys = std::max(keys, least.keys);
+    }
+    void Pay(const EvictionStep::Result& evicted) {
+      bytes -= std::min(bytes, evicted.bytes);
+      keys -= std::min(keys, evicted.keys);
+    }
+  };
   // A namespace with a rule, or a database.
   struct Space {
     std::unique_ptr<SpaceOrder> order;
     NamespaceOptions options;
-    uint64_t owed_bytes = 0;  // to be evicted in time left over
+    Owed owed;
     bool is_checked = false;  // it was within its quota since that was set
   };
   // A bound refuses a write; its orders may make room for it.
@@ -157,7 +178,7 @@ class Evictor {
     std::vector<SpaceOrder*> orders;
     uint64_t bytes = 0;  // 0: no limit
     uint64_t keys = 0;
-    uint64_t* owed = nullptr;
+    Owed* owed = nullptr;
   };
 
   // Noted reads wait here for the index.
@@ -172,11 +193,13 @@ class Evictor {
     std::atomic<bool> has_named_rules{false};  // a namespace has a rule of its own
     std::atomic<bool> is_stale{true};          // rules have changed since the last Refresh()
     std::atomic<bool> has_notes{false};        // touched_ has its memory
+    std::atomic<bool> disk_is_short{false};    // since the last round
   };
   struct Counts {
     std::atomic<uint64_t> keys{0}, bytes{0};  // evicted
     std::atomic<uint64_t> reads{0};           // that the index has taken
     std::atomic<uint64_t> rounds{0};          // evictions, each of many keys
+    std::atomic<uint64_t> flushed{0};         // of `keys`, for the disk
   };
 
   // Notes reads from now on, as a rule is in force.
@@ -229,7 +252,7 @@ class Evictor {
   TurnMutex mutex_ ABSL_ACQUIRED_BEFORE(wake_mutex_);
   std::unique_ptr<AccessIndex> index_ ABSL_GUARDED_BY(mutex_);
   std::map<NamespaceId, Space> spaces_ ABSL_GUARDED_BY(mutex_);
-  uint64_t owed_by_databases_ ABSL_GUARDED_BY(mutex_) = 0;
+  Owed owed_by_databases_ ABSL_GUARDED_BY(mutex_);
   NotedReadsToEnter entering_ ABSL_GUARDED_BY(mutex_);
   // Clients have written nothing that expires before it since NoteExpiries() took it.
   std::atomic<uint64_t> soonest_expiry_ms_{kNeverSoon};

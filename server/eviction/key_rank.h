@@ -51,7 +51,9 @@ struct KeyReads {
 // call changes.
 KeyAccess AfterReads(const KeyAccess& before, KeyReads reads, uint64_t now_ms, uint64_t* random);
 
-// Tells when versions were written, between the marks of the store's time map by interpolation.
+// Tells when versions were written, between the marks of the store's time map by interpolation. It
+// is right to a second for writes of the last hour. Of older ones the map keeps one mark a minute,
+// and they are told up to a minute too early (StoreHistory::InstantOf()).
 class VersionTimes {
  public:
   // Requires: the store outlives it.

@@ -61,7 +61,9 @@ class NotedReads {
   // Removes all that was noted and returns it, in no order.
   std::vector<Touch> Take();
 
-  // Returns how many reads were not noted for want of room.
+  // Counts reads that were noted and could not be kept.
+  void NoteDropped(uint64_t reads) { dropped_.fetch_add(reads, std::memory_order_relaxed); }
+  // Returns how many reads were lost for want of room.
   uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:

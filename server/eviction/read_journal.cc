@@ -219,14 +219,29 @@ void ReadJournal::AddLocked(absl::Span<const Touch> touches, uint64_t instant_ms
 
 bool ReadJournal::Take(uint64_t* instant_ms, std::vector<Touch>* touches) {
   absl::MutexLock lock(&mutex_);
-  if (waiting_.size() > most_waiting_) return false;
+  const bool is_full = waiting_.size() > most_waiting_;
+  if (is_full && ++refusals_ < kMostRefusals) return false;
+  refusals_ = 0;
   // With() must find the reads here or there at any time, so the lock stays.
   *touches = noted_.Take();
   if (touches->empty()) return false;
   std::sort(touches->begin(), touches->end(), IsBefore<Touch, Touch>);
+  if (is_full) DropOthersLocked(touches);
+  if (touches->empty()) return false;
   *instant_ms = now_ms_();
   AddLocked(*touches, *instant_ms);
   return true;
+}
+
+void ReadJournal::DropOthersLocked(std::vector<Touch>* touches) {
+  uint64_t dropped = 0;
+  std::erase_if(*touches, [&](const Touch& touch) {
+    mutex_.AssertHeld();
+    if (Find(waiting_, touch.space, touch.hash) != nullptr) return false;
+    dropped += touch.count;
+    return true;
+  });
+  noted_.NoteDropped(dropped);
 }
 
 absl::Status ReadJournal::TakeReads() {

@@ -8,6 +8,10 @@
 // meanwhile With() tells of it. The index pays for each key that is entered, the journal next to
 // nothing, so what is read again and again is entered once every few seconds.
 //
+// Where more waits than may, because the evictor can't keep up, what was noted is left in place for
+// two rounds more. After that, reads of keys that wait are taken, and the others are dropped and
+// counted. So a read that is a second old is in the files, or in the count of dropped ones.
+//
 // Two files in the directory of the index, `reads-0` and `reads-1`, take turns: one grows while
 // what the other one holds is entered. A file is a sequence of chunks:
 //
@@ -66,8 +70,8 @@ class ReadJournal {
   static constexpr std::chrono::milliseconds kRound{250};
 
   // Opens the journal in `directory`, which exists; what an earlier process left there waits. While
-  // the reads of more than `most_waiting` keys wait, no further ones are taken; with those that are
-  // being entered it may be twice as many.
+  // the reads of more than `most_waiting` keys wait, those of no further keys are taken; with those
+  // that are being entered it may be twice as many.
   // Requires: `files` and `noted` outlive the journal.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<ReadJournal>> Open(
       const std::string& directory, FileSystem* files, NotedReads* noted,
@@ -98,6 +102,7 @@ class ReadJournal {
 
  private:
   static constexpr size_t kFiles = 2;
+  static constexpr int kMostRefusals = 3;
 
   struct JournalFile {
     std::unique_ptr<File> file;
@@ -111,6 +116,8 @@ class ReadJournal {
       ABSL_LOCKS_EXCLUDED(file_mutex_, mutex_);
   // Has what was noted wait. Returns false if there was nothing, or too much waits.
   bool Take(uint64_t* instant_ms, std::vector<Touch>* touches) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Drops reads of keys that do not wait.
+  void DropOthersLocked(std::vector<Touch>* touches) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddLocked(absl::Span<const Touch> touches, uint64_t instant_ms)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Loop() ABSL_LOCKS_EXCLUDED(wake_mutex_, file_mutex_, mutex_);
@@ -132,6 +139,7 @@ class ReadJournal {
   std::vector<WaitingRead> waiting_ ABSL_GUARDED_BY(mutex_);
   std::vector<WaitingRead> entering_ ABSL_GUARDED_BY(mutex_);
   SteadyTime waits_since_ ABSL_GUARDED_BY(mutex_);
+  int refusals_ ABSL_GUARDED_BY(mutex_) = 0;  // rounds in a row in which too much waited
 
   absl::Mutex wake_mutex_;
   SteadyCondition wake_;

@@ -36,6 +36,7 @@ void BatchExecutor::Begin(const RequestBatch* batch) {
   cursor_.next = 0;
   stream_.reset();
   paused_at_ = 0;
+  room_wait_.Reset();
   change_wait_.reset();
   broken_ = continued_ = needs_pool_ = maintenance_refused_ = sets_apart_ = false;
 }
@@ -154,6 +155,7 @@ BatchExecutor::Progress BatchExecutor::RunSlice(size_t max_value_bytes, Scope sc
 }
 
 bool BatchExecutor::WaitIsOver() const {
+  if (room_wait_.holds()) return !server_->disk->IsTight();
   if (paused()) return paused_at_ != server_->clients.pause.word();
   return change_wait_ &&
          (change_wait_->word != server_->clients.changes.word() || client_->link.Unblocked());
@@ -161,6 +163,7 @@ bool BatchExecutor::WaitIsOver() const {
 
 std::optional<std::chrono::milliseconds> BatchExecutor::WaitLeft() const {
   VARVE_ASSERT(waits());
+  if (room_wait_.holds()) return room_wait_.Left();
   if (paused()) return server_->clients.pause.Left();
   if (!change_wait_->until) return std::nullopt;
   const auto left = *change_wait_->until - std::chrono::steady_clock::now();
@@ -170,6 +173,7 @@ std::optional<std::chrono::milliseconds> BatchExecutor::WaitLeft() const {
 bool BatchExecutor::WaitsForPause() {
   ClientPause& pause = server_->clients.pause;
   paused_at_ = 0;
+  if (room_wait_.HoldsUp(*server_, *client_, batch(), batch().requests[cursor_.next])) return true;
   if (!pause.Any() || client_->is_primary_link) [[likely]]
     return false;
   const uint64_t word = pause.word();

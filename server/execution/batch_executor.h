@@ -21,6 +21,7 @@
 #include "server/clients/pending_replies.h"
 #include "server/execution/command_context.h"
 #include "server/execution/execution_policy.h"
+#include "server/execution/request_checks.h"
 #include "server/execution/request_run.h"
 #include "server/requests/command.h"
 #include "server/requests/request_batch.h"
@@ -86,10 +87,11 @@ class BatchExecutor {
   bool replying() const { return stream_ != nullptr && !change_wait_; }
   // Returns whether part of a reply was handed out and the rest is still to come.
   bool inside_reply() const { return stream_ != nullptr && stream_began_; }
-  // Returns whether Run() has returned kMore because the next request waits for the end of a pause.
-  bool paused() const { return paused_at_ != 0; }
-  // Returns whether Run() has returned kMore because the request waits: for the end of a pause, or
-  // for the next commit.
+  // Returns whether Run() has returned kMore because the next request waits for the end of a pause,
+  // or for room on the disk.
+  bool paused() const { return paused_at_ != 0 || room_wait_.holds(); }
+  // Returns whether Run() has returned kMore because the request waits: as above, or for the next
+  // commit.
   bool waits() const { return paused() || change_wait_.has_value(); }
   // Returns whether what it waits for has happened meanwhile.
   bool WaitIsOver() const;
@@ -127,7 +129,8 @@ class BatchExecutor {
   // Returns false if the next requests form no run.
   bool RunTogether(CommandContext* context, RequestRun::Kind kind);
   void RunOne(CommandContext* context);
-  // Returns whether the next request waits for the end of a pause, and notes that.
+  // Returns whether the next request waits for the end of a pause, or for room on the disk, and
+  // notes that.
   bool WaitsForPause();
   // Answers an error if the request is not to be executed. broken_: without an answer.
   bool Refuse(CommandContext* context, const RequestBatch::Request& request, Arguments arguments);
@@ -154,6 +157,7 @@ class BatchExecutor {
   std::chrono::steady_clock::time_point lap_begin_;
   uint64_t stream_nanos_ = 0;  // spent on the request whose reply it is
   uint64_t paused_at_ = 0;     // ClientPause::word() that holds the next request up; 0: none
+  RoomWait room_wait_;
   std::optional<ChangeWait> change_wait_;  // of stream_
   uint32_t executions_ = 0;                // of whole batches on the loop, to measure some of them
   bool stream_began_ = false;              // it has written something

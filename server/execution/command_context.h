@@ -84,11 +84,14 @@ class CommandContext : public SliceClock, public ReplyOutcome {
     return !client.is_primary_link && expiry_ms <= store.NowMillis();
   }
 
-  // Counts that a key was asked for, and notes that it was read if it was.
-  void CountLookup(std::string_view key, const ReadResult& read) {
-    (read.found ? server.statistics.keyspace_hits : server.statistics.keyspace_misses).Add(1);
-    if (read.found && !client.modes.no_touch) server.evictor.NoteRead(space(), key, read.version);
-    if (!read.found) Notify(kMissEvent, "keymiss", key);
+  // Counts that a key was asked for.
+  void CountLookup(std::string_view key, bool found) {
+    (found ? server.statistics.keyspace_hits : server.statistics.keyspace_misses).Add(1);
+    if (!found) Notify(kMissEvent, "keymiss", key);
+  }
+  // Notes that a key was used, which was found with a value of this version: evictions spare it.
+  void NoteUse(NamespaceId of, std::string_view key, SequenceNumber version) {
+    if (!client.modes.no_touch) server.evictor.NoteRead(of, key, version);
   }
 
   // Tells of what was done to `key` (server/clients/keyspace_events.h), once it is submitted and

@@ -12,7 +12,8 @@
 
 namespace varve {
 
-// Notes what was read of `key`: the reply depends on it, and the lookup is counted.
+// Notes what was read of `key`: the reply depends on it, the lookup is counted, and the key was
+// used if it was found.
 void NoteRead(CommandContext& context, std::string_view key, const ReadResult& read);
 
 // Reads the value of `key`; a missing key empties `*value`. Nothing: an error was answered.
@@ -22,6 +23,11 @@ void NoteRead(CommandContext& context, std::string_view key, const ReadResult& r
 // Looks `key` up without its value: ReadResult says whether the key is there, and the size of its
 // value. Cheap for a large value in memory. Nothing: an error was answered.
 [[nodiscard]] std::optional<ReadResult> LookUpKey(CommandContext& context, std::string_view key,
+                                                  bool with_metadata = false);
+
+// Looks `key` up as LookUpKey() does, for a command that asks about a key and does not use it (TTL,
+// TYPE): evictions do not spare it for that.
+[[nodiscard]] std::optional<ReadResult> PeekAtKey(CommandContext& context, std::string_view key,
                                                   bool with_metadata = false);
 
 // Writes the metadata of what was read as part of the reply: null where there is none.

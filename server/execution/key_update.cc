@@ -1,6 +1,23 @@
 #include "server/execution/key_update.h"
 
 namespace varve {
+namespace {
+
+absl::StatusOr<ReadResult> Read(NamespaceId space, CommandContext& context, std::string_view key,
+                                std::string* value, WriteBatch* batch) {
+  absl::StatusOr<ReadResult> read = context.GetIn(space, key, value, /*with_metadata=*/true);
+  if (read.ok()) {
+    if (!read->found) {
+      value->clear();
+      read->expiry_ms = kUsualExpiry;
+    }
+    context.DependOn(read->durable_after);
+    batch->RequireUnchanged(key, *read, space);
+  }
+  return read;
+}
+
+}  // namespace
 
 WriteBatch& ClearedBatch(const CommandContext& context) {
   thread_local WriteBatch batch;
@@ -48,16 +65,15 @@ absl::StatusOr<ReadResult> ReadForUpdate(CommandContext& context, std::string_vi
 absl::StatusOr<ReadResult> ReadForUpdateIn(NamespaceId space, CommandContext& context,
                                            std::string_view key, std::string* value,
                                            WriteBatch* batch) {
-  absl::StatusOr<ReadResult> read = context.GetIn(space, key, value, /*with_metadata=*/true);
-  if (read.ok()) {
-    if (!read->found) {
-      value->clear();
-      read->expiry_ms = kUsualExpiry;
-    }
-    context.DependOn(read->durable_after);
-    batch->RequireUnchanged(key, *read, space);
-  }
+  absl::StatusOr<ReadResult> read = Read(space, context, key, value, batch);
+  // What EXEC has written itself has no version yet.
+  if (read.ok() && read->found) context.NoteUse(space, key, read->version);
   return read;
+}
+
+absl::StatusOr<ReadResult> ReadForDelete(CommandContext& context, std::string_view key,
+                                         std::string* value, WriteBatch* batch) {
+  return Read(context.space(), context, key, value, batch);
 }
 
 }  // namespace varve

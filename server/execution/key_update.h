@@ -25,8 +25,13 @@ WriteBatch& ClearedBatch(const CommandContext& context);
                           SequenceNumber* last = nullptr);
 
 // Reads `key` inside an Update, with its metadata, and makes the write depend on what was read. A
-// missing key empties `*value`, and its expiry is what is usual for a new one.
+// missing key empties `*value`, and its expiry is what is usual for a new one. A key that is there
+// was used.
 [[nodiscard]] absl::StatusOr<ReadResult> ReadForUpdate(CommandContext& context,
+                                                       std::string_view key, std::string* value,
+                                                       WriteBatch* batch);
+// Reads `key` in order to delete it, which is no use of it, and is ReadForUpdate() otherwise.
+[[nodiscard]] absl::StatusOr<ReadResult> ReadForDelete(CommandContext& context,
                                                        std::string_view key, std::string* value,
                                                        WriteBatch* batch);
 // Reads `key` of another namespace, and is ReadForUpdate() otherwise.

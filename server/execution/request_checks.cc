@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "fmt/format.h"
 #include "server/requests/foreign_commands.h"
 #include "server/requests/past_point.h"
@@ -21,6 +22,9 @@ namespace {
 // The number of bytes sent by a client that an error text repeats.
 constexpr size_t kShownOfNames = 128;
 constexpr size_t kShownOfWords = 1024;
+// How long a batch waits for room on the disk, and how long until it looks again.
+constexpr std::chrono::seconds kLongestRoomWait{1};
+constexpr std::chrono::milliseconds kRoomLooks{20};
 
 // Returns, for the end of an error text, the known name that the client most likely meant.
 std::string Suggestion(std::string_view name, std::span<const std::string_view> known) {
@@ -106,7 +110,12 @@ bool RefusedByBounds(CommandContext& context, const Command& command, Arguments 
   if (!AddsData(context.client.modes.transaction, command, arguments)) return false;
   const ServerState& server = context.server;
   if (server.disk != nullptr && server.disk->IsTight()) {
-    context.Fail(server.disk->Refusal());
+    const bool evicts = context.server.evictor.RelieveDisk();
+    const absl::Status refused = server.disk->Refusal();
+    context.Fail(!evicts ? refused
+                         : absl::ResourceExhaustedError(absl::StrCat(
+                               refused.message(),
+                               "; keys are evicted, whose space comes back with merges, too")));
     return true;
   }
   if (server.live.max_memory.load(std::memory_order_relaxed) == 0) return false;
@@ -138,6 +147,28 @@ bool RefusedByBounds(CommandContext& context, const Command& command, Arguments 
   if (!room.ok()) context.Fail(room);
   return !room.ok();
 }
+
+bool RoomWait::HoldsUpTight(ServerState& server, const ClientState& client,
+                            const RequestBatch& batch, const RequestBatch::Request& request) {
+  const auto now = std::chrono::steady_clock::now();
+  if (until_ && now >= *until_) return false;
+  // A stop of the server waits for the requests that were read.
+  if (client.is_primary_link || batch.refused || request.command == nullptr ||
+      server.draining.load(std::memory_order_relaxed))
+    return false;
+  const Arguments arguments = batch.ArgumentsOf(request);
+  if (!TakesArguments(*request.command, arguments) ||
+      !AddsData(client.modes.transaction, *request.command, arguments))
+    return false;
+  if (!until_) {
+    if (!server.evictor.RelieveDisk()) return false;
+    until_ = now + kLongestRoomWait;
+  }
+  holds_ = true;
+  return true;
+}
+
+std::chrono::milliseconds RoomWait::Left() const { return kRoomLooks; }
 
 std::string_view WriteRefusal(const ServerState& server) {
   if (server.replication.follows()) return kReadOnlyReplica;

@@ -5,6 +5,8 @@
 // Thread-safety: the thread that executes for the connection calls these functions.
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <string_view>
 
 #include "server/execution/command_context.h"
@@ -33,6 +35,32 @@ inline bool MayRefuseByBounds(const ServerState& server) {
 // counted for the command, or room made, an I/O thread moves it to the pool and returns true.
 [[nodiscard]] bool RefusedByBounds(CommandContext& context, const Command& command,
                                    Arguments arguments);
+
+// The wait of a batch for room on the disk, where evictions and merges may make some: its first
+// request that adds data waits in its session for up to a second, and no thread waits with it.
+class RoomWait {
+ public:
+  // A new batch begins.
+  void Reset() { *this = RoomWait(); }
+  // Returns whether the request waits now, and notes that.
+  bool HoldsUp(ServerState& server, const ClientState& client, const RequestBatch& batch,
+               const RequestBatch::Request& request) {
+    holds_ = false;
+    return server.disk != nullptr && server.disk->IsTight() &&
+           HoldsUpTight(server, client, batch, request);
+  }
+  // Returns whether it held up the last request that it was asked about.
+  bool holds() const { return holds_; }
+  // Returns how long the request waits before it looks again.
+  std::chrono::milliseconds Left() const;
+
+ private:
+  bool HoldsUpTight(ServerState& server, const ClientState& client, const RequestBatch& batch,
+                    const RequestBatch::Request& request);
+
+  std::optional<std::chrono::steady_clock::time_point> until_;
+  bool holds_ = false;
+};
 
 // Return the error with which the server answers writes of clients at present, and commands that
 // need what its primary has written, in Redis' words; empty: it executes them.

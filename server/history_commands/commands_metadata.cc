@@ -21,7 +21,7 @@ void ReplyInstant(CommandContext& context, SequenceNumber version) {
 }
 
 void HandleMetaGet(CommandContext& context, Arguments arguments) {
-  const std::optional<ReadResult> read = LookUpKey(context, arguments[2], /*with_metadata=*/true);
+  const std::optional<ReadResult> read = PeekAtKey(context, arguments[2], /*with_metadata=*/true);
   if (!read) return;
   if (!read->found) return context.reply.Null();
   context.reply.Map(5);

@@ -393,7 +393,7 @@ bool RemoteRun::AnswerExists(CommandContext* context, const Request& request) {
     if (failed.ok()) failed = read.answer.status;
     if (!read.answer.status.ok()) continue;
     context->DependOn(read.answer.result.durable_after);
-    context->CountLookup(read.key, read.answer.result);
+    context->CountLookup(read.key, read.answer.result.found);
     found += read.answer.result.found ? 1 : 0;
   }
   failed.ok() ? context->reply.Integer(found) : context->Fail(failed);

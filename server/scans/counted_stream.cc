@@ -19,6 +19,7 @@ bool CountedStream::Prepare(CommandContext& context) {
     const size_t most = has_snapshot_ ? kCollectBytes : kMostCollectBytes;
     while (remaining_ > 0 && collected_.size() < most && Find(context)) {
       Write(&writer);
+      NoteListed(context);
       Pass();
       ++collected_count_;
       --remaining_;
@@ -64,6 +65,7 @@ ReplyStream::Progress CountedStream::Produce(CommandContext& context, size_t bud
   }
   while (remaining_ > 0 && context.reply.buffer()->size() < full && Find(context)) {
     Write(&context.reply);
+    NoteListed(context);
     Pass();
     --remaining_;
   }

@@ -38,6 +38,8 @@ class CountedStream : public ReplyStream {
   // Writes the one at hand, in elements() elements of the array.
   virtual void Write(RespWriter* writer) const = 0;
   virtual size_t elements() const = 0;
+  // The one at hand was written.
+  virtual void NoteListed(CommandContext& context) { (void)context; }
   // Moves the cursor behind the one at hand, if Find() has not done it.
   virtual void Pass() {}
   virtual bool AtEnd() const { return !cursor_.Valid(); }

@@ -9,6 +9,10 @@ namespace varve {
 
 namespace {
 
+// So many keys of a reply count as used. A reply with all there is would take the room of other
+// clients' reads, and says nothing about which keys are wanted.
+constexpr size_t kMostUsed = 4096;
+
 // Entries that the stream steps over, and the one behind them; 0: it may be any number.
 uint32_t ExpectedEntries(const RangeOptions& options) {
   constexpr int64_t kMost = 10'000;
@@ -54,6 +58,12 @@ size_t RangeStream::elements() const {
   for (const bool is_told : {!keys_only_, with_expiry_, with_version_, with_metadata_})
     each += is_told ? 1 : 0;
   return each;
+}
+
+void RangeStream::NoteListed(CommandContext& context) {
+  if (keys_only_ || used_ == kMostUsed) return;
+  ++used_;
+  context.NoteUse(context.space(), cursor_.key(), cursor_.version());
 }
 
 void RangeStream::Write(RespWriter* writer) const {

@@ -34,6 +34,7 @@ class RangeStream final : public CountedStream {
   bool Find(CommandContext& context) override;
   void Write(RespWriter* writer) const override;
   size_t elements() const override;
+  void NoteListed(CommandContext& context) override;
   void Pass() override { cursor_.Step(); }
   // Returns whether the key at the cursor belongs to the reply.
   bool Matches() const;
@@ -43,7 +44,8 @@ class RangeStream final : public CountedStream {
   const bool with_version_;
   const bool with_metadata_;
   const std::string_view pattern_;
-  int64_t skip_;  // keys still to be skipped
+  int64_t skip_;     // keys still to be skipped
+  size_t used_ = 0;  // keys that count as used
 };
 
 class CountStream : public ReplyStream {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "unit-tests/server/reply_text.h"
@@ -54,6 +55,15 @@ class BoundedServerTest : public ::testing::Test {
     return Do({"SET", "key" + std::to_string(100'000 + key), std::string(1000, 'v')});
   }
 
+  // Takes room of the directory, so that only a part of the reserve is left.
+  void FillTheDisk() {
+    auto filler = files_.OpenForWrite(FillerPath(), /*create=*/true);
+    ASSERT_TRUE(filler.ok()) << filler.status();
+    ASSERT_TRUE((*filler)->Allocate(0, kLimit - kReserve / 2 - files_.used()).ok());
+    ASSERT_TRUE(files_.IsTight());
+  }
+  std::string FillerPath() const { return dir_.File("data") + "/filler"; }
+
   TempDir dir_;
   BoundedFileSystem files_{PosixFileSystem(), dir_.File("data"), kLimit, kReserve};
   std::unique_ptr<StorageEngine> store_;
@@ -89,6 +99,39 @@ TEST_F(BoundedServerTest, WhatMayBeEvictedGoesFirst) {
     ASSERT_LE(files_.used(), kLimit);
   }
   EXPECT_TRUE(Eventually([&] { return server_->state().evictor.evicted_keys() > 0; }));
+}
+
+// Merges give back what the filler takes here.
+TEST_F(BoundedServerTest, AWriteWaitsForWhatEvictionsGiveBack) {
+  Start("allkeys-lru");
+  server_->state().evictor.RunRound();
+  ASSERT_EQ(Set(0), "OK");
+  FillTheDisk();
+  const auto writer = *Client::Connect("127.0.0.1", server_->port(), std::chrono::seconds(60));
+  std::string reply;
+  std::thread writes([&] {
+    while (reply != "OK") reply = Ask(*writer, {"SET", "waits", "v"});
+  });
+  EXPECT_TRUE(Eventually([&] {
+    return Do({"INFO", "clients"}).find("blocked_clients:1\r\n") != std::string::npos;
+  }));
+  EXPECT_EQ(Do({"GET", "key100000"}), std::string(1000, 'v')) << "reads go on";
+  EXPECT_EQ(Do({"DEL", "key100000"}), "1") << "deletes, too";
+  EXPECT_TRUE(files_.Remove(FillerPath()).ok());
+  writes.join();
+  EXPECT_EQ(Do({"GET", "waits"}), "v");
+  EXPECT_NE(Do({"INFO", "clients"}).find("blocked_clients:0\r\n"), std::string::npos);
+}
+
+TEST_F(BoundedServerTest, AWriteThatHasWaitedIsToldThatEvictionsNeedMerges) {
+  Start("allkeys-lru");
+  server_->state().evictor.RunRound();
+  FillTheDisk();
+  const std::string reply = Set(0);
+  EXPECT_EQ(reply.substr(0, 9), "!MISCONF ") << reply;
+  EXPECT_NE(reply.find("keys are evicted"), std::string::npos) << reply;
+  EXPECT_TRUE(files_.Remove(FillerPath()).ok());
+  EXPECT_EQ(Set(0), "OK");
 }
 
 }  // namespace

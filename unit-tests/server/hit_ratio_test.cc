@@ -1,10 +1,15 @@
 // Eviction in server_main: beside Debian's redis-server on the same requests, and across kill -9.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "client/client.h"
 #include "unit-tests/server/access_trace.h"
 #include "unit-tests/server/following/redis_server.h"
@@ -139,6 +144,70 @@ TEST(EvictionKillTest, ReadsCountAfterAKill) {
     server.process().Kill(SIGKILL);
     server.process().Wait();
   }
+}
+
+// Reads and writes keys of its own until its server is gone.
+void BearLoad(int port, size_t first_key, std::atomic<bool>* is_over) {
+  constexpr size_t kOwnKeys = 25'000;
+  auto client = Client::Connect("127.0.0.1", port, std::chrono::seconds(60));
+  for (size_t request = 0; client.ok() && !*is_over; request += kTogether) {
+    for (size_t i = 0; i < kTogether; ++i) {
+      const std::string key = Key(first_key + (request + i) * 7 % kOwnKeys);
+      const bool writes = i % 8 == 0;
+      const absl::Status sent =
+          writes ? (*client)->Send(std::vector<std::string_view>{"SET", key, Value()})
+                 : (*client)->Send(std::vector<std::string_view>{"GET", key});
+      if (!sent.ok()) return;
+    }
+    for (size_t i = 0; i < kTogether; ++i) {
+      if (!(*client)->Receive().ok()) return;
+    }
+  }
+}
+
+// The promise is one about time, so this waits for a second after the last answer: asking the
+// server whether it has noted the reads would wait for what is to be shown.
+TEST(EvictionKillTest, ReadsThatWereAnsweredASecondBeforeAKillCountUnderLoad) {
+  TempDir dir;
+  const std::vector<std::string> settings = {"--sync=no", "--maxmemory=1000000000",
+                                             "--maxmemory-policy=allkeys-lru"};
+  constexpr size_t kRead = 500;
+  {
+    ServerProcess server(kServer, dir.File("data"), settings);
+    const std::unique_ptr<Client> client = Connect(server);
+    ASSERT_NE(client, nullptr);
+    for (size_t key = 0; key <= kRead; ++key)
+      ASSERT_EQ(Ask(*client, {"SET", Key(key), Value()}), "OK");
+    std::atomic<bool> is_over{false};
+    std::thread one([&] { BearLoad(server.port(), 10'000, &is_over); });
+    std::thread other([&] { BearLoad(server.port(), 50'000, &is_over); });
+    const absl::Cleanup end = [&] {
+      is_over = true;
+      one.join();
+      other.join();
+    };
+    ASSERT_TRUE(Eventually([&] {
+      return std::stoull(Ask(*client, {"OBJECT", "IDLETIME", Key(kRead)})) >= 6;
+    }));
+    for (size_t key = 0; key < kRead; ++key) ASSERT_EQ(Ask(*client, {"GET", Key(key)}), Value());
+    const auto answered = std::chrono::steady_clock::now();
+    ASSERT_TRUE(Eventually(
+        [&] { return std::chrono::steady_clock::now() >= answered + std::chrono::seconds(1); }));
+    EXPECT_EQ(Stat(*client, "eviction_dropped_reads"), 0u) << "these don't count";
+    server.process().Kill(SIGKILL);
+    server.process().Wait();
+  }
+  ServerProcess server(kServer, dir.File("data"), settings);
+  const std::unique_ptr<Client> client = Connect(server);
+  ASSERT_NE(client, nullptr);
+  // Before the order is open, writes alone count.
+  ASSERT_TRUE(Eventually([&] { return Stat(*client, "eviction_noted_reads") > 0; }));
+  const auto idle = [&](size_t key) {
+    return std::stoull(Ask(*client, {"OBJECT", "IDLETIME", Key(key)}));
+  };
+  size_t lost = 0;
+  for (size_t key = 0; key < kRead; ++key) lost += idle(key) + 3 > idle(kRead) ? 1 : 0;
+  EXPECT_EQ(lost, 0u);
 }
 
 }  // namespace

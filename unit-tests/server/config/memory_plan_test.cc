@@ -48,6 +48,22 @@ TEST(MemoryPlanTest, PartsKeepToTheLimitTogether) {
   }
 }
 
+TEST(MemoryPlanTest, EvictionsHaveTheirPartOrTakeLessOfWhatIsNotCounted) {
+  for (const uint64_t limit : {128 * kMi, 200 * kMi, 512 * kMi, kGi, 16 * kGi, 512 * kGi}) {
+    ServerConfig config;
+    config.memory_limit = limit;
+    config.server.max_memory_policy = "allkeys-lru";
+    const absl::StatusOr<ServerConfig> fitted = FitIntoMemory(config, kGi);
+    ASSERT_TRUE(fitted.ok()) << fitted.status();
+    const uint64_t not_counted = limit / 8 + 24 * kMi;
+    EXPECT_LE(SumOf(*fitted) + EvictionMemory(limit, /*is_planned=*/true), limit - not_counted);
+    // Nobody has set this aside.
+    EXPECT_LT(EvictionMemory(limit, /*is_planned=*/false), not_counted / 2);
+  }
+  EXPECT_EQ(EvictionMemory(kGi, /*is_planned=*/true), 40 * kMi);
+  EXPECT_EQ(EvictionMemory(kGi, /*is_planned=*/false), 32 * kMi);
+}
+
 TEST(MemoryPlanTest, JobsBeyondTheSecondNeedMemory) {
   const auto jobs_of = [](const std::vector<std::pair<const char*, const char*>>& settings) {
     const absl::StatusOr<ServerConfig> fitted = FitIntoMemory(Given(settings), kGi);

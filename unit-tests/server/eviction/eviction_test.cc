@@ -95,6 +95,20 @@ TEST_F(EvictionTest, KeysThatAreReadStay) {
   EXPECT_EQ(Stat("evicted_bytes"), Stat("evicted_keys") * 100);
 }
 
+TEST_F(EvictionTest, ALoweredNumberOfKeysIsReachedInTheBackground) {
+  ASSERT_EQ(Do({"NAMESPACE", "CREATE", "cache", "MAXKEYS", "5000", "EVICT", "lru"}), "OK");
+  ASSERT_EQ(Do({"NAMESPACE", "USE", "cache"}), "OK");
+  for (int key = 0; key < 5000; ++key) ASSERT_EQ(Set(key), "OK");
+  Round();
+  ASSERT_EQ(Do({"NAMESPACE", "ALTER", "cache", "MAXKEYS", "500"}), "OK");
+  Round();
+  FinishWork();
+  const int left = std::stoi(Do({"DBSIZE"}));
+  EXPECT_LE(left, 500);
+  EXPECT_GE(left, 490);
+  EXPECT_EQ(Set(5000), "OK");
+}
+
 TEST_F(EvictionTest, TheDatabasesMakeRoomTogether) {
   UseDatabases("allkeys-lru", 100'000);
   for (int key = 0; key < 500; ++key) ASSERT_EQ(Set(key), "OK");
@@ -180,6 +194,75 @@ TEST_F(EvictionTest, KeysThatAreReadOftenStay) {
   EXPECT_EQ(Do({"OBJECT", "FREQ", Name(2499)}), "0");
 }
 
+TEST_F(EvictionTest, CommandsUseKeysAsTheyDoInRedis) {
+  UseDatabases("allkeys-lru", 1'000'000);
+  const std::string key = Name(1);
+  ASSERT_EQ(Set(1), "OK");
+  const auto idle = [&] { return std::stoi(Do({"OBJECT", "IDLETIME", key})); };
+  const std::vector<std::vector<std::string>> asking = {
+      {"EXISTS", key},         {"TTL", key},        {"PTTL", key},
+      {"EXPIRETIME", key},     {"TYPE", key},       {"OBJECT", "ENCODING", key},
+      {"META", "GET", key},    {"SCAN", "0"},       {"KEYS", "*"},
+      {"PREFIX", key, "KEYS"}, {"COUNT", "-", "+"}, {"MEMORY", "USAGE", key}};
+  for (const std::vector<std::string>& request : asking) {
+    Pass(10'000);
+    const int before = idle();
+    EXPECT_GE(before, 10);
+    EXPECT_NE(Do(request).front(), '!') << request[0];
+    EXPECT_EQ(idle(), before) << request[0];
+  }
+  const std::vector<std::vector<std::string>> reading = {{"GET", key},
+                                                         {"MGET", key},
+                                                         {"GETRANGE", key, "0", "1"},
+                                                         {"STRLEN", key},
+                                                         {"TOUCH", key},
+                                                         {"DUMP", key},
+                                                         {"GETBIT", key, "0"},
+                                                         {"BITCOUNT", key},
+                                                         {"LCS", key, key},
+                                                         {"SET", key, "v", "NX"},
+                                                         {"MSETNX", key, "v"},
+                                                         {"COPY", key, "copy", "REPLACE"},
+                                                         {"BITOP", "NOT", "copy", key},
+                                                         {"GETEX", key},
+                                                         {"PREFIX", key},
+                                                         {"RANGE", key, "+"}};
+  for (const std::vector<std::string>& request : reading) {
+    Pass(10'000);
+    EXPECT_GE(idle(), 10);
+    EXPECT_NE(Do(request).front(), '!') << request[0];
+    EXPECT_EQ(idle(), 0) << request[0];
+  }
+}
+
+TEST_F(EvictionTest, CommandsThatReadBeforeTheyWriteRaiseCounts) {
+  UseDatabases("allkeys-lfu", 1'000'000);
+  const std::vector<std::vector<std::string>> writing = {{"INCR", "1"},
+                                                         {"APPEND", "2", "5"},
+                                                         {"SETRANGE", "3", "0", "5"},
+                                                         {"EXPIRE", "4", "1000"},
+                                                         {"SET", "5", "5", "XX"}};
+  for (const std::vector<std::string>& request : writing) {
+    ASSERT_EQ(Do({"SET", request[1], "5"}), "OK");
+    EXPECT_EQ(Do({"OBJECT", "FREQ", request[1]}), "5");
+    EXPECT_NE(Do(request).front(), '!') << request[0];
+    EXPECT_EQ(Do({"OBJECT", "FREQ", request[1]}), "6") << request[0];
+  }
+}
+
+TEST_F(EvictionTest, ALongReplyUsesItsFirstKeys) {
+  UseDatabases("allkeys-lru", 1'000'000);
+  constexpr int kKeys = 4200;
+  for (int key = 0; key < kKeys; ++key) ASSERT_EQ(Set(key), "OK");
+  Pass(100'000);
+  ASSERT_NE(Do({"PREFIX", "k"}), "");
+  Pass(10'000);
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(0)}), "10");
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(4095)}), "10");
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(4096)}), "110");
+  EXPECT_EQ(Stat("eviction_noted_reads"), 4096u);
+}
+
 // Nobody tells the order of a delete, so a key may have been read in an earlier life.
 TEST_F(EvictionTest, AKeyThatIsMadeAgainCountsAsANewOne) {
   UseDatabases("allkeys-lfu", 10'000);
@@ -201,6 +284,25 @@ TEST_F(EvictionTest, AKeyThatIsMadeAgainCountsAsANewOne) {
   EXPECT_EQ(Do({"OBJECT", "FREQ", Name(0)}), "6");
   Pass(120'000);
   EXPECT_EQ(Do({"OBJECT", "FREQ", Name(0)}), "4");
+}
+
+TEST_F(EvictionTest, CountsOfUsesAreTrueOnDiskAndAfterARestart) {
+  UseDatabases("allkeys-lfu", 1'000'000);
+  ASSERT_EQ(Set(1), "OK");
+  ASSERT_EQ(Set(2), "OK");
+  for (int read = 0; read < 300; ++read) ASSERT_TRUE(Has(1));
+  Round();
+  const int uses = std::stoi(Do({"OBJECT", "FREQ", Name(1)}));
+  EXPECT_GT(uses, 6);
+  ASSERT_EQ(Do({"COMPACT"}), "OK");
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(1)}), std::to_string(uses));
+  Restart();
+  UseDatabases("allkeys-lfu", 1'000'000);
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(1)}), std::to_string(uses));
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(2)}), "5");
+  Pass(181'000);
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(1)}), std::to_string(uses - 3));
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(2)}), "2");
 }
 
 TEST_F(EvictionTest, EachEvictedKeyIsToldOnce) {

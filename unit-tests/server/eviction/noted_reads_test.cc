@@ -3,11 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/eviction/key_rank.h"
+#include "unit-tests/testing/manual_clock.h"
+#include "unit-tests/testing/temp_dir.h"
 #include "util/base/hash.h"
+#include "varve/storage_engine.h"
 
 namespace varve {
 namespace {
@@ -71,6 +76,41 @@ TEST(NotedReadsTest, AnEntryTellsHowManyUsesItsKeyHasAtLeast) {
   EXPECT_EQ(uses_of("f", kNoSequence), 5) << "within a transaction";
   EXPECT_EQ(touched.Find(0, HashKey("g")).count, 0);
   EXPECT_EQ(touched.Find(1, HashKey("f")).count, 0);
+}
+
+// The store forgets to the minute what is older than an hour, when a buffer is flushed.
+TEST(VersionTimesTest, AreRightToASecondForAnHourAndToAMinuteBefore) {
+  constexpr uint64_t kHour = 3'600'000;
+  testing::TempDir dir;
+  testing::ManualClock clock;
+  EngineOptions options;
+  options.sync = Durability::kNone;
+  options.clock = &clock;
+  auto store = StorageEngine::Open(dir.File("store"), options);
+  ASSERT_TRUE(store.ok()) << store.status();
+  std::vector<std::pair<SequenceNumber, uint64_t>> written;
+  for (int i = 0; i < 1500; ++i) {
+    WriteBatch batch;
+    batch.Put("key" + std::to_string(i), "v");
+    const absl::StatusOr<CommitResult> committed = (*store)->Submit(WriteOptions(), &batch);
+    ASSERT_TRUE(committed.ok()) << committed.status();
+    written.emplace_back(committed->sequence, clock.WallMillis());
+    clock.Advance(7'000);
+  }
+  ASSERT_TRUE((*store)->Flush().ok());
+  const uint64_t now_ms = clock.WallMillis();
+  VersionTimes times(**store);
+  uint64_t worst_of_old = 0;
+  for (const auto& [version, at_ms] : written) {
+    const uint64_t told_ms = times.MillisOf(version);
+    // Marks are thinned up to an hour before the flush, which may end a little later.
+    const bool is_old = at_ms + kHour <= now_ms;
+    EXPECT_LE(told_ms, at_ms + 1000);
+    EXPECT_GE(told_ms + (is_old ? 60'000 : 1000), at_ms) << now_ms - at_ms;
+    if (is_old) worst_of_old = std::max(worst_of_old, at_ms - std::min(at_ms, told_ms));
+  }
+  EXPECT_GT(worst_of_old, 1000u) << "the documentation promises too little";
+  EXPECT_TRUE((*store)->Close().ok());
 }
 
 }  // namespace

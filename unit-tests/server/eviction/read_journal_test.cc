@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -161,6 +162,27 @@ TEST_F(ReadJournalTest, MuchIsDueAndNoMoreIsTakenThanMayWait) {
   EnterAll();
   Take();
   EXPECT_EQ(journal_->taken(), 11'001u);
+}
+
+// The evictor may not keep up; then no read stays where a kill would lose it and nobody counts it.
+TEST_F(ReadJournalTest, WhatMayNotWaitIsDroppedAndCountedWithinASecond) {
+  for (size_t key = 0; key < kMostWaiting + 100; ++key) Read(std::to_string(key));
+  Take();
+  const uint64_t taken = journal_->taken(), dropped = noted_.dropped();
+  EXPECT_EQ(taken + dropped, kMostWaiting + 100);
+  ASSERT_GT(ReadAt("7"), 0u);
+  now_ms_ = 5000;
+  Read("7");
+  Read("more");
+  Read("more");
+  constexpr int kRoundsOfASecond = std::chrono::seconds(1) / ReadJournal::kRound;
+  for (int round = 1; round < kRoundsOfASecond; ++round) Take();
+  EXPECT_EQ(journal_->taken(), taken + 1) << "the key that waits";
+  EXPECT_EQ(noted_.dropped(), dropped + 2);
+  EXPECT_EQ(ReadAt("more"), 0u);
+  Kill();
+  EXPECT_EQ(ReadAt("7"), 5000u);
+  EXPECT_EQ(ReadAt("8"), 1000u);
 }
 
 TEST_F(ReadJournalTest, WhatIsNotedLastIsTakenByStop) {
