@@ -22,6 +22,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -54,9 +55,12 @@ struct HbaseOptions {
   // its handlers.
   size_t max_in_flight = 128;
   // Calls that are not answered yet, and the bytes that they hold; a call beyond either is refused
-  // at once (ResourceExhausted).
+  // at once (Unavailable). The bytes do not count against small calls, so that large values which
+  // wait for one region keep nobody from reading the others, nor a server from telling the others
+  // that it lives.
   size_t max_calls = 65'536;
   size_t max_call_bytes = size_t{512} << 20;
+  size_t small_call_bytes = 4'096;
   // The largest answer that a server may send, in bytes.
   size_t max_answer_size = size_t{128} << 20;
 };
