@@ -176,6 +176,12 @@ class AsioHbaseClient final : public HbaseClient {
     return promise.get_future().get();
   }
 
+  bool IsAnyAway() const override { return context_.away.has_any(); }
+
+  bool IsAway(std::string_view table, std::string_view row) const override {
+    return context_.away.Holds(table, row, std::chrono::steady_clock::now());
+  }
+
   HbaseStatistics Statistics() const override {
     const HbaseCounters& counters = context_.counters;
     HbaseStatistics statistics;

@@ -190,6 +190,12 @@ class HbaseClient {
   // a table of this name has other settings (FailedPrecondition) or is missing (NotFound). Blocks.
   virtual absl::Status EnsureTable(const HbaseTableLayout& layout, bool may_create) = 0;
 
+  // Returns whether the region of the row has not answered for a while, so that a call may take as
+  // long as its deadline. The first one says whether that is so of any region, at less cost. They
+  // ask nobody.
+  virtual bool IsAnyAway() const { return false; }
+  virtual bool IsAway(std::string_view table, std::string_view row) const { return false; }
+
   virtual HbaseStatistics Statistics() const = 0;
 
  protected:
