@@ -410,7 +410,7 @@ void RemoteRun::TellOfWrite(std::string_view key) {
     return;
   WrittenKeys written;
   written.AddKey(space_, key);
-  // Clients that track are Restricted(), and have no runs.
+  // Clients that track have no runs.
   server_->clients.tracking.Invalidate(&written, /*writer=*/0);
 }
 

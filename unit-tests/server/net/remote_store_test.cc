@@ -194,6 +194,28 @@ TEST_F(RemoteStoreTest, TheRequestsOfABatchGoOutTogether) {
   EXPECT_EQ(GetDirectly("k19"), "v");
 }
 
+TEST_F(RemoteStoreTest, WhatALimitedUserMayDoGoesOutTogether) {
+  Start();
+  PutDirectly("a:1", "v");
+  Expect({{"ACL", "SETUSER", "limited", "on", "nopass", "~a:*", "+get", "+set"}}, "+OK\r\n");
+  const auto connection = Connect();
+  // The user is looked up with the first request.
+  ASSERT_TRUE(connection->Send(Resp({"AUTH", "limited", "any"}) + Resp({"GET", "a:1"})));
+  EXPECT_EQ(connection->Receive(12), "+OK\r\n$1\r\nv\r\n");
+  far().Withhold();
+  ASSERT_TRUE(connection->Send(Resp({"GET", "a:1"}) + Resp({"SET", "a:2", "w"}) +
+                               Resp({"SET", "a:3", "w"}) + Resp({"GET", "b"}) +
+                               Resp({"EXISTS", "a:1"}) + Resp({"GET", "a:3"})));
+  far().AwaitWithheld(3);
+  EXPECT_TRUE(testing::Eventually([&] { return Waits().in_flight == 3; }));
+  far().Release();
+  const std::string replies =
+      "$1\r\nv\r\n+OK\r\n+OK\r\n"
+      "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
+      "-NOPERM this user has no permissions to run the 'exists' command\r\n$1\r\nw\r\n";
+  EXPECT_EQ(connection->Receive(replies.size()), replies);
+}
+
 TEST_F(RemoteStoreTest, OfSeveralSetsOfAKeyTheLastOneIsSent) {
   Start();
   far().Withhold();
