@@ -85,7 +85,7 @@ bool RemoteRounds::Execute(Session* session) {
     NoteAsked(session, session->remote.run->size(), bytes, is_away, /*on_thread=*/false);
   } else if (is_away && slow_.on_threads >= most_slow_threads_) {
     return Refuse(session);
-  } else if (HandOver(session)) {
+  } else if (HandOver(session, is_away)) {
     // A thread asks for one request after the other.
     NoteAsked(session, 1, bytes, is_away, /*on_thread=*/true);
   } else {
@@ -131,9 +131,14 @@ void RemoteRounds::Abandon(Session* session) {
   session->TakeBack();
 }
 
-bool RemoteRounds::HandOver(Session* session) {
+bool RemoteRounds::HandOver(Session* session, bool is_away) {
   session->Lend();
-  if (threads_->TrySubmit([owner = session->shared_from_this()] { owner->ExecuteOnWorker(); })) {
+  // A batch whose keys are away by the time that a thread takes it comes back, and then is one of
+  // those.
+  ElasticPool::Task task = [this, is_away, owner = session->shared_from_this()] {
+    owner->ExecuteOnWorker(/*is_wanted=*/is_away || !IsAway(owner.get()));
+  };
+  if (threads_->TrySubmit(std::move(task))) {
     server_->statistics.batches_pooled.fetch_add(1, std::memory_order_relaxed);
     return true;
   }

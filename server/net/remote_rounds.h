@@ -73,7 +73,7 @@ class RemoteRounds {
     void GiveBack(const Session::RemotePart& part);
   };
 
-  // Returns whether the keys of the next request are away.
+  // Returns whether the keys of the next request are away. For whoever has the session's batch.
   bool IsAway(Session* session) const;
   // Has the session answer its next request with an error. Returns true.
   static bool Refuse(Session* session);
@@ -84,7 +84,7 @@ class RemoteRounds {
   void Wait(Session* session);
   // Return whether the session's batch is on its way.
   bool Ask(Session* session);
-  bool HandOver(Session* session);
+  bool HandOver(Session* session, bool is_away);
   void GiveBack(Session* session);
   // Has those who wait go on as far as there is room.
   void ReleaseWaiting();

@@ -135,7 +135,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void Close();
 
   // --- On a worker -------------------------------------------------------------------------------
-  void ExecuteOnWorker();
+  // With `is_wanted` false the batch goes back as it is.
+  void ExecuteOnWorker(bool is_wanted = true);
   // Ends the modes of a session that is closed and not in flight.
   void LeaveOnWorker();
 

@@ -152,7 +152,7 @@ class DelayedStore final : public LocalAnswers {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until a blocking call may be answered; returns what it fails with.
   absl::Status Await(std::string_view key = "") const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the first key with the prefix of WithholdKeys(), or else the first one.
+  // Returns the first key with the prefix of WithholdKeys(); empty: none has it.
   template <typename Keys>
   std::string KeyOf(const Keys& keys) const ABSL_LOCKS_EXCLUDED(mutex_);
   size_t CountWithheld() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -475,6 +475,28 @@ TEST_F(RemoteStoreTest, KeysThatAreAwayTakeHalfOfTheThreads) {
   EXPECT_EQ(GetDirectly("dead:2"), "(missing)");
 }
 
+TEST_F(RemoteStoreTest, WhatIsAwayWhenItsTurnForAThreadComesGivesItBack) {
+  Start({.store_threads = 1});
+  far().WithholdKeys("dead");
+  std::vector<std::unique_ptr<RawConnection>> connections;
+  for (size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(
+        connections.emplace_back(Connect())->Send(Resp({"INCR", "dead:" + std::to_string(i)})));
+    ASSERT_TRUE(testing::Eventually([&] { return Waits().in_flight == i + 1; }));
+  }
+  far().SetAway("dead");
+  for (int call = 0; call < 2; ++call) {  // the update, and the read inside
+    far().AwaitWithheld(1);
+    far().ReleaseFirst();
+  }
+  EXPECT_EQ(connections[0]->Receive(4), ":1\r\n");
+  // One of the others takes the thread that those have which are away.
+  EXPECT_EQ(connections[2]->Receive(kAwayError.size()), kAwayError);
+  far().AwaitWithheld(1);
+  far().Release();
+  EXPECT_EQ(connections[1]->Receive(4), ":1\r\n");
+}
+
 TEST_F(RemoteStoreTest, KeysThatAreAwayHaveRoomOfTheirOwn) {
   constexpr int kLoops = 16;
   constexpr size_t kMost = RemoteRounds::kMostInFlight / kLoops / 2;
