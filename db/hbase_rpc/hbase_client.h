@@ -143,7 +143,7 @@ struct HbaseStatistics {
 class HbaseClient {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
-  // What became of reading one row: its value, nullopt where there is no such row.
+  // The outcome of reading one row: its value, nullopt where there is no such row.
   using RowValue = absl::StatusOr<std::optional<std::string>>;
   using RowsDone = std::function<void(std::vector<RowValue> values)>;
   using CommitDone = std::function<void(absl::Status status)>;

@@ -99,7 +99,8 @@ inline bool WritesTogether(const Command& command) {
                                        const ClientTransaction& transaction);
 
 // --- Machines that do not answer -----------------------------------------------------------------
-// Returns whether a key of the request, or of what EXEC would execute, is away (StoreReads::IsAway).
+// Returns whether a key of the request, or of what EXEC would execute, is away
+// (StoreReads::IsAway).
 bool AsksWhatIsAway(const ServerState& server, const ClientState& client, const Command& command,
                     Arguments arguments);
 

@@ -3,9 +3,9 @@
 // is answered, as one whose reads go to the disk is; what needs a thread goes to threads that may
 // wait.
 //
-// At most kMostInFlight requests of the server are on their way, and no more once their batches hold
-// kMostBytes. Beyond that, the batches of other connections wait in the order in which they came,
-// and who comes later waits behind them; until a batch is done, nothing more is read from its
+// At most kMostInFlight requests of the server are on their way, and no more once their batches
+// hold kMostBytes. Beyond that, the batches of other connections wait in the order in which they
+// came, and who comes later waits behind them; until a batch is done, nothing more is read from its
 // connection.
 //
 // Requests for keys that are away (StoreReads::IsAway) do not take this room from the others: they
@@ -60,7 +60,7 @@ class RemoteRounds {
   }
 
  private:
-  // What may be on its way, and what is.
+  // A room has bounds of what may be on its way, and counts what is.
   struct Room {
     const size_t most;
     const size_t most_bytes;

@@ -167,8 +167,8 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
   size_t next_ = 0;            // request that is not answered
   bool inside_reply_ = false;  // a part of the reply to it was written
   std::chrono::steady_clock::time_point sent_at_{};
-  // Of the calls for the next answer: that of a request, or an element of an MGET. It is set anew
-  // when that is sent for, so that a client which takes its replies slowly misses none.
+  // The deadline of the calls for the next answer: that of a request, or an element of an MGET. It
+  // is set anew when that is sent for, so that a client which takes its replies slowly misses none.
   StoreWaits::Time deadline_ = StoreWaits::Time::max();
   std::atomic<size_t> left_{0};  // answers that are missing
   absl::Mutex mutex_;
