@@ -177,6 +177,12 @@ absl::StatusOr<ExplainedRead> HbaseStore::ExplainGet(const ReadOptions& options,
   return explained;
 }
 
+bool HbaseStore::IsAway(NamespaceId space, std::string_view key) const {
+  if (!context_.client->IsAnyAway()) return false;
+  const absl::StatusOr<PlacedSpace> place = context_.spaces.Find(space);
+  return place.ok() && context_.client->IsAway(place->table, place->RowOf(key));
+}
+
 void HbaseStore::GetAsync(const ReadOptions& options, std::string key, GetDone done) {
   reader_.GetAsync(options, std::move(key),
                    [done = std::move(done)](absl::StatusOr<ReadResult> result, std::string value) {

@@ -91,6 +91,7 @@ class HbaseStore final : public DurableStore {
   absl::StatusOr<ExplainedRead> ExplainGet(const ReadOptions& options,
                                            std::string_view key) override;
   uint64_t NowMillis() const override { return context_.clock.NowMillis(); }
+  bool IsAway(NamespaceId space, std::string_view key) const override;
   void GetAsync(const ReadOptions& options, std::string key, GetDone done) override;
   void MultiGetAsync(const ReadOptions& options, std::vector<std::string> keys,
                      MultiGetDone done) override;

@@ -1,7 +1,8 @@
 // ClientContext is what the parts of one HbaseClient share: the loop that runs them, its timers,
 // the settings and the counters.
 //
-// Thread-safety: The thread that runs `io` alone uses everything but the counters and the options.
+// Thread-safety: The thread that runs `io` alone uses everything but the counters, the
+// regions that are away and the options.
 #pragma once
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "asio/io_context.hpp"
+#include "db/hbase_rpc/away_regions.h"
 #include "db/hbase_rpc/hbase_client.h"
 #include "db/hbase_rpc/timer_queue.h"
 
@@ -43,6 +45,7 @@ struct ClientContext {
   asio::io_context io;
   TimerQueue timers;
   HbaseCounters counters;
+  AwayRegions away;
 };
 
 }  // namespace varve

@@ -51,10 +51,11 @@ bool HbaseCall::Ask(const RegionPtr& region, std::string_view method,
   environment_.servers.Call(
       region->server, kClientService, method, parameter, environment_.context.AttemptEnd(deadline_),
       [this, self = shared_from_this(), region, then = std::move(then)](const RpcResult& result) {
+        if (!result.failure.has_value()) environment_.context.away.NoteAnswer(table_, *region);
         if (!has_ended_) return then(result);
         // Too late for this call; but the next one need not ask the same server in vain.
-        if (result.failure.has_value() && result.failure->is_misplaced())
-          environment_.locator.Forget(table_, region);
+        if (!result.failure.has_value()) return;
+        NoteFailure(*result.failure, region);
       });
   return true;
 }
@@ -69,10 +70,16 @@ void HbaseCall::Find(RegionQuery query, std::function<void(const RegionPtr& regi
       });
 }
 
+void HbaseCall::NoteFailure(const HbaseFailure& failure, const RegionPtr& region) {
+  if (failure.is_final()) return;
+  environment_.context.away.NoteFailure(table_, *region, std::chrono::steady_clock::now());
+  if (failure.is_misplaced()) environment_.locator.Forget(table_, region);
+}
+
 void HbaseCall::TryLater(const HbaseFailure& failure, const RegionPtr& region, RetryPace& pace,
                          std::function<void()> again) {
   Note(failure.status);
-  if (failure.is_misplaced()) environment_.locator.Forget(table_, region);
+  NoteFailure(failure, region);
   environment_.context.counters.retries.fetch_add(1, std::memory_order_relaxed);
   environment_.context.timers.At(std::chrono::steady_clock::now() + pace.Next(),
                                  [this, self = shared_from_this(), again = std::move(again)] {

@@ -64,6 +64,8 @@ class HbaseCall : public std::enable_shared_from_this<HbaseCall> {
   // Takes a failure that is not final in, and tries again after a pause.
   void TryLater(const HbaseFailure& failure, const RegionPtr& region, RetryPace& pace,
                 std::function<void()> again);
+  // Takes in that the region did not answer, or is not where it was thought to be.
+  void NoteFailure(const HbaseFailure& failure, const RegionPtr& region);
   // Takes in what may be why the deadline will be missed.
   void Note(const absl::Status& trouble) { trouble_ = trouble; }
 

@@ -176,6 +176,12 @@ class AsioHbaseClient final : public HbaseClient {
     return promise.get_future().get();
   }
 
+  bool IsAnyAway() const override { return context_.away.has_any(); }
+
+  bool IsAway(std::string_view table, std::string_view row) const override {
+    return context_.away.Holds(table, row, std::chrono::steady_clock::now());
+  }
+
   HbaseStatistics Statistics() const override {
     const HbaseCounters& counters = context_.counters;
     HbaseStatistics statistics;
@@ -198,15 +204,19 @@ class AsioHbaseClient final : public HbaseClient {
   absl::Status Enter(size_t bytes) {
     HbaseCounters& counters = context_.counters;
     if (is_closing_) return absl::CancelledError("the client of HBase is closed");
+    const HbaseOptions& options = context_.options;
     const uint64_t calls = counters.in_flight.fetch_add(1);
     const uint64_t held = counters.in_flight_bytes.fetch_add(bytes);
-    if (calls < context_.options.max_calls && held + bytes <= context_.options.max_call_bytes) {
+    const bool fits = bytes <= options.small_call_bytes || held + bytes <= options.max_call_bytes;
+    if (calls < options.max_calls && fits) {
       counters.calls.fetch_add(1, std::memory_order_relaxed);
       return absl::OkStatus();
     }
     Leave(bytes);
-    return absl::ResourceExhaustedError(
-        fmt::format("{} calls with {} bytes wait for HBase, which is the limit", calls, held));
+    return absl::UnavailableError(
+        fmt::format("{} calls with {} bytes wait for HBase, which is the limit: this one was not "
+                    "made, and may be tried again",
+                    calls, held));
   }
 
   void Leave(size_t bytes) {

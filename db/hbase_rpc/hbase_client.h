@@ -22,6 +22,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -54,9 +55,12 @@ struct HbaseOptions {
   // its handlers.
   size_t max_in_flight = 128;
   // Calls that are not answered yet, and the bytes that they hold; a call beyond either is refused
-  // at once (ResourceExhausted).
+  // at once (Unavailable). The bytes do not count against small calls, so that large values which
+  // wait for one region keep nobody from reading the others, nor a server from telling the others
+  // that it lives.
   size_t max_calls = 65'536;
   size_t max_call_bytes = size_t{512} << 20;
+  size_t small_call_bytes = 4'096;
   // The largest answer that a server may send, in bytes.
   size_t max_answer_size = size_t{128} << 20;
 };
@@ -159,7 +163,7 @@ struct HbaseStatistics {
 class HbaseClient {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
-  // What became of reading one row: its value, nullopt where there is no such row.
+  // The outcome of reading one row: its value, nullopt where there is no such row.
   using RowValue = absl::StatusOr<std::optional<std::string>>;
   using RowsDone = std::function<void(std::vector<RowValue> values)>;
   using CommitDone = std::function<void(absl::Status status)>;
@@ -205,6 +209,12 @@ class HbaseClient {
   // Makes the table where it is missing and `may_create`, and waits until it is there. Fails where
   // a table of this name has other settings (FailedPrecondition) or is missing (NotFound). Blocks.
   virtual absl::Status EnsureTable(const HbaseTableLayout& layout, bool may_create) = 0;
+
+  // Returns whether the region of the row has not answered for a while, so that a call may take as
+  // long as its deadline. The first one says whether that is so of any region, at less cost. They
+  // ask nobody.
+  virtual bool IsAnyAway() const { return false; }
+  virtual bool IsAway(std::string_view table, std::string_view row) const { return false; }
 
   virtual HbaseStatistics Statistics() const = 0;
 

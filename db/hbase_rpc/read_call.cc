@@ -76,6 +76,9 @@ void ReadCall::Read(Group group, const RetryPace& pace) {
     }
   }
   Ask(region, "Multi", request, [this, group = std::move(group), pace](const RpcResult& result) {
+    // Each region that answers an exception is away again at once.
+    for (size_t i = 0; i < group.size() && !result.failure.has_value(); ++i)
+      environment().context.away.NoteAnswer(table(), *group[i].region);
     TakeGroup(group, result, pace);
   });
 }

@@ -19,7 +19,7 @@
 // ones, which do the work inside the call. A remote store never waits in them, since I/O threads
 // call them; it may gather what it is asked until Push(), which an I/O thread calls once per round.
 //
-// Answered locally: HasNamespace, UsualExpiry, GroupsOf, NowMillis, pressure, CheckData,
+// Answered locally: HasNamespace, UsualExpiry, GroupsOf, NowMillis, IsAway, pressure, CheckData,
 // durable_sequence, log_status, PushUnsynced, TrySync, PauseExpiry, VersionAt, InstantOf and
 // capabilities are asked by I/O threads for each request or round. They never wait for another
 // process, nor for a disk read; a remote store answers them, and Push(), from what it keeps up to
@@ -140,6 +140,10 @@ class StoreReads {
                                                                  std::string_view key) = 0;
   // Returns the clock by which keys expire, in milliseconds since the epoch. It never goes back.
   virtual uint64_t NowMillis() const = 0;
+  // Returns whether the machine that has the key has not answered for a while: a call on the key
+  // may take as long as its deadline, and whoever shares something among calls leaves more of it to
+  // others. Answered locally.
+  virtual bool IsAway(NamespaceId space, std::string_view key) const { return false; }
 
   // The asynchronous forms answer through `done`, on any thread or inside the call; it must be
   // short. The store copies the options.

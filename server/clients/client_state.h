@@ -85,10 +85,12 @@ struct ClientState {
   }
   // Returns whether the executor has to check each command by itself, because some are refused or
   // their replies do not leave as they are.
-  bool Restricted() const {
+  bool Restricted() const { return RestrictedByModes() || rights.NeedCheck(); }
+  // Returns whether that is so whatever its user may do.
+  bool RestrictedByModes() const {
     return modes.replies != ClientModes::Replies::kOn || modes.transaction.open ||
            modes.monitoring || modes.tracking.on || (protocol < 3 && modes.Subscribed()) ||
-           !authenticated || rights.NeedCheck();
+           !authenticated;
   }
 };
 

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "server/clients/client_login.h"
+#include "server/clients/client_modes.h"
 #include "server/clients/client_tracking.h"
 #include "server/execution/request_account.h"
 #include "server/execution/request_checks.h"
@@ -37,6 +38,7 @@ void BatchExecutor::Begin(const RequestBatch* batch) {
   stream_.reset();
   paused_at_ = 0;
   room_wait_.Reset();
+  refused_at_ = SIZE_MAX;
   change_wait_.reset();
   broken_ = continued_ = needs_pool_ = maintenance_refused_ = sets_apart_ = false;
 }
@@ -58,6 +60,7 @@ Placement BatchExecutor::Place(bool writers_wait) const {
 
 bool BatchExecutor::NextAsksStore() const {
   if (stream_ != nullptr) return true;
+  if (cursor_.next == refused_at_) return false;
   const RequestBatch::Request& next = batch().requests[cursor_.next];
   return !batch().refused && AsksStore(*client_, next.command, batch().ArgumentsOf(next));
 }
@@ -73,7 +76,7 @@ bool BatchExecutor::MayJoin(RequestRun::Kind kind) const {
   const size_t fitting = kind == RequestRun::Kind::kGets ? all.gets : all.plain_sets;
   return fitting == all.requests.size() && fitting <= kMostToJoin &&
          all.input_bytes <= kMostBytesToJoin && cursor_.next == 0 && !needs_pool_ &&
-         !client_->Restricted();
+         !client_->Restricted() && !server_->store_waits.remote();
 }
 
 int64_t BatchExecutor::WorthSharing() const {
@@ -204,7 +207,8 @@ bool BatchExecutor::ContinueStream(CommandContext* context, size_t full) {
 void BatchExecutor::RunNext(CommandContext* context) {
   VARVE_ASSERT(cursor_.next < batch().requests.size() && stream_ == nullptr);
   const RequestBatch::Request& request = batch().requests[cursor_.next];
-  const CommandKind kind = request.command != nullptr ? request.command->kind : CommandKind::kOther;
+  const bool is_alone = request.command == nullptr || cursor_.next == refused_at_;
+  const CommandKind kind = is_alone ? CommandKind::kOther : request.command->kind;
   if (kind == CommandKind::kGet && RunTogether(context, RequestRun::Kind::kGets)) return;
   if (kind == CommandKind::kSet && RunTogether(context, RequestRun::Kind::kSets)) return;
   const size_t first = cursor_.next;
@@ -258,14 +262,22 @@ bool BatchExecutor::Refuse(CommandContext* context, const RequestBatch::Request&
     context->reply.Error("NOAUTH Authentication required.");
   } else if (maintenance_refused_ && (request.command->flags & kMaintenanceCommand) != 0) {
     context->reply.Error("ERR too many requests for COMPACT, PURGE or BACKUP are waiting");
+  } else if (cursor_.next == refused_at_) {
+    if (request.command->name == "exec") EndTransaction(client_);
+    server_->statistics.commands.Rejected(request.command->index);
+    context->reply.Error(
+        "UNAVAILABLE the machine that has the key does not answer, and many requests wait for it: "
+        "nothing was done, and it may be tried again");
   } else {
     if (client_->Restricted() && RefuseRestricted(context, *request.command, arguments))
       return true;
     if (RefuseByStore(context, *request.command, arguments)) return true;
     if (MayRefuseByBounds(*server_) && RefuseByBounds(context, *request.command, arguments))
       return true;
-    return MayRefuseForReplication(*server_) &&
-           RefuseForReplication(context, *request.command, arguments);
+    const bool refused = MayRefuseForReplication(*server_) &&
+                         RefusedForReplication(*context, *request.command, arguments);
+    if (refused) server_->statistics.commands.Rejected(request.command->index);
+    return refused;
   }
   return true;
 }
@@ -300,13 +312,6 @@ bool BatchExecutor::RefuseByBounds(CommandContext* context, const Command& comma
                                    Arguments arguments) {
   const bool refused = RefusedByBounds(*context, command, arguments);
   if (refused && !context->needs_pool()) server_->statistics.commands.Rejected(command.index);
-  return refused;
-}
-
-bool BatchExecutor::RefuseForReplication(CommandContext* context, const Command& command,
-                                         Arguments arguments) {
-  const bool refused = RefusedForReplication(*context, command, arguments);
-  if (refused) server_->statistics.commands.Rejected(command.index);
   return refused;
 }
 

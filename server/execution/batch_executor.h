@@ -50,6 +50,9 @@ class BatchExecutor {
   Placement Place(bool writers_wait) const;
   // From now on the batch's commands for maintenance answer an error.
   void RefuseMaintenance() { maintenance_refused_ = true; }
+  // The next request answers that its keys are away, and does not ask the store. Requires: no reply
+  // is under way.
+  void RefuseNext() { refused_at_ = cursor_.next; }
   // Returns whether the batch, not begun, is small and consists of requests of `kind` alone, so
   // that it may join a run of several connections.
   bool MayJoin(RequestRun::Kind kind) const;
@@ -139,8 +142,6 @@ class BatchExecutor {
   // Refuse() calls it when there is a bound on data.
   bool RefuseByStore(CommandContext* context, const Command& command, Arguments arguments);
   bool RefuseByBounds(CommandContext* context, const Command& command, Arguments arguments);
-  // Refuse() calls it when this server follows another one, or asks for followers.
-  bool RefuseForReplication(CommandContext* context, const Command& command, Arguments arguments);
   // Shows the request before the cursor to MONITOR, once its stream lets it be shown.
   void ShowStreamed();
   // Ends the reply to a command, which is what was written since `before`, as far as the client
@@ -166,8 +167,9 @@ class BatchExecutor {
   bool needs_pool_ = false;  // the next request has to do with too large a value for a loop
   bool continued_ = false;
   bool maintenance_refused_ = false;
-  bool sets_apart_ = false;    // together the plain SETs were refused
-  bool stream_shown_ = false;  // MONITOR has shown the request of stream_
+  size_t refused_at_ = SIZE_MAX;  // the request of RefuseNext()
+  bool sets_apart_ = false;       // together the plain SETs were refused
+  bool stream_shown_ = false;     // MONITOR has shown the request of stream_
 };
 
 // Answers the batches that one round of an I/O loop executes on the loop's own thread. It joins

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "fmt/format.h"
+#include "server/execution/rights_check.h"
 #include "server/requests/foreign_commands.h"
 #include "server/requests/past_point.h"
 #include "util/base/assert.h"
@@ -211,8 +212,12 @@ bool IsAskedTogether(const ServerState& server, const ClientState& client,
                      const RequestBatch& batch, const RequestBatch::Request& request) {
   if (request.command == nullptr || request.command->kind == CommandKind::kOther) return false;
   if (!TakesArguments(*request.command, batch.ArgumentsOf(request))) return false;
-  if (batch.refused || client.Restricted() || server.clients.pause.Any() ||
+  if (batch.refused || client.RestrictedByModes() || server.clients.pause.Any() ||
       MayRefuseForReplication(server))
+    return false;
+  // What is refused is told by a thread that executes it.
+  if (client.rights.NeedCheck() && !MayExecute(server.clients.users.catalog(), client,
+                                               *request.command, batch.ArgumentsOf(request)))
     return false;
   switch (request.command->kind) {
     case CommandKind::kGet:

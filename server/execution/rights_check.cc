@@ -132,6 +132,14 @@ RightsCheck CheckRights(CommandContext& context, const Command& command, Argumen
   return RightsCheck::kRefused;
 }
 
+bool MayExecute(const CommandCatalog& catalog, const ClientState& client, const Command& command,
+                Arguments arguments) {
+  const ClientRights& rights = client.rights;
+  if (rights.Stale() || rights.bound()) return false;
+  return !rights.limited() ||
+         !FindDenial(catalog, rights.user(), command, arguments, PlaceOfClient(client));
+}
+
 void NoteExecuted(CommandContext& context, const Command& command, Arguments arguments) {
   VARVE_ASSERT(context.server.clients.audit.on());
   const Subcommand* const subcommand =

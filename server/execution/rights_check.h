@@ -21,6 +21,10 @@ enum class RightsCheck : uint8_t {
 // Checks a request that was read from the connection, also one that MULTI is to queue.
 [[nodiscard]] RightsCheck CheckRights(CommandContext& context, const Command& command,
                                       Arguments arguments);
+// Returns whether CheckRights() would allow the request and do nothing else: neither look the user
+// up again nor count the request against limits of the user. Requires: MULTI is not open.
+[[nodiscard]] bool MayExecute(const CommandCatalog& catalog, const ClientState& client,
+                              const Command& command, Arguments arguments);
 // Checks a queued request again that EXEC is about to execute. True: the error was answered.
 [[nodiscard]] bool RefusedAtExec(CommandContext& context, const Command& command,
                                  Arguments arguments);

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <optional>
 
+#include "absl/functional/function_ref.h"
 #include "fmt/format.h"
 #include "util/base/assert.h"
 #include "util/resp/resp_parser.h"
@@ -108,13 +109,18 @@ bool ChangesWhole(const Command& command) {
          std::end(kWholeCommands);
 }
 
-void AddKeys(const Command& command, Arguments arguments, NamespaceId space, GroupCheck* check) {
+void ForEachKey(const Command& command, Arguments arguments,
+                absl::FunctionRef<void(std::string_view key)> take) {
   const size_t count = KeyCount(command, arguments.size());
   for (size_t i = 0; i < count; ++i) {
     const size_t place =
         static_cast<size_t>(command.keys.first) + i * static_cast<size_t>(command.keys.step);
-    if (place < arguments.size()) check->Key(space, arguments[place]);
+    if (place < arguments.size()) take(arguments[place]);
   }
+}
+
+void AddKeys(const Command& command, Arguments arguments, NamespaceId space, GroupCheck* check) {
+  ForEachKey(command, arguments, [&](std::string_view key) { check->Key(space, key); });
 }
 
 bool Refused(CommandContext& context, const GroupCheck& check) {
@@ -263,6 +269,22 @@ bool RefusedAcrossGroups(CommandContext& context, const ClientTransaction& trans
     check.Whole(space);  // never inside a transaction where keys have groups, also alone
   }
   return is_one_step && Refused(context, check);
+}
+
+bool AsksWhatIsAway(const ServerState& server, const ClientState& client, const Command& command,
+                    Arguments arguments) {
+  bool is_away = false;
+  NamespaceId space = client.space;
+  const auto look = [&](std::string_view key) {
+    is_away = is_away || server.store->IsAway(space, key);
+  };
+  ForEachKey(command, arguments, look);
+  if (command.name != "exec") return is_away;
+  for (const QueuedRequest& request : client.modes.transaction.requests) {
+    space = SpaceBehind(request.command(), request.arguments(), space);
+    ForEachKey(request.command(), request.arguments(), look);
+  }
+  return is_away;
 }
 
 }  // namespace varve

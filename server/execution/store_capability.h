@@ -98,4 +98,10 @@ inline bool WritesTogether(const Command& command) {
 [[nodiscard]] bool RefusedAcrossGroups(CommandContext& context,
                                        const ClientTransaction& transaction);
 
+// --- Machines that do not answer -----------------------------------------------------------------
+// Returns whether a key of the request, or of what EXEC would execute, is away
+// (StoreReads::IsAway).
+bool AsksWhatIsAway(const ServerState& server, const ClientState& client, const Command& command,
+                    Arguments arguments);
+
 }  // namespace varve

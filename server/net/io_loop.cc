@@ -241,10 +241,8 @@ bool IoLoop::IsPlacedHere(Session* session, bool writers_wait) {
     placement = session->executor().Place(writers_wait);
   }
   if (placement == Placement::kInline) return true;
-  if (server_->store_waits.remote()) [[unlikely]] {
-    remote_.Execute(session);
-    return false;
-  }
+  if (server_->store_waits.remote()) [[unlikely]]
+    return remote_.Execute(session);
   return !Dispatch(session, placement);
 }
 
@@ -388,6 +386,7 @@ void IoLoop::VisitSessions() {
   }
   server_->replication.followers.LeaveSilent(CoarseNow() - kSilentFollower);
   server_->for_followers.feeds.CloseIdle(CoarseNow() - kSilentFollower);
+  remote_.NoteSlow();
   VARVE_ASSERT(round_.empty());
   for (auto& [session, owner] : sessions_) round_.push_back(session);
   for (Session* session : round_) session->Visit();  // may close, and so remove, the session

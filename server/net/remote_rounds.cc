@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "server/execution/request_checks.h"
+#include "server/execution/store_capability.h"
 #include "server/net/io_loop.h"
 #include "util/base/assert.h"
 
@@ -19,22 +21,99 @@ RemoteRounds::RemoteRounds(ServerState* server, ElasticPool* threads, IoLoop* lo
     : server_(server),
       threads_(threads),
       loop_(loop),
-      most_(kMostInFlight / std::max<size_t>(server->statistics.loops.size(), 1)) {}
+      loops_(std::max<size_t>(server->statistics.loops.size(), 1)),
+      most_slow_threads_(std::max<size_t>(server->options.store_threads / 2 / loops_, 1)),
+      prompt_{.most = kMostInFlight / loops_, .most_bytes = kMostBytes / loops_},
+      slow_{.most = prompt_.most / 2, .most_bytes = prompt_.most_bytes / 2} {}
 
-void RemoteRounds::Execute(Session* session) {
-  if (in_flight_ >= most_ || ComesLater(*session)) return Wait(session);
-  size_t requests = 1;  // a thread asks for one after the other
-  if (Ask(session)) {
-    requests = session->remote.run->size();
-    asked_ = true;
-  } else if (!HandOver(session)) {
-    session->remote.awaits_room = true;
-    return loop_->Hold(session->shared_from_this(), Session::Wait::kRoom, kBetweenTries);
+// --- Room ----------------------------------------------------------------------------------------
+
+void RemoteRounds::Room::Take(const Session::RemotePart& part) {
+  in_flight += part.in_flight;
+  bytes += part.bytes;
+  if (part.on_thread) ++on_threads;
+}
+
+void RemoteRounds::Room::GiveBack(const Session::RemotePart& part) {
+  VARVE_ASSERT(part.in_flight <= in_flight && part.bytes <= bytes);
+  in_flight -= part.in_flight;
+  bytes -= part.bytes;
+  if (part.on_thread) --on_threads;
+}
+
+bool RemoteRounds::IsAway(Session* session) const {
+  if (session->remote.run != nullptr) return session->remote.run->is_away();
+  BatchExecutor& executor = session->executor();
+  if (executor.streaming_since()) return false;
+  const RequestBatch& batch = executor.batch();
+  const RequestBatch::Request& next = batch.requests[executor.cursor()->next];
+  const ClientState& client = *executor.cursor()->client;
+  // A batch that may run long comes here whatever its next request is.
+  return !batch.refused && AsksStore(client, next.command, batch.ArgumentsOf(next)) &&
+         AsksWhatIsAway(*server_, client, *next.command, batch.ArgumentsOf(next));
+}
+
+void RemoteRounds::NoteSlow() {
+  if (in_prompt_.empty()) return;
+  const auto late = std::chrono::steady_clock::now() - server_->store_waits.SlowAfter();
+  while (!in_prompt_.empty() && in_prompt_.begin()->second->remote.since <= late) {
+    Session::RemotePart& part = in_prompt_.begin()->second->remote;
+    prompt_.GiveBack(part);
+    slow_.Take(part);
+    part.is_slow = true;
+    in_prompt_.erase(in_prompt_.begin());
   }
+  ReleaseWaiting();
+}
+
+// --- The way of a batch --------------------------------------------------------------------------
+
+bool RemoteRounds::Execute(Session* session) {
+  const bool is_away = IsAway(session);
+  const bool goes_on = session->remote.run != nullptr;  // a part of its reply may be written
+  if (!is_away && (prompt_.IsFull() || ComesLater(*session))) {
+    Wait(session);
+    return false;
+  }
+  BatchExecutor& executor = session->executor();
+  if (is_away && !goes_on && slow_.IsFull()) return Refuse(session);
+  // Before a thread may change them.
+  const size_t bytes =
+      executor.batch().input_bytes + executor.cursor()->client->modes.transaction.bytes();
+  if (Ask(session)) {
+    asked_ = true;
+    NoteAsked(session, session->remote.run->size(), bytes, is_away, /*on_thread=*/false);
+  } else if (is_away && slow_.on_threads >= most_slow_threads_) {
+    return Refuse(session);
+  } else if (HandOver(session, is_away)) {
+    // A thread asks for one request after the other.
+    NoteAsked(session, 1, bytes, is_away, /*on_thread=*/true);
+  } else {
+    session->remote.awaits_room = true;
+    loop_->Hold(session->shared_from_this(), Session::Wait::kRoom, kBetweenTries);
+  }
+  return false;
+}
+
+bool RemoteRounds::Refuse(Session* session) {
   session->remote.ticket = 0;
-  session->remote.in_flight = requests;
-  in_flight_ += requests;
-  server_->store_waits.Begin(requests, std::chrono::steady_clock::now());
+  session->executor().RefuseNext();
+  return true;
+}
+
+void RemoteRounds::NoteAsked(Session* session, size_t requests, size_t bytes, bool is_slow,
+                             bool on_thread) {
+  Session::RemotePart& part = session->remote;
+  part.ticket = 0;
+  part.in_flight = requests;
+  part.bytes = bytes;
+  part.is_slow = is_slow;
+  part.on_thread = on_thread;
+  part.since = std::chrono::steady_clock::now();
+  part.order = ++last_order_;
+  (is_slow ? slow_ : prompt_).Take(part);
+  if (!is_slow) in_prompt_.emplace(part.order, session);
+  server_->store_waits.Begin(requests, part.since);
 }
 
 bool RemoteRounds::Ask(Session* session) {
@@ -52,9 +131,14 @@ void RemoteRounds::Abandon(Session* session) {
   session->TakeBack();
 }
 
-bool RemoteRounds::HandOver(Session* session) {
+bool RemoteRounds::HandOver(Session* session, bool is_away) {
   session->Lend();
-  if (threads_->TrySubmit([owner = session->shared_from_this()] { owner->ExecuteOnWorker(); })) {
+  // A batch whose keys are away by the time that a thread takes it comes back, and then is one of
+  // those.
+  ElasticPool::Task task = [this, is_away, owner = session->shared_from_this()] {
+    owner->ExecuteOnWorker(/*is_wanted=*/is_away || !IsAway(owner.get()));
+  };
+  if (threads_->TrySubmit(std::move(task))) {
     server_->statistics.batches_pooled.fetch_add(1, std::memory_order_relaxed);
     return true;
   }
@@ -64,7 +148,7 @@ bool RemoteRounds::HandOver(Session* session) {
 
 bool RemoteRounds::ComesLater(const Session& session) const {
   if (waiting_.empty()) return false;
-  VARVE_ASSERT(in_flight_ > 0);
+  VARVE_ASSERT(prompt_.in_flight > 0);
   return session.remote.ticket == 0 || session.remote.ticket > waiting_.begin()->first;
 }
 
@@ -77,15 +161,21 @@ void RemoteRounds::Wait(Session* session) {
 }
 
 void RemoteRounds::GiveBack(Session* session) {
-  const size_t requests = std::exchange(session->remote.in_flight, 0);
-  VARVE_ASSERT(requests <= in_flight_);
-  in_flight_ -= requests;
-  server_->store_waits.End(requests, std::chrono::steady_clock::now());
-  if (in_flight_ == 0) {
+  Session::RemotePart& part = session->remote;
+  (part.is_slow ? slow_ : prompt_).GiveBack(part);
+  if (!part.is_slow) in_prompt_.erase(part.order);
+  server_->store_waits.End(std::exchange(part.in_flight, 0), std::chrono::steady_clock::now());
+  ReleaseWaiting();
+}
+
+void RemoteRounds::ReleaseWaiting() {
+  if (prompt_.in_flight == 0) {
     while (!waiting_.empty()) ReleaseNext();
   }
+  if (prompt_.IsFull()) return;
   // Each takes room for a request at least. Those for whom there is none left wait again.
-  for (size_t room = in_flight_; room < most_ && !waiting_.empty(); ++room) ReleaseNext();
+  for (size_t room = prompt_.in_flight; room < prompt_.most && !waiting_.empty(); ++room)
+    ReleaseNext();
 }
 
 void RemoteRounds::ReleaseNext() {

@@ -552,14 +552,15 @@ bool Session::ExecuteSlice(bool is_first) {
          !worker_.broken && !executor_.slice_spent() && !executor_.waits();
 }
 
-void Session::ExecuteOnWorker() {
+void Session::ExecuteOnWorker(bool is_wanted) {
   if (batch_.empty()) {
     worker_.handshake = socket_.ShakeHands();
     return loop_->Complete(shared_from_this());
   }
   executor_.BeginReplies(&worker_.replies);
+  worker_.progress = executor_.progress();
   worker_.broken = false;
-  for (int slice = 0; slice < kSlicesOnWorker; ++slice) {
+  for (int slice = 0; is_wanted && slice < kSlicesOnWorker; ++slice) {
     // Nobody will see the replies: what is queued must not hold up the stop.
     if (loop_->aborted()) {
       worker_.broken = true;

@@ -135,7 +135,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void Close();
 
   // --- On a worker -------------------------------------------------------------------------------
-  void ExecuteOnWorker();
+  // With `is_wanted` false the batch goes back as it is.
+  void ExecuteOnWorker(bool is_wanted = true);
   // Ends the modes of a session that is closed and not in flight.
   void LeaveOnWorker();
 
@@ -143,9 +144,14 @@ class Session : public std::enable_shared_from_this<Session> {
   struct RemotePart {
     // The requests that a store on other machines is asked, or has answered in part.
     std::shared_ptr<RemoteRun> run;
-    size_t in_flight = 0;      // requests that are on their way
-    bool awaits_room = false;  // until Release(Wait::kRoom)
-    uint64_t ticket = 0;       // its place among those that wait for room; 0: it has none
+    size_t in_flight = 0;    // requests that are on their way
+    size_t bytes = 0;        // that these hold
+    bool on_thread = false;  // a thread waits for them
+    bool is_slow = false;    // they are in the room of those that may wait for long
+    uint64_t order = 0;      // among those that are on their way in the other room
+    std::chrono::steady_clock::time_point since;  // they are on their way
+    bool awaits_room = false;                     // until Release(Wait::kRoom)
+    uint64_t ticket = 0;  // its place among those that wait for room; 0: it has none
   };
   RemotePart remote;
 

@@ -8,6 +8,7 @@
 #include "server/execution/key_read.h"
 #include "server/execution/request_account.h"
 #include "server/execution/request_checks.h"
+#include "server/execution/store_capability.h"
 #include "util/base/assert.h"
 #include "varve/key_group.h"
 #include "varve/store_status.h"
@@ -24,9 +25,12 @@ std::shared_ptr<RemoteRun> RemoteRun::Take(ServerState* server, BatchCursor* cur
   auto run = std::make_shared<RemoteRun>(server, cursor);
   const size_t end = std::min(batch.requests.size(), cursor->next + kMaxRequests);
   for (size_t place = cursor->next; place < end; ++place) {
-    if (!IsAskedTogether(*server, *cursor->client, batch, batch.requests[place]) ||
-        !run->Add(place))
-      break;
+    if (!IsAskedTogether(*server, *cursor->client, batch, batch.requests[place])) break;
+    const bool is_away = AsksWhatIsAway(*server, *cursor->client, *batch.requests[place].command,
+                                        batch.ArgumentsOf(batch.requests[place]));
+    if (place > cursor->next && is_away != run->is_away_) break;
+    run->is_away_ = is_away;
+    if (!run->Add(place)) break;
   }
   if (run->requests_.empty()) return nullptr;
   run->uses_.clear();
@@ -406,7 +410,7 @@ void RemoteRun::TellOfWrite(std::string_view key) {
     return;
   WrittenKeys written;
   written.AddKey(space_, key);
-  // Clients that track are Restricted(), and have no runs.
+  // Clients that track have no runs.
   server_->clients.tracking.Invalidate(&written, /*writer=*/0);
 }
 

@@ -7,7 +7,8 @@
 // Requests of a run happen side by side, so a run ends before a request that reads a key which the
 // run writes, or writes one which it reads. Of several SETs of one key the last one alone is sent,
 // where their values are so small that no store refuses one: nobody can tell that the others
-// happened just before it.
+// happened just before it. A run also ends where requests begin, or end, whose keys are away
+// (StoreReads::IsAway), so that the others do not wait for these.
 //
 //   std::shared_ptr<RemoteRun> run = RemoteRun::Take(server, &cursor);
 //   do {
@@ -68,6 +69,8 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
 
   // Returns how many requests are not answered yet.
   size_t size() const { return requests_.size() - next_; }
+  // Returns whether their keys were away when the run took them.
+  bool is_away() const { return is_away_; }
 
   // Asks the store for what the next requests need. `done` is called once all of it is answered, on
   // any thread or inside the call. The store is to be pushed afterwards.
@@ -156,6 +159,7 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
   ServerState* const server_;
   BatchCursor* const cursor_;
   const NamespaceId space_;
+  bool is_away_ = false;
   std::vector<Request> requests_;
   std::vector<Read> reads_;
   std::vector<Write> writes_;
@@ -163,8 +167,8 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
   size_t next_ = 0;            // request that is not answered
   bool inside_reply_ = false;  // a part of the reply to it was written
   std::chrono::steady_clock::time_point sent_at_{};
-  // Of the calls for the next answer: that of a request, or an element of an MGET. It is set anew
-  // when that is sent for, so that a client which takes its replies slowly misses none.
+  // The deadline of the calls for the next answer: that of a request, or an element of an MGET. It
+  // is set anew when that is sent for, so that a client which takes its replies slowly misses none.
   StoreWaits::Time deadline_ = StoreWaits::Time::max();
   std::atomic<size_t> left_{0};  // answers that are missing
   absl::Mutex mutex_;

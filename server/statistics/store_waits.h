@@ -36,6 +36,9 @@ class StoreWaits {
     return remote_ ? std::chrono::steady_clock::now() + deadline_ : Time::max();
   }
 
+  // Returns the time after which a request that is not answered counts as slow.
+  std::chrono::milliseconds SlowAfter() const { return deadline_ / 30; }
+
   // The store is asked `requests` requests, or has answered so many.
   void Begin(size_t requests, Time now) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);

@@ -45,6 +45,24 @@ void DelayedStore::Withhold(std::string only) {
   absl::MutexLock lock(&mutex_);
   withholds_ = true;
   only_ = std::move(only);
+  withheld_prefix_.clear();
+}
+
+void DelayedStore::WithholdKeys(std::string prefix) {
+  absl::MutexLock lock(&mutex_);
+  withholds_ = true;
+  only_.clear();
+  withheld_prefix_ = std::move(prefix);
+}
+
+void DelayedStore::SetAway(std::string prefix) {
+  absl::MutexLock lock(&mutex_);
+  away_prefix_ = std::move(prefix);
+}
+
+bool DelayedStore::IsAway(NamespaceId, std::string_view key) const {
+  absl::MutexLock lock(&mutex_);
+  return away_prefix_.has_value() && key.starts_with(*away_prefix_);
 }
 
 void DelayedStore::Release() {
@@ -95,19 +113,29 @@ size_t DelayedStore::pushed() const {
 
 // --- The other machine ---------------------------------------------------------------------------
 
-void DelayedStore::Ask(std::string_view what, Answer answer) const {
+template <typename Keys>
+std::string DelayedStore::KeyOf(const Keys& keys) const {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& key : keys) {
+    if (std::string_view(key).starts_with(withheld_prefix_)) return std::string(key);
+  }
+  return "";
+}
+
+void DelayedStore::Ask(std::string_view what, std::string_view key, Answer answer) const {
   absl::MutexLock lock(&mutex_);
   ++asked_so_far_;
-  const bool withheld = withholds_ && (only_.empty() || only_ == what);
+  const bool withheld =
+      withholds_ && (only_.empty() || only_ == what) && key.starts_with(withheld_prefix_);
   asked_.push_back({std::chrono::steady_clock::now() + delay_, withheld, std::move(answer)});
   changed_.SignalAll();
 }
 
-absl::Status DelayedStore::Await() const {
+absl::Status DelayedStore::Await(std::string_view key) const {
   VARVE_ASSERT(!must_not_wait_());
   absl::Notification answered;
   absl::Status failed;
-  Ask("blocking", [&](absl::Status failure) {
+  Ask("blocking", key, [&](absl::Status failure) {
     failed = std::move(failure);
     answered.Notify();
   });
@@ -158,14 +186,14 @@ StoreCapabilities DelayedStore::capabilities() const {
 
 absl::StatusOr<ReadResult> DelayedStore::Get(const ReadOptions& options, std::string_view key,
                                              std::string* value) {
-  if (absl::Status failure = Await(); !failure.ok()) return failure;
+  if (absl::Status failure = Await(key); !failure.ok()) return failure;
   return store_.Get(options, key, value);
 }
 
 absl::Status DelayedStore::MultiGet(const ReadOptions& options,
                                     absl::Span<const std::string_view> keys,
                                     absl::Span<MultiGetResult> results) {
-  if (absl::Status failure = Await(); !failure.ok()) return failure;
+  if (absl::Status failure = Await(KeyOf(keys)); !failure.ok()) return failure;
   return store_.MultiGet(options, keys, results);
 }
 
@@ -209,7 +237,7 @@ absl::StatusOr<CommitResult> DelayedStore::Submit(const WriteOptions& options, W
 absl::StatusOr<CommitResult> DelayedStore::Update(
     const WriteOptions& options, absl::Span<const std::string_view> keys,
     absl::FunctionRef<absl::Status(WriteBatch*)> decide) {
-  if (absl::Status failure = Await(); !failure.ok()) return failure;
+  if (absl::Status failure = Await(KeyOf(keys)); !failure.ok()) return failure;
   const absl::StatusOr<CommitResult> committed = store_.Update(options, keys, decide);
   if (!committed.ok()) return committed;
   if (absl::Status synced = store_.WaitUntilDurable(committed->durable_after); !synced.ok())
@@ -258,7 +286,7 @@ absl::Status DelayedStore::Close() { return store_.Close(); }
 // --- Asynchronous calls --------------------------------------------------------------------------
 
 void DelayedStore::GetAsync(const ReadOptions& options, std::string key, GetDone done) {
-  Ask("get", [this, options, key = std::move(key), done = std::move(done)](absl::Status failure) {
+  Ask("get", key, [this, options, key, done = std::move(done)](absl::Status failure) {
     if (!failure.ok()) return done(std::move(failure), "");
     store_.GetAsync(options, key, done);
   });
@@ -266,7 +294,8 @@ void DelayedStore::GetAsync(const ReadOptions& options, std::string key, GetDone
 
 void DelayedStore::MultiGetAsync(const ReadOptions& options, std::vector<std::string> keys,
                                  MultiGetDone done) {
-  Ask("multiget",
+  const std::string key = KeyOf(keys);
+  Ask("multiget", key,
       [this, options, keys = std::move(keys), done = std::move(done)](absl::Status failure) {
         if (!failure.ok()) return done(std::move(failure), {});
         store_.MultiGetAsync(options, keys, done);
@@ -275,15 +304,16 @@ void DelayedStore::MultiGetAsync(const ReadOptions& options, std::vector<std::st
 
 void DelayedStore::CountAsync(const ReadOptions& options, std::string lower, std::string upper,
                               CountDone done) {
-  Ask("count", [this, options, lower = std::move(lower), upper = std::move(upper),
-                done = std::move(done)](absl::Status failure) {
-    if (!failure.ok()) return done(std::move(failure));
-    store_.CountAsync(options, lower, upper, done);
-  });
+  Ask("count", "",
+      [this, options, lower = std::move(lower), upper = std::move(upper),
+       done = std::move(done)](absl::Status failure) {
+        if (!failure.ok()) return done(std::move(failure));
+        store_.CountAsync(options, lower, upper, done);
+      });
 }
 
 void DelayedStore::ReadRangeAsync(const ReadOptions& options, RangeRequest range, RangeDone done) {
-  Ask("range",
+  Ask("range", "",
       [this, options, range = std::move(range), done = std::move(done)](absl::Status failure) {
         if (!failure.ok()) return done(std::move(failure));
         store_.ReadRangeAsync(options, range, done);
@@ -293,7 +323,7 @@ void DelayedStore::ReadRangeAsync(const ReadOptions& options, RangeRequest range
 void DelayedStore::WriteAsync(const WriteOptions& options, WriteBatch* batch, WriteDone done) {
   const auto taken = std::make_shared<WriteBatch>(std::move(*batch));
   batch->Clear();
-  Ask("write", [this, options, taken, done = std::move(done)](absl::Status failure) {
+  Ask("write", "", [this, options, taken, done = std::move(done)](absl::Status failure) {
     if (!failure.ok()) return done(std::move(failure));
     store_.WriteAsync(options, taken.get(), [done](absl::StatusOr<CommitResult> committed) {
       done(Durable(std::move(committed)));

@@ -589,10 +589,29 @@ TEST(HbaseClientTest, CallsBeyondTheLimitAreRefused) {
     client->GetRows("t", {"a"}, std::chrono::steady_clock::now() + kLong,
                     [promise](const auto& values) { promise->set_value(values[0].status()); });
   }
-  EXPECT_TRUE(absl::IsResourceExhausted(Get(*client, {"a"}).status()));
+  EXPECT_TRUE(absl::IsUnavailable(Get(*client, {"a"}).status()));
   // A client that is closed answers what is under way.
   client.reset();
   for (auto& future : waiting) EXPECT_TRUE(absl::IsCancelled(future.get()));
+}
+
+TEST(HbaseClientTest, BytesThatWaitDoNotKeepSmallCallsOut) {
+  FakeHbase cluster(1, [](const FakeRequest& request) {
+    return request.method == "Get" ? NoRow() : FakeAnswer::Silence();
+  });
+  cluster.SetRegions({{"", 0}});
+  HbaseOptions options;
+  options.max_call_bytes = 20'000;
+  auto client = Open(cluster, options);
+  std::promise<absl::Status> waiting;
+  const std::string large(15'000, 'v');
+  client->CommitRows("t", {PutIf("a", std::nullopt, large)},
+                     std::chrono::steady_clock::now() + kLong,
+                     [&waiting](const absl::Status& status) { waiting.set_value(status); });
+  EXPECT_TRUE(absl::IsUnavailable(Commit(*client, {PutIf("b", std::nullopt, large)})));
+  EXPECT_TRUE(Get(*client, {"b"}).ok());
+  client.reset();
+  EXPECT_TRUE(absl::IsCancelled(waiting.get_future().get()));
 }
 
 TEST(HbaseClientTest, RowsAndValuesHaveLimits) {

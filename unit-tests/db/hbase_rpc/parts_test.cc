@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "db/hbase_rpc/away_regions.h"
 #include "db/hbase_rpc/cell_block.h"
 #include "db/hbase_rpc/hbase_failure.h"
 #include "db/hbase_rpc/region_cache.h"
@@ -128,6 +129,45 @@ TEST(RegionCacheTest, WhatIsLookedUpTakesThePlaceOfThePast) {
   cache.Insert("t", merged);
   EXPECT_EQ(cache.size(), 1U);
   EXPECT_EQ(cache.Find("t", "y"), merged);
+}
+
+TEST(AwayRegionsTest, ARegionIsAwayOnceItHasFailedForAWhile) {
+  AwayRegions away;
+  const AwayRegions::Time begin;
+  const AwayRegions::Time later = begin + AwayRegions::kPatience;
+  EXPECT_FALSE(away.has_any());
+  away.NoteFailure("t", *MakeRegion("b", "m"), begin);
+  EXPECT_TRUE(away.has_any());
+  EXPECT_FALSE(away.Holds("t", "b", begin));
+  for (const char* row : {"b", "c", "lz"}) EXPECT_TRUE(away.Holds("t", row, later)) << row;
+  for (const char* row : {"", "a", "m", "z"}) EXPECT_FALSE(away.Holds("t", row, later)) << row;
+  EXPECT_FALSE(away.Holds("u", "c", later));
+  // Another failure does not make it any younger, nor does one of a daughter.
+  away.NoteFailure("t", *MakeRegion("b", "m"), later);
+  EXPECT_TRUE(away.Holds("t", "c", later));
+  away.NoteFailure("t", *MakeRegion("b", "d"), later);
+  EXPECT_TRUE(away.Holds("t", "c", later));
+  EXPECT_FALSE(away.Holds("t", "e", later));
+  away.NoteAnswer("u", *MakeRegion("b", "d"));
+  EXPECT_TRUE(away.Holds("t", "c", later));
+  away.NoteAnswer("t", *MakeRegion("c", "e"));
+  EXPECT_FALSE(away.Holds("t", "b", later));
+  EXPECT_FALSE(away.has_any());
+}
+
+TEST(AwayRegionsTest, TheLastRegionOfATableHasNoEnd) {
+  AwayRegions away;
+  const AwayRegions::Time begin;
+  const AwayRegions::Time later = begin + AwayRegions::kPatience;
+  away.NoteFailure("t", *MakeRegion("", "m"), begin);
+  away.NoteFailure("t", *MakeRegion("m", ""), begin);
+  EXPECT_TRUE(away.Holds("t", "", later));
+  EXPECT_TRUE(away.Holds("t", "z", later));
+  away.NoteAnswer("t", *MakeRegion("x", ""));
+  EXPECT_FALSE(away.Holds("t", "n", later));
+  EXPECT_TRUE(away.Holds("t", "l", later));
+  away.NoteAnswer("t", *MakeRegion("", ""));
+  EXPECT_FALSE(away.has_any());
 }
 
 TEST(HbaseFailureTest, ExceptionsHaveMeanings) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -42,7 +43,9 @@ class RemoteStoreTest : public ::testing::Test {
     server_->Stop();
   }
 
-  void Start(ServerOptions options = {}) {
+  // The store takes no notice of the deadline.
+  void Start(ServerOptions options = {},
+             std::chrono::milliseconds deadline = std::chrono::hours(1)) {
     absl::StatusOr<std::unique_ptr<StorageEngine>> engine =
         StorageEngine::Open(directory_.File("data"), testing::TestServer::SmallEngine());
     ASSERT_TRUE(engine.ok()) << engine.status();
@@ -52,6 +55,7 @@ class RemoteStoreTest : public ::testing::Test {
     if (options.io_threads == 0) options.io_threads = 1;
     ServerConfig config{.server = options};
     config.directory = directory_.File("data");
+    config.store_deadline = deadline;
     absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(far_.get(), config);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
@@ -188,6 +192,28 @@ TEST_F(RemoteStoreTest, TheRequestsOfABatchGoOutTogether) {
   EXPECT_EQ(connection->Receive(replies.size()), replies);
   EXPECT_GT(far().pushed(), 0u);
   EXPECT_EQ(GetDirectly("k19"), "v");
+}
+
+TEST_F(RemoteStoreTest, WhatALimitedUserMayDoGoesOutTogether) {
+  Start();
+  PutDirectly("a:1", "v");
+  Expect({{"ACL", "SETUSER", "limited", "on", "nopass", "~a:*", "+get", "+set"}}, "+OK\r\n");
+  const auto connection = Connect();
+  // The user is looked up with the first request.
+  ASSERT_TRUE(connection->Send(Resp({"AUTH", "limited", "any"}) + Resp({"GET", "a:1"})));
+  EXPECT_EQ(connection->Receive(12), "+OK\r\n$1\r\nv\r\n");
+  far().Withhold();
+  ASSERT_TRUE(connection->Send(Resp({"GET", "a:1"}) + Resp({"SET", "a:2", "w"}) +
+                               Resp({"SET", "a:3", "w"}) + Resp({"GET", "b"}) +
+                               Resp({"EXISTS", "a:1"}) + Resp({"GET", "a:3"})));
+  far().AwaitWithheld(3);
+  EXPECT_TRUE(testing::Eventually([&] { return Waits().in_flight == 3; }));
+  far().Release();
+  const std::string replies =
+      "$1\r\nv\r\n+OK\r\n+OK\r\n"
+      "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
+      "-NOPERM this user has no permissions to run the 'exists' command\r\n$1\r\nw\r\n";
+  EXPECT_EQ(connection->Receive(replies.size()), replies);
 }
 
 TEST_F(RemoteStoreTest, OfSeveralSetsOfAKeyTheLastOneIsSent) {
@@ -404,6 +430,142 @@ TEST_F(RemoteStoreTest, NoMoreThreadsWaitThanTheSettingAllows) {
   far().Release();
   for (const auto& connection : connections) EXPECT_THAT(connection->Receive(4), StartsWith(":"));
   EXPECT_EQ(GetDirectly("n"), "10");
+}
+
+// --- Keys that are away --------------------------------------------------------------------------
+
+constexpr std::string_view kAwayError =
+    "-UNAVAILABLE the machine that has the key does not answer, and many requests wait for it: "
+    "nothing was done, and it may be tried again\r\n";
+
+TEST_F(RemoteStoreTest, KeysThatAreAwayHoldUpNoOthersOfTheirPipeline) {
+  Start();
+  PutDirectly("live", "v");
+  far().SetAway("dead");
+  far().WithholdKeys("dead");
+  const auto connection = Connect();
+  ASSERT_TRUE(
+      connection->Send(Resp({"GET", "live"}) + Resp({"GET", "dead"}) + Resp({"EXISTS", "live"})));
+  EXPECT_EQ(connection->Receive(7), "$1\r\nv\r\n");
+  far().AwaitWithheld(1);
+  far().Release();
+  EXPECT_EQ(connection->Receive(9), "$-1\r\n:1\r\n");
+}
+
+TEST_F(RemoteStoreTest, KeysThatAreAwayTakeHalfOfTheThreads) {
+  Start({.store_threads = 4});
+  far().SetAway("dead");
+  far().WithholdKeys("dead");
+  std::vector<std::unique_ptr<RawConnection>> stuck;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(stuck.emplace_back(Connect())->Send(Resp({"INCR", "dead:" + std::to_string(i)})));
+  }
+  far().AwaitWithheld(2);
+  const std::string error(kAwayError);
+  Expect({{"INCR", "dead:2"},
+          {"INCR", "live"},
+          {"MULTI"},
+          {"INCR", "dead:3"},
+          {"EXEC"},
+          {"EXEC"},
+          {"GET", "live"}},
+         error + ":1\r\n+OK\r\n+QUEUED\r\n" + error + "-ERR EXEC without MULTI\r\n$1\r\n1\r\n");
+  far().Release();
+  for (const auto& connection : stuck) EXPECT_EQ(connection->Receive(4), ":1\r\n");
+  EXPECT_EQ(GetDirectly("dead:2"), "(missing)");
+}
+
+TEST_F(RemoteStoreTest, WhatIsAwayWhenItsTurnForAThreadComesGivesItBack) {
+  Start({.store_threads = 1});
+  far().WithholdKeys("dead");
+  std::vector<std::unique_ptr<RawConnection>> connections;
+  for (size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(
+        connections.emplace_back(Connect())->Send(Resp({"INCR", "dead:" + std::to_string(i)})));
+    ASSERT_TRUE(testing::Eventually([&] { return Waits().in_flight == i + 1; }));
+  }
+  far().SetAway("dead");
+  for (int call = 0; call < 2; ++call) {  // the update, and the read inside
+    far().AwaitWithheld(1);
+    far().ReleaseFirst();
+  }
+  EXPECT_EQ(connections[0]->Receive(4), ":1\r\n");
+  // One of the others takes the thread that those have which are away.
+  EXPECT_EQ(connections[2]->Receive(kAwayError.size()), kAwayError);
+  far().AwaitWithheld(1);
+  far().Release();
+  EXPECT_EQ(connections[1]->Receive(4), ":1\r\n");
+}
+
+TEST_F(RemoteStoreTest, KeysThatAreAwayHaveRoomOfTheirOwn) {
+  constexpr int kLoops = 16;
+  constexpr size_t kMost = RemoteRounds::kMostInFlight / kLoops / 2;
+  static_assert(kMost < RemoteRun::kMaxRequests);
+  Start({.io_threads = kLoops});
+  far().SetAway("dead");
+  far().WithholdKeys("dead");
+  std::string many, replies;
+  for (size_t i = 0; i < kMost; ++i) {
+    many += Resp({"GET", "dead"});
+    replies += "$-1\r\n";
+  }
+  const auto stuck = Connect();
+  ASSERT_TRUE(stuck->Send(many));
+  ASSERT_TRUE(testing::Eventually([&] { return Waits().in_flight == kMost; }));
+  std::vector<std::unique_ptr<RawConnection>> elsewhere;  // one on each other loop
+  for (int i = 1; i < kLoops; ++i) elsewhere.push_back(Connect());
+  Expect({{"GET", "dead"}, {"GET", "live"}, {"MGET", "live", "dead"}},
+         std::string(kAwayError) + "$-1\r\n" + std::string(kAwayError));
+  far().Release();
+  EXPECT_EQ(stuck->Receive(replies.size()), replies);
+  EXPECT_TRUE(testing::Eventually([&] { return Waits().in_flight == 0; }));
+}
+
+// The machine has died just now, and nobody knows it yet.
+TEST_F(RemoteStoreTest, WhatIsNotAnsweredInTimeLeavesItsRoomToOthers) {
+  constexpr int kLoops = 16;
+  constexpr size_t kMany = 1000, kMost = RemoteRounds::kMostInFlight / kLoops;
+  static_assert(kMany < kMost && 2 * kMany > kMost);
+  Start({.io_threads = kLoops}, /*deadline=*/std::chrono::milliseconds(30));
+  far().WithholdKeys("dead");
+  std::string many, replies;
+  for (size_t i = 0; i < kMany; ++i) {
+    many += Resp({"GET", "dead"});
+    replies += "$-1\r\n";
+  }
+  std::vector<std::unique_ptr<RawConnection>> stuck, elsewhere;
+  for (size_t i = 1; i <= 2; ++i) {
+    ASSERT_TRUE(stuck.emplace_back(Connect())->Send(many));
+    far().AwaitWithheld(i);
+    for (int other = 1; other < kLoops; ++other) elsewhere.push_back(Connect());
+  }
+  Expect({{"GET", "live"}, {"INCR", "live"}}, "$-1\r\n:1\r\n");
+  EXPECT_EQ(far().withheld(), 2u);
+  far().Release();
+  for (const auto& connection : stuck) EXPECT_EQ(connection->Receive(replies.size()), replies);
+}
+
+TEST_F(RemoteStoreTest, BatchesThatHoldManyBytesHaveOthersWait) {
+  constexpr int kLoops = 16;
+  constexpr size_t kLarge = RemoteRounds::kMostBytes / kLoops / 2 + 1;
+  Start({.io_threads = kLoops});
+  far().Withhold("write");
+  const std::string large(kLarge, 'v');
+  std::vector<std::unique_ptr<RawConnection>> connections, elsewhere;
+  const auto set = [&](const std::string& key, const std::string& value) {
+    ASSERT_TRUE(connections.emplace_back(Connect())->Send(Resp({"SET", key, value})));
+    for (int i = 1; i < kLoops; ++i) elsewhere.push_back(Connect());
+  };
+  for (size_t i = 1; i <= 2; ++i) {
+    set("k" + std::to_string(i), large);
+    far().AwaitWithheld(i);
+  }
+  set("k3", "small");
+  ASSERT_TRUE(testing::Eventually([&] { return Waits().waiting == 1; }));
+  ExpectPing();
+  far().Release();
+  for (const auto& connection : connections) EXPECT_EQ(connection->Receive(5), "+OK\r\n");
+  EXPECT_EQ(GetDirectly("k3"), "small");
 }
 
 TEST_F(RemoteStoreTest, AMissedDeadlineIsTold) {
