@@ -4,8 +4,9 @@
 // Several connections take turns, each with transactions of its own. A difference is reported with
 // the shortest list of commands found that shows it again.
 //
-// A grouped run keeps Varve's connections in a namespace whose keys are one group, as a store that is
-// atomic within groups refuses too much elsewhere; the commands that cannot work so are left out.
+// A grouped run keeps Varve's connections in a namespace whose keys are one group, as a store that
+// is atomic within groups refuses too much elsewhere; the commands that cannot work so are left
+// out.
 //
 // Thread-safety: a run belongs to one thread.
 #pragma once
