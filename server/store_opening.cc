@@ -17,6 +17,7 @@ absl::StatusOr<std::unique_ptr<Store>> OpenHbaseStore(const ServerConfig& config
   HbaseOptions cluster;
   cluster.quorum = config.hbase.quorum;
   cluster.masters = config.hbase.masters;
+  cluster.znode_parent = config.hbase.znode_parent;
   cluster.open_deadline = config.store_deadline;
   VARVE_ASSIGN_OR_RETURN(std::unique_ptr<HbaseClient> client, HbaseClient::Open(cluster));
   HbaseStoreOptions options;

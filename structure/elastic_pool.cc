@@ -91,6 +91,11 @@ size_t ElasticPool::threads() const {
   return workers_.size();
 }
 
+size_t ElasticPool::idle() const {
+  absl::MutexLock lock(&mutex_);
+  return idle_.size();
+}
+
 size_t ElasticPool::waiting() const {
   absl::MutexLock lock(&mutex_);
   return queue_.size();

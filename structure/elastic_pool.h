@@ -40,8 +40,9 @@ class ElasticPool {
   // not a single thread: the caller keeps its work.
   [[nodiscard]] bool TrySubmit(Task&& task) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Threads that there are now, and tasks that wait for one.
+  // Threads that there are now, those of them that rest, and tasks that wait for one.
   size_t threads() const ABSL_LOCKS_EXCLUDED(mutex_);
+  size_t idle() const ABSL_LOCKS_EXCLUDED(mutex_);
   size_t waiting() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes no more tasks, runs those taken, and joins the threads.

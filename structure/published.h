@@ -99,15 +99,26 @@ class Published {
   // Lets go of replaced objects that no pin holds any more; returns how many are still in use.
   size_t Reclaim() {
     size_t in_use = 0;  // among those looked at
+    bool has_released = false;
     for (;;) {
       std::shared_ptr<const T> released;  // destroyed after the lock is gone
       absl::MutexLock lock(&mutex_);
+      if (has_released) --releasing_;
       while (in_use < retired_.size() && IsInUse(*retired_[in_use])) ++in_use;
       if (in_use >= retired_.size()) return retired_.size();
       std::swap(retired_[in_use], retired_.back());
       released = std::move(retired_.back());
       retired_.pop_back();
+      ++releasing_;
+      has_released = true;
     }
+  }
+
+  // Waits until what other threads have let go of is destroyed.
+  void AwaitReleases() {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(
+        +[](size_t* releasing) { return *releasing == 0; }, &releasing_));
   }
 
  private:
@@ -134,6 +145,7 @@ class Published {
   mutable absl::Mutex mutex_;
   std::shared_ptr<const T> owner_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<const T>> retired_ ABSL_GUARDED_BY(mutex_);
+  size_t releasing_ ABSL_GUARDED_BY(mutex_) = 0;  // objects that Reclaim() is destroying
   std::atomic<const T*> current_;
   mutable Slot slots_[kSlots];
 };

@@ -46,7 +46,7 @@ list(JOIN left_out ":" filter)
 varve_test_entry(db_tests_small_buffers PROGRAM db_tests FILTER "-${filter}" SHARDS 4 LABELS long unit again COST 30
                  ENVIRONMENT ${small_buffers})
 
-# The client of HBase: against a server that is made up, and against a cluster that runs (VARVE_HBASE_QUORUM names it, and
+# The client of HBase: against a server that is made up, and against a cluster that runs (VARVE_TEST_HBASE_QUORUM names it, and
 # `scripts/hbase_cluster.sh up` starts one); without a cluster, the latter is skipped.
 if(VARVE_HAS_HBASE)
   varve_test_sources(sources db/hbase_rpc ALL)

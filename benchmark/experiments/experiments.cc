@@ -2,7 +2,7 @@
 // own, named experiment/series/category, with the counters x and y, for benchmark/plot:
 //
 //   experiments --experiment=group_fsync --benchmark_format=json >group_fsync.json
-//   benchmark/plot group_fsync.json --out=images/group_fsync.svg
+//   benchmark/plot group_fsync.json --pictures=images
 #include "benchmark/experiments/experiments.h"
 
 #include <benchmark/benchmark.h>

@@ -16,7 +16,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "db/hbase/durable_store.h"
+#include "varve/durable_store.h"
 #include "varve/store.h"
 
 namespace varve::bench {

@@ -317,7 +317,8 @@ absl::Status Purger::AwaitRemoval(std::set<std::string> names) const {
   // What is being flushed is no part of the store yet, but its files may be among the names.
   AwaitFlushes();
   for (Looks looks(patience_);;) {
-    parts_.versions->Reclaim();
+    // The flusher or the merge thread may be freeing the version that holds the files.
+    parts_.versions->Reclaim(/*waits_for_others=*/true);
     parts_.remover->AwaitRemovals();
     // What is in use by now was being written.
     VARVE_ASSIGN_OR_RETURN(const std::set<std::string> stale, StaleFiles(UINT64_MAX, UINT64_MAX));

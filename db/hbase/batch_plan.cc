@@ -48,6 +48,7 @@ class Planner final : public WriteBatch::OperationVisitor, public WriteBatch::Co
     return Change([space](SpaceCatalog* catalog) { return catalog->Clear(space); });
   }
   absl::Status CreateNamespace(const NamespaceDescription& space) override {
+    VARVE_RETURN_IF_ERROR(CheckGrouping(space.options.grouping));
     plan_.new_groupings.push_back(space.options.grouping);
     return Change([space](SpaceCatalog* catalog) { return catalog->Create(space); });
   }

@@ -23,12 +23,13 @@ namespace varve {
 class GatheredReads {
  public:
   // The row's cell; nothing: there is no row.
-  using Done = std::function<void(absl::StatusOr<std::optional<std::string>> cell)>;
+  using Done = std::function<void(HbaseClient::RowValue cell)>;
 
   explicit GatheredReads(const HbaseContext* context) : context_(*context) {}
 
-  // Reads the row after the next Push(), or at once if many wait.
-  void Add(const std::string& table, std::string row, Done done);
+  // Reads the row after the next Push(), or at once if many wait. One whose deadline is early
+  // (HbaseContext::IsEarly) is read at once, by itself.
+  void Add(const std::string& table, std::string row, HbaseClient::Deadline deadline, Done done);
   void Push();
 
  private:
@@ -43,7 +44,7 @@ class GatheredReads {
 
   void Send(const std::string& table, std::vector<Read> reads);
   void SendPart(const std::string& table, const std::shared_ptr<std::vector<Read>>& reads,
-                const HbaseClient::Part& part);
+                const HbaseClient::Part& part, HbaseClient::Deadline deadline);
 
   const HbaseContext& context_;
   absl::Mutex mutex_;

@@ -24,16 +24,20 @@ class HeadersRead final : public std::enable_shared_from_this<HeadersRead> {
                                   rows_.begin() + static_cast<ptrdiff_t>(end));
     context_.client->GetRows(
         table_, std::move(step), deadline_,
-        [self = shared_from_this()](absl::StatusOr<std::vector<std::optional<std::string>>> read) {
-          self->Take(std::move(read));
+        [self = shared_from_this()](const std::vector<HbaseClient::RowValue>& read) {
+          self->Take(read);
         });
   }
 
  private:
-  void Take(absl::StatusOr<std::vector<std::optional<std::string>>> read) {
-    if (!read.ok()) return done_(read.status());
-    for (const std::optional<std::string>& value : *read)
-      values_.push_back(value ? std::optional(value->substr(0, kMaxCellHeader)) : std::nullopt);
+  void Take(const std::vector<HbaseClient::RowValue>& read) {
+    for (const HbaseClient::RowValue& value : read) {
+      if (!value.ok() || !value->has_value()) {
+        values_.push_back(value);
+      } else {
+        values_.emplace_back(std::optional((*value)->substr(0, kMaxCellHeader)));
+      }
+    }
     ReadNext();
   }
 
@@ -42,7 +46,7 @@ class HeadersRead final : public std::enable_shared_from_this<HeadersRead> {
   const std::vector<std::string> rows_;
   const HbaseClient::Deadline deadline_;
   const HbaseClient::RowsDone done_;
-  std::vector<std::optional<std::string>> values_;
+  std::vector<HbaseClient::RowValue> values_;
 };
 
 }  // namespace

@@ -61,6 +61,15 @@ struct HbaseContext {
   HbaseClient::Deadline NewDeadline() const {
     return std::chrono::steady_clock::now() + options.deadline;
   }
+  // Returns the deadline of a call to which its caller has given one, too.
+  HbaseClient::Deadline NewDeadline(HbaseClient::Deadline callers) const {
+    return std::min(NewDeadline(), callers);
+  }
+  // Returns whether the deadline is so much earlier than that of a new call that the two are not
+  // sent together.
+  bool IsEarly(HbaseClient::Deadline deadline) const {
+    return deadline < NewDeadline() - options.deadline / 8;
+  }
   // Returns the deadline of work that is done again and again, with nobody who waits for it. It
   // holds up the end of the store for no longer than that.
   HbaseClient::Deadline BackgroundDeadline() const {
@@ -77,6 +86,7 @@ struct HbaseContext {
   const std::unique_ptr<HbaseClient> client;
   VersionClock clock;
   const uint32_t writer;  // in every cell that this process writes
+  std::string store;      // the id of the store, once it is open
   SpaceView spaces;
   GuessedVersions guesses;
   OperationGate operations;
@@ -84,7 +94,7 @@ struct HbaseContext {
 };
 
 // Reads the headers of cells, in several steps where they are many. `done` gets for each row the
-// first kMaxCellHeader bytes of its cell.
+// first kMaxCellHeader bytes of its cell, or why it could not be read.
 void ReadHeaders(const HbaseContext& context, std::string table, std::vector<std::string> rows,
                  HbaseClient::Deadline deadline, HbaseClient::RowsDone done);
 

@@ -35,6 +35,8 @@ absl::Status Show(const HbaseContext& context, const PlacedSpace& place, const R
 }
 
 // One MultiGet, which ends before all keys are read once the values reach the bound of the options.
+// Where a region has not answered, its keys fail, those too that were not asked for yet, and the
+// keys of others have a new deadline, once.
 class ManyReads final : public std::enable_shared_from_this<ManyReads> {
  public:
   ManyReads(HbaseContext& context, OperationGate::Pass pass, PlacedSpace place,
@@ -46,7 +48,7 @@ class ManyReads final : public std::enable_shared_from_this<ManyReads> {
         options_(options),
         keys_(std::move(keys)),
         done_(std::move(done)),
-        deadline_(context.NewDeadline()),
+        deadline_(context.NewDeadline(options.deadline)),
         results_(keys_.size()) {
     for (MultiGetResult& result : results_) result.read = false;
   }
@@ -55,6 +57,7 @@ class ManyReads final : public std::enable_shared_from_this<ManyReads> {
     std::vector<std::string> rows;
     while (next_ < keys_.size() && rows.size() < context_.RowsPerRead()) {
       const size_t index = next_++;
+      if (results_[index].read) continue;
       // No key is as long as that.
       results_[index].read = keys_[index].size() > kMaxHbaseKeySize;
       if (results_[index].read) continue;
@@ -64,21 +67,27 @@ class ManyReads final : public std::enable_shared_from_this<ManyReads> {
     if (rows.empty()) return Finish(absl::OkStatus());
     context_.client->GetRows(
         place_.table, std::move(rows), deadline_,
-        [self = shared_from_this()](absl::StatusOr<std::vector<std::optional<std::string>>> read) {
+        [self = shared_from_this()](const std::vector<HbaseClient::RowValue>& read) {
           self->Take(read);
         });
   }
 
  private:
-  void Take(const absl::StatusOr<std::vector<std::optional<std::string>>>& read) {
-    if (!read.ok()) return Finish(read.status());
+  void Take(const std::vector<HbaseClient::RowValue>& read) {
+    std::vector<size_t> lost;
     const absl::Status taken = GuardMemory("reading keys", [&] {
       for (size_t i = 0; i < asked_.size(); ++i) {
-        if (read_any_ && bytes_ >= options_.max_bytes) return absl::OkStatus();
-        read_any_ = true;
         MultiGetResult& result = results_[asked_[i]];
+        if (!read[i].ok()) {
+          result.read = true;
+          result.status = AsStoreStatus(read[i].status());
+          if (absl::IsUnavailable(read[i].status())) lost.push_back(asked_[i]);
+          continue;
+        }
+        if (read_any_ && bytes_ >= options_.max_bytes) continue;
+        read_any_ = true;
         result.read = true;
-        result.status = Show(context_, place_, options_, (*read)[i], &result.result, &result.value);
+        result.status = Show(context_, place_, options_, *read[i], &result.result, &result.value);
         bytes_ += result.value.size();
         if (!result.status.ok()) continue;
         const std::string row = place_.RowOf(keys_[asked_[i]]);
@@ -88,8 +97,47 @@ class ManyReads final : public std::enable_shared_from_this<ManyReads> {
       return absl::OkStatus();
     });
     asked_.clear();
-    if (!taken.ok() || next_ == keys_.size() || bytes_ >= options_.max_bytes) return Finish(taken);
+    if (!taken.ok()) return Finish(taken);
+    lost.empty() ? GoOn() : LeaveOut(std::move(lost));
+  }
+
+  void GoOn() {
+    if (next_ == keys_.size() || bytes_ >= options_.max_bytes) return Finish(absl::OkStatus());
     ReadNext();
+  }
+
+  // Has the keys that were not read yet fail like the lost ones, if they are of the same regions.
+  void LeaveOut(std::vector<size_t> lost) {
+    std::vector<size_t> indices = std::move(lost);
+    const size_t losses = indices.size();
+    for (size_t index = 0; index < keys_.size(); ++index) {
+      if (!results_[index].read) indices.push_back(index);
+    }
+    if (indices.size() == losses) return GoOn();
+    std::vector<std::string> rows;
+    for (const size_t index : indices) rows.push_back(place_.RowOf(keys_[index]));
+    context_.client->SplitByRegion(place_.table, std::move(rows),
+                                   [self = shared_from_this(), indices = std::move(indices),
+                                    losses](const std::vector<HbaseClient::Part>& parts) {
+                                     for (const HbaseClient::Part& part : parts)
+                                       self->LeaveOut(indices, losses, part);
+                                     if (!std::exchange(self->has_new_deadline_, true))
+                                       self->deadline_ = self->context_.NewDeadline();
+                                     self->GoOn();
+                                   });
+  }
+
+  // `part`: places in `indices`, of which the first `losses` are those of keys that are lost.
+  void LeaveOut(const std::vector<size_t>& indices, size_t losses, const HbaseClient::Part& part) {
+    const auto lost =
+        std::find_if(part.begin(), part.end(), [losses](uint32_t place) { return place < losses; });
+    if (lost == part.end()) return;
+    for (const uint32_t place : part) {
+      MultiGetResult& result = results_[indices[place]];
+      if (result.read) continue;
+      result.read = true;
+      result.status = results_[indices[*lost]].status;
+    }
   }
 
   void Finish(const absl::Status& status) {
@@ -104,7 +152,8 @@ class ManyReads final : public std::enable_shared_from_this<ManyReads> {
   const ReadOptions options_;
   const std::vector<std::string> keys_;
   const StoreReads::MultiGetDone done_;
-  const HbaseClient::Deadline deadline_;
+  HbaseClient::Deadline deadline_;
+  bool has_new_deadline_ = false;
   std::vector<MultiGetResult> results_;
   std::vector<size_t> asked_;  // the keys that are being read
   size_t next_ = 0;
@@ -132,7 +181,7 @@ void HbaseReader::GetAsync(const ReadOptions& options, std::string key,
   std::string row = begun->place.RowOf(key);
   const std::string table = begun->place.table;
   const GuessedVersions::Name name = GuessedVersions::NameOf(table, row);
-  gathered_->Add(table, std::move(row),
+  gathered_->Add(table, std::move(row), options.deadline,
                  [context = context_, options, begun = *std::move(begun), done = std::move(done),
                   name](const absl::StatusOr<std::optional<std::string>>& cell) mutable {
                    ReadResult result;

@@ -4,6 +4,9 @@
 // Each row is read as it is at some moment of the call, and a slice of a range region by region:
 // there is no snapshot over several keys. What has expired by this server's clock is not shown.
 //
+// A read of many keys fails key by key: those of a region that does not answer within the deadline
+// are StoreUnavailable, and the others have their values.
+//
 // ReadResult::read_sequence of a key that is missing is the version of what is left of it (a
 // tombstone, or a value whose time is over), and kNoSequence if nothing is left: a condition
 // compares it (db/hbase/batch_plan.h).

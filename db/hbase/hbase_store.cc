@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "db/hbase/hbase_iterator.h"
@@ -75,8 +76,11 @@ HbaseStore::HbaseStore(std::unique_ptr<HbaseClient> client, const HbaseStoreOpti
       writer_(&context_, &namespaces_) {}
 
 absl::Status HbaseStore::Begin() {
-  VARVE_RETURN_IF_ERROR(rows_.Open());
+  VARVE_ASSIGN_OR_RETURN(context_.store, rows_.Open({}));
   VARVE_RETURN_IF_ERROR(roster_.Beat());
+  const absl::Status tables = CheckTables();
+  if (!tables.ok()) roster_.Leave();
+  VARVE_RETURN_IF_ERROR(tables);
   beats_ = std::make_unique<PeriodicThread>("varve-beat", context_.options.beat, [this] {
     const absl::Status beat = roster_.Beat();
     if (!beat.ok() && !context_.spaces.IsTrusted()) {
@@ -91,6 +95,19 @@ absl::Status HbaseStore::Begin() {
       spdlog::info("The removal of rows that nobody sees any more goes on later: {}",
                    std::string(step.message()));
   });
+  return absl::OkStatus();
+}
+
+// A table that is away or missing is told of where it is needed.
+absl::Status HbaseStore::CheckTables() {
+  std::set<std::string> checked = {context_.options.table};
+  for (const NamespaceDescription& space : context_.spaces.catalog()->List().namespaces) {
+    const KeyGrouping& grouping = space.options.grouping;
+    if (!checked.insert(TableOf(context_.options.table, grouping).name).second) continue;
+    SystemRows table(&context_, /*is_for_background=*/true, grouping);
+    const absl::Status status = table.CheckStore(context_.store);
+    if (absl::IsFailedPrecondition(status)) return status;
+  }
   return absl::OkStatus();
 }
 

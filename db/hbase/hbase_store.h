@@ -41,7 +41,8 @@
 // asynchronous ones answer on a thread of the client, which must not be held up. What GetAsync
 // reads and WriteAsync writes goes out with the next Push().
 // Invariants: Every call is answered, soon after its deadline at the latest; a count, and a slice
-// with many rows that are gone, have a deadline for each of their steps.
+// with many rows that are gone, have a deadline for each of their steps, and a read of many keys
+// has a second one for the keys of other regions once a region has not answered.
 #pragma once
 
 #include <memory>
@@ -54,7 +55,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "db/hbase/durable_store.h"
 #include "db/hbase/hbase_context.h"
 #include "db/hbase/hbase_reader.h"
 #include "db/hbase/hbase_writer.h"
@@ -63,6 +63,7 @@
 #include "db/hbase/remover.h"
 #include "db/hbase/server_roster.h"
 #include "db/hbase/system_rows.h"
+#include "varve/durable_store.h"
 #include "varve/store.h"
 
 namespace varve {
@@ -140,6 +141,8 @@ class HbaseStore final : public DurableStore {
              uint32_t writer);
 
   absl::Status Begin();
+  // FailedPrecondition: a table of the namespaces' groups is another store's.
+  absl::Status CheckTables();
 
   HbaseContext context_;
   SystemRows rows_;

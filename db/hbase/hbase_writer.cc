@@ -124,14 +124,15 @@ absl::StatusOr<BatchPlan> HbaseWriter::Plan(const WriteOptions& options,
   return plan;
 }
 
-void HbaseWriter::Commit(bool independent, BatchPlan plan, OperationGate::Pass pass,
+void HbaseWriter::Commit(const WriteOptions& options, BatchPlan plan, OperationGate::Pass pass,
                          StoreWrites::WriteDone done) {
-  if (!independent) {
+  const HbaseClient::Deadline deadline = context_->NewDeadline(options.deadline);
+  if (!options.independent_keys) {
     BatchPlan::Table& table = plan.tables.front();
     const auto parts =
         std::make_shared<AllParts>(context_, 1, plan.operations, std::move(pass), std::move(done));
     return RowCommit::Together(
-        context_, std::move(table.name), std::move(table.intents),
+        context_, std::move(table.name), std::move(table.intents), deadline,
         [parts](const std::vector<absl::Status>& statuses,
                 const std::vector<SequenceNumber>& versions) { parts->Take(statuses, versions); });
   }
@@ -144,7 +145,7 @@ void HbaseWriter::Commit(bool independent, BatchPlan plan, OperationGate::Pass p
                                                 std::move(pass), std::move(done));
   for (auto& [name, intents] : sent) {
     RowCommit::Each(
-        context_, name, std::move(intents), context_->NewDeadline(),
+        context_, name, std::move(intents), deadline,
         [parts](const std::vector<absl::Status>& statuses,
                 const std::vector<SequenceNumber>& versions) { parts->Take(statuses, versions); });
   }
@@ -159,7 +160,7 @@ absl::StatusOr<CommitResult> HbaseWriter::Write(const WriteOptions& options, Wri
     if (committed.ok()) context_->changes += plan.catalog_changes.size();
   } else if (!plan.tables.empty()) {
     committed = AwaitAnswer<absl::StatusOr<CommitResult>>([&](StoreWrites::WriteDone done) {
-      Commit(options.independent_keys, std::move(plan), std::move(pass), std::move(done));
+      Commit(options, std::move(plan), std::move(pass), std::move(done));
     });
   }
   if (committed.ok()) batch->Clear();
@@ -179,8 +180,9 @@ void HbaseWriter::WriteAsync(const WriteOptions& options, WriteBatch* batch,
   batch->Clear();
   if (plan->tables.empty()) return done(CommitResult());
   const bool one_key = plan->tables.size() == 1 && plan->tables.front().intents.size() == 1;
-  if (one_key) return Gather(*std::move(plan), *std::move(pass), std::move(done));
-  Commit(options.independent_keys, *std::move(plan), *std::move(pass), std::move(done));
+  if (one_key && !context_->IsEarly(options.deadline))
+    return Gather(*std::move(plan), *std::move(pass), std::move(done));
+  Commit(options, *std::move(plan), *std::move(pass), std::move(done));
 }
 
 void HbaseWriter::Gather(BatchPlan plan, OperationGate::Pass pass, StoreWrites::WriteDone done) {
@@ -317,20 +319,21 @@ void HbaseWriter::SendPart(const std::string& table,
 absl::StatusOr<CommitResult> HbaseWriter::Update(
     const WriteOptions& options, absl::Span<const std::string_view> keys,
     absl::FunctionRef<absl::Status(WriteBatch*)> decide) {
-  const HbaseClient::Deadline deadline = context_->NewDeadline();
+  WriteOptions bounded = options;
+  bounded.deadline = context_->NewDeadline(options.deadline);
   std::optional<Turn> turn;
   for (;;) {
     WriteBatch batch;
     VARVE_RETURN_IF_ERROR(decide(&batch));
-    absl::StatusOr<CommitResult> result = Write(options, &batch);
+    absl::StatusOr<CommitResult> result = Write(bounded, &batch);
     if (!absl::IsAborted(result.status())) return result;
-    if (std::chrono::steady_clock::now() >= deadline) {
+    if (std::chrono::steady_clock::now() >= bounded.deadline) {
       return absl::UnavailableError(fmt::format(
           "other writers changed the same keys again and again for {} ms, so this update was given "
           "up; nothing of it was written",
           context_->options.deadline.count()));
     }
-    if (!turn.has_value()) turn.emplace(this, keys, deadline);
+    if (!turn.has_value()) turn.emplace(this, keys, bounded.deadline);
   }
 }
 

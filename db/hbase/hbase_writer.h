@@ -80,7 +80,7 @@ class HbaseWriter {
   class Turn;
 
   absl::StatusOr<BatchPlan> Plan(const WriteOptions& options, const WriteBatch& batch) const;
-  void Commit(bool independent, BatchPlan plan, OperationGate::Pass pass,
+  void Commit(const WriteOptions& options, BatchPlan plan, OperationGate::Pass pass,
               StoreWrites::WriteDone done);
   void Gather(BatchPlan plan, OperationGate::Pass pass, StoreWrites::WriteDone done);
   void Send(std::string table, std::vector<Gathered> writes);

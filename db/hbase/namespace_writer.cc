@@ -1,5 +1,7 @@
 #include "db/hbase/namespace_writer.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -38,20 +40,35 @@ absl::StatusOr<CommitResult> NamespaceWriter::Change(const BatchPlan& plan) {
   for (const KeyGrouping& grouping : plan.new_groupings) {
     VARVE_RETURN_IF_ERROR(context_->client->EnsureTable(TableOf(context_->options.table, grouping),
                                                         context_->options.may_create));
+    // Generations are numbers of this store: those of another one may be the same.
+    SystemRows table(context_, /*is_for_background=*/false, grouping);
+    VARVE_RETURN_IF_ERROR(table.Open(context_->store).status());
   }
+  bool retires = false;
   VARVE_ASSIGN_OR_RETURN(const SequenceNumber version,
                          ChangeCatalog([&](SpaceCatalog* catalog) -> absl::Status {
+                           const size_t retired = catalog->retired().size();
                            for (const BatchPlan::CatalogChange& change : plan.catalog_changes)
                              VARVE_RETURN_IF_ERROR(change(catalog));
+                           retires = catalog->retired().size() > retired;
                            return absl::OkStatus();
                          }));
   absl::Status seen = roster_->Beat();
-  if (seen.ok()) seen = roster_->WaitForAll({.catalog = version});
-  if (seen.ok()) return CommitResult{.sequence = version};
+  if (seen.ok()) seen = roster_->WaitForAll({.catalog = version}, DeadlineOfWait(retires));
+  if (seen.ok() || !retires) return CommitResult{.sequence = version};
   return absl::UnavailableError(
       fmt::format("the namespaces were changed, but other servers may still work with them as they "
                   "were, and what is written there meanwhile may be lost: {}",
                   std::string(seen.message())));
+}
+
+// A server that is alive looks at the catalog each beat. Where a place was retired, it is waited for
+// those that can't, as writes to the place are lost; one that does not know of a new namespace
+// refuses it, and that is no reason for an error.
+HbaseClient::Deadline NamespaceWriter::DeadlineOfWait(bool retires) const {
+  const HbaseClient::Deadline deadline = context_->NewDeadline();
+  if (retires) return deadline;
+  return std::min(deadline, std::chrono::steady_clock::now() + 3 * context_->options.beat);
 }
 
 }  // namespace varve

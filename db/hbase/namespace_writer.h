@@ -22,8 +22,9 @@ class NamespaceWriter {
   NamespaceWriter(HbaseContext* context, SystemRows* rows, ServerRoster* roster)
       : context_(context), rows_(rows), roster_(roster) {}
 
-  // Makes all changes of the plan in one step. Unavailable: they were made, but some server may not
-  // know of them yet; the message says so.
+  // Makes all changes of the plan in one step. Unavailable: a namespace was emptied or dropped, but
+  // some server may not know of it yet; the message says so. A server that is silent learns of other
+  // changes after they were answered.
   absl::StatusOr<CommitResult> Change(const BatchPlan& plan);
 
   // Changes the catalog, again and again if others do so at the same time. Returns its version.
@@ -31,6 +32,8 @@ class NamespaceWriter {
       const std::function<absl::Status(SpaceCatalog*)>& change);
 
  private:
+  HbaseClient::Deadline DeadlineOfWait(bool retires) const;
+
   HbaseContext* const context_;
   SystemRows* const rows_;
   ServerRoster* const roster_;

@@ -11,10 +11,9 @@
 namespace varve {
 
 void RowCommit::Together(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
-                         Done done) {
-  const auto commit =
-      std::make_shared<RowCommit>(context, std::move(table), std::move(intents),
-                                  /*is_together=*/true, context->NewDeadline(), std::move(done));
+                         HbaseClient::Deadline deadline, Done done) {
+  const auto commit = std::make_shared<RowCommit>(context, std::move(table), std::move(intents),
+                                                  /*is_together=*/true, deadline, std::move(done));
   commit->Guess();
   commit->Try();
 }
@@ -79,18 +78,16 @@ void RowCommit::Try() {
     rows.push_back(intents_[index].row);
   }
   if (read.empty()) return Send();
-  ReadHeaders(*context_, table_, std::move(rows), deadline_,
-              [self = shared_from_this(), read = std::move(read)](
-                  absl::StatusOr<std::vector<std::optional<std::string>>> cells) {
-                self->TakeRead(read, cells);
-              });
+  ReadHeaders(
+      *context_, table_, std::move(rows), deadline_,
+      [self = shared_from_this(), read = std::move(read)](
+          const std::vector<HbaseClient::RowValue>& cells) { self->TakeRead(read, cells); });
 }
 
 void RowCommit::TakeRead(const std::vector<size_t>& read,
-                         const absl::StatusOr<std::vector<std::optional<std::string>>>& cells) {
-  if (!cells.ok()) return FinishWith(cells.status());
+                         const std::vector<HbaseClient::RowValue>& cells) {
   for (size_t i = 0; i < read.size(); ++i) {
-    const absl::Status status = Note(read[i], (*cells)[i]);
+    const absl::Status status = Note(read[i], cells[i]);
     if (status.ok()) continue;
     if (is_together_) return FinishWith(status);
     statuses_[read[i]] = status;
@@ -99,7 +96,9 @@ void RowCommit::TakeRead(const std::vector<size_t>& read,
   Send();
 }
 
-absl::Status RowCommit::Note(size_t index, const std::optional<std::string>& cell) {
+absl::Status RowCommit::Note(size_t index, const HbaseClient::RowValue& read) {
+  if (!read.ok()) return read.status();
+  const std::optional<std::string>& cell = *read;
   Found now{.how = Found::How::kRead};
   if (cell.has_value()) {
     const std::optional<HbaseCell> decoded = DecodeCellHeader(*cell);
@@ -218,17 +217,14 @@ void RowCommit::TakeTogether(const absl::Status& status) {
   std::vector<std::string> rows;
   for (const RowIntent& intent : intents_) rows.push_back(intent.row);
   ReadHeaders(*context_, table_, std::move(rows), deadline_,
-              [self = shared_from_this()](
-                  const absl::StatusOr<std::vector<std::optional<std::string>>>& cells) {
+              [self = shared_from_this()](const std::vector<HbaseClient::RowValue>& cells) {
                 self->TakeReadAgain(cells);
               });
 }
 
-void RowCommit::TakeReadAgain(
-    const absl::StatusOr<std::vector<std::optional<std::string>>>& cells) {
-  if (!cells.ok()) return FinishWith(cells.status());
-  for (size_t i = 0; i < cells->size(); ++i) {
-    const absl::Status noted = Note(i, (*cells)[i]);
+void RowCommit::TakeReadAgain(const std::vector<HbaseClient::RowValue>& cells) {
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const absl::Status noted = Note(i, cells[i]);
     if (!noted.ok()) return FinishWith(noted);
     const RowIntent& intent = intents_[i];
     if (intent.required.has_value() && *intent.required != found_[i].version)

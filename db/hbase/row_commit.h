@@ -50,7 +50,7 @@ class RowCommit : public std::enable_shared_from_this<RowCommit> {
 
   // Writes all rows or none. Requires: they are of one group and distinct.
   static void Together(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
-                       Done done);
+                       HbaseClient::Deadline deadline, Done done);
   // Writes each row by itself. Requires: they are distinct.
   static void Each(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
                    HbaseClient::Deadline deadline, Done done);
@@ -76,9 +76,8 @@ class RowCommit : public std::enable_shared_from_this<RowCommit> {
 
   void Guess();
   void Try();
-  void TakeRead(const std::vector<size_t>& read,
-                const absl::StatusOr<std::vector<std::optional<std::string>>>& cells);
-  absl::Status Note(size_t index, const std::optional<std::string>& cell);
+  void TakeRead(const std::vector<size_t>& read, const std::vector<HbaseClient::RowValue>& cells);
+  absl::Status Note(size_t index, const HbaseClient::RowValue& read);
   void Send();
   bool HasNothingToDo(size_t index) const;
   // Returns whether the row gets a new cell; else it is only compared.
@@ -89,7 +88,7 @@ class RowCommit : public std::enable_shared_from_this<RowCommit> {
   void SendTogether();
   void SendEach();
   void TakeTogether(const absl::Status& status);
-  void TakeReadAgain(const absl::StatusOr<std::vector<std::optional<std::string>>>& cells);
+  void TakeReadAgain(const std::vector<HbaseClient::RowValue>& cells);
   void TakeEach(const std::vector<size_t>& sent, const std::vector<absl::Status>& statuses);
   bool IsPastDeadline() const;
   absl::Status GaveUp() const;

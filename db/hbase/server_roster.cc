@@ -59,6 +59,7 @@ absl::Status ServerRoster::Beat() {
   shown_ = seen;
   VARVE_RETURN_IF_ERROR(Show());
   context_->spaces.TrustUntil(shown_at_nanos_ + Nanos(context_->options.trust));
+  Watch().status().IgnoreError();  // what it would have seen, it sees later
   return absl::OkStatus();
 }
 
@@ -96,46 +97,64 @@ absl::Status ServerRoster::ShowCatalog(const SystemRow& row) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ServerRoster::FindBehind(const Seen& seen) {
-  VARVE_ASSIGN_OR_RETURN(const auto rows, rows_->List(kServerRows));
-  for (const auto& [id, row] : rows) {
-    const Seen has = DecodeSeen(row.value);
-    if (has.catalog < seen.catalog || has.floor < seen.floor) return id;
+absl::StatusOr<std::vector<ServerRoster::Server>> ServerRoster::Watch() {
+  // A row is as it is since the end of a reading at the latest, and was at the beginning of one.
+  const uint64_t begin = context_->options.clock->MonotonicNanos();
+  VARVE_ASSIGN_OR_RETURN(auto rows, rows_->List(kServerRows));
+  const uint64_t end = context_->options.clock->MonotonicNanos();
+  std::vector<Server> servers;
+  std::set<std::string> there;
+  const absl::MutexLock lock(&watching_);
+  for (auto& [id, row] : rows) {
+    there.insert(id);
+    Row& watched = watched_.try_emplace(id, Row{row.identity, end}).first->second;
+    if (watched.identity != row.identity) watched = {row.identity, end};
+    const uint64_t silent = begin - std::min(begin, watched.since_nanos);
+    servers.push_back({std::move(id), std::move(row), silent});
   }
-  return std::string();
+  std::erase_if(watched_, [&](const auto& each) { return !there.contains(each.first); });
+  return servers;
 }
 
-absl::Status ServerRoster::WaitForAll(const Seen& seen) {
-  const HbaseClient::Deadline deadline = context_->NewDeadline();
+bool ServerRoster::IsDead(const Server& server) const {
+  return server.silent_nanos >= Nanos(context_->options.dead_after);
+}
+
+absl::StatusOr<std::optional<ServerRoster::Server>> ServerRoster::FindBehind(const Seen& seen) {
+  VARVE_ASSIGN_OR_RETURN(std::vector<Server> servers, Watch());
+  for (Server& server : servers) {
+    const Seen has = DecodeSeen(server.row.value);
+    const bool is_behind = has.catalog < seen.catalog || has.floor < seen.floor;
+    if (is_behind && !IsDead(server)) return std::optional(std::move(server));
+  }
+  return std::optional<Server>();
+}
+
+absl::Status ServerRoster::WaitForAll(const Seen& seen, HbaseClient::Deadline deadline) {
   for (std::chrono::milliseconds pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
-    const absl::StatusOr<std::string> behind = FindBehind(seen);
-    if (behind.ok() && behind->empty()) return absl::OkStatus();
+    const absl::StatusOr<std::optional<Server>> behind = FindBehind(seen);
+    if (behind.ok() && !behind->has_value()) return absl::OkStatus();
     if (!behind.ok() && !absl::IsUnavailable(behind.status())) return behind.status();
     if (context_->operations.IsClosed()) return IsBeingClosed();
     if (std::chrono::steady_clock::now() + pause >= deadline) {
       if (!behind.ok()) return behind.status();
+      const Server& server = **behind;
       return absl::DeadlineExceededError(fmt::format(
-          "server {} has not confirmed it within {} ms; if that server is gone, it counts as dead "
-          "after {} ms",
-          *behind, context_->options.deadline.count(), context_->options.dead_after.count()));
+          "server {} has not confirmed it, and has shown nothing for {} ms; if it is gone, nobody "
+          "waits for it once these are {} ms",
+          server.id, server.silent_nanos / 1'000'000, context_->options.dead_after.count()));
     }
     std::this_thread::sleep_for(pause);
   }
 }
 
 absl::Status ServerRoster::RemoveDead() {
-  const uint64_t now = context_->options.clock->MonotonicNanos();
-  VARVE_ASSIGN_OR_RETURN(const auto rows, rows_->List(kServerRows));
-  std::set<std::string> there;
-  for (const auto& [id, row] : rows) {
-    there.insert(id);
-    const auto [watched, is_new] = watched_.try_emplace(id, Row{row.identity, now});
-    if (!is_new && watched->second.identity != row.identity) watched->second = {row.identity, now};
-    if (now - watched->second.since_nanos < Nanos(context_->options.dead_after)) continue;
-    const absl::Status removed = rows_->Remove(std::string(kServerRows) + id, row);
+  VARVE_ASSIGN_OR_RETURN(const std::vector<Server> servers, Watch());
+  for (const Server& server : servers) {
+    if (!IsDead(server)) continue;
+    const absl::Status removed = rows_->Remove(std::string(kServerRows) + server.id, server.row);
     if (!removed.ok() && !absl::IsAborted(removed)) return removed;
   }
-  std::erase_if(watched_, [&](const auto& each) { return !there.contains(each.first); });
   return absl::OkStatus();
 }
 

@@ -5,9 +5,10 @@
 //
 // A server shows in its row what it has seen (a beat), and trusts its copy of the catalog for
 // HbaseStoreOptions::trust from the beginning of its last beat on. A server whose row does not
-// change for HbaseStoreOptions::dead_after trusts nothing any more, and its row is removed. A
-// server without trust first shows itself, then looks at the catalog, and then trusts it: whoever
-// changed the catalog meanwhile has found its row.
+// change for HbaseStoreOptions::dead_after trusts nothing any more, so that nobody waits for it,
+// and its row is removed. Every server watches the rows of the others by itself, so that it knows
+// this also where the remover has died. A server without trust first shows itself, then looks at
+// the catalog, and then trusts it: whoever changed the catalog meanwhile has found its row.
 //
 // Thread-safety: Any thread may call WaitForAll(); one at a time makes beats or removes the dead.
 // Requires: The context and the rows outlive the roster.
@@ -15,8 +16,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -39,11 +41,12 @@ class ServerRoster {
     SequenceNumber catalog = kNoSequence;
     SequenceNumber floor = kNoSequence;
   };
-  // Waits until every server has seen so much. DeadlineExceeded: some server has not in time; the
-  // message names it.
-  absl::Status WaitForAll(const Seen& seen);
+  // Waits until every server that is not dead has seen so much. DeadlineExceeded: some server has
+  // not in time; the message names it, and says how long it has been silent.
+  absl::Status WaitForAll(const Seen& seen, HbaseClient::Deadline deadline);
+  absl::Status WaitForAll(const Seen& seen) { return WaitForAll(seen, context_->NewDeadline()); }
 
-  // Removes the rows of servers that are dead. It looks for them again and again.
+  // Removes the rows of servers that are dead.
   absl::Status RemoveDead();
 
   // Takes this server out of the list. Nothing is written after that.
@@ -52,14 +55,22 @@ class ServerRoster {
  private:
   struct Row {
     std::string identity;
-    uint64_t since_nanos;  // of the monotonic clock, since when it is as it is
+    uint64_t since_nanos;  // of the monotonic clock, since when it is known to be as it is
+  };
+  struct Server {
+    std::string id;
+    SystemRow row;
+    uint64_t silent_nanos;  // how long its row has been as it is, or longer
   };
 
   absl::Status Look();
   absl::Status ShowCatalog(const SystemRow& row);
   absl::Status Show();
-  // Returns the first server that has not seen so much; an empty one: all have.
-  absl::StatusOr<std::string> FindBehind(const Seen& seen);
+  // Lists the servers, and takes in since when the row of each is as it is.
+  absl::StatusOr<std::vector<Server>> Watch();
+  bool IsDead(const Server& server) const;
+  // Returns the first server that is not dead and has not seen so much.
+  absl::StatusOr<std::optional<Server>> FindBehind(const Seen& seen);
 
   HbaseContext* const context_;
   SystemRows* const rows_;
@@ -68,7 +79,8 @@ class ServerRoster {
   Seen shown_ ABSL_GUARDED_BY(beating_);
   uint64_t shown_at_nanos_ ABSL_GUARDED_BY(beating_) = 0;
   bool has_left_ ABSL_GUARDED_BY(beating_) = false;
-  std::map<std::string, Row> watched_;
+  absl::Mutex watching_;
+  std::map<std::string, Row> watched_ ABSL_GUARDED_BY(watching_);
 };
 
 }  // namespace varve

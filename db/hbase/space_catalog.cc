@@ -73,6 +73,15 @@ HbaseTableLayout TableOf(const std::string& table, const KeyGrouping& grouping) 
   return {.name = table};
 }
 
+absl::Status CheckGrouping(const KeyGrouping& grouping) {
+  if (grouping.kind != KeyGrouping::Kind::kDelimiter || LeftOutByte(grouping) < 0x80)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "a store over HBase takes a byte from 0x00 to 0x7f as the delimiter of groups, and not "
+      "0x{:02x}, as HBase's rule for the borders of regions knows no other",
+      LeftOutByte(grouping)));
+}
+
 SpaceCatalog SpaceCatalog::New() {
   SpaceCatalog catalog;
   catalog.spaces_.push_back({{.id = kDefaultNamespace}, catalog.next_generation_++});

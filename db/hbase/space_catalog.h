@@ -41,6 +41,9 @@ uint8_t LeftOutByte(const KeyGrouping& grouping);
 // Returns the name of that table, for a store whose main table is `table`, and how it is split.
 HbaseTableLayout TableOf(const std::string& table, const KeyGrouping& grouping);
 
+// InvalidArgument: HBase can't keep such groups together.
+absl::Status CheckGrouping(const KeyGrouping& grouping);
+
 class SpaceCatalog {
  public:
   struct Space {

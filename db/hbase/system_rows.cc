@@ -14,10 +14,10 @@ constexpr std::string_view kFormatRow = "format";
 constexpr std::string_view kMark = "varve over hbase";
 constexpr uint8_t kFormat = 1;
 
-std::string FormatValue(uint32_t id) {
+std::string FormatValue(std::string_view store) {
   std::string value(kMark);
   value.push_back(static_cast<char>(kFormat));
-  return value + fmt::format("{:08x}", id);
+  return value.append(store);
 }
 
 absl::Status IsForeign(std::string_view table) {
@@ -27,12 +27,21 @@ absl::Status IsForeign(std::string_view table) {
       table));
 }
 
+absl::Status IsOfAnotherStore(std::string_view table, std::string_view owner,
+                              std::string_view store) {
+  return absl::FailedPreconditionError(fmt::format(
+      "table {} holds keys of store {}, and this one is store {}; if the other one is given up, "
+      "drop the table in `hbase shell`, or else name another main table (--hbase-table)",
+      table, owner, store));
+}
+
 }  // namespace
 
-SystemRows::SystemRows(HbaseContext* context, bool is_for_background)
+SystemRows::SystemRows(HbaseContext* context, bool is_for_background, const KeyGrouping& grouping)
     : context_(context),
       is_for_background_(is_for_background),
-      prefix_(RowPrefix(kSystemGeneration, LeftOutByte({}))) {}
+      table_(TableOf(context->options.table, grouping).name),
+      prefix_(RowPrefix(kSystemGeneration, LeftOutByte(grouping))) {}
 
 absl::StatusOr<SystemRow> SystemRows::RowFrom(std::string_view name,
                                               const std::optional<std::string>& cell) const {
@@ -42,7 +51,7 @@ absl::StatusOr<SystemRow> SystemRows::RowFrom(std::string_view name,
   if (!decoded) {
     return absl::DataLossError(
         fmt::format("row {} of table {} holds {} bytes that this version of varve did not write",
-                    name, context_->options.table, cell->size()));
+                    name, table_, cell->size()));
   }
   row.is_there = true;
   row.version = decoded->version;
@@ -55,15 +64,14 @@ absl::StatusOr<std::vector<SystemRow>> SystemRows::Read(
     const std::vector<std::string_view>& names) {
   std::vector<std::string> wanted;
   for (const std::string_view name : names) wanted.push_back(RowOf(name));
-  using Cells = absl::StatusOr<std::vector<std::optional<std::string>>>;
+  using Cells = std::vector<HbaseClient::RowValue>;
   const Cells cells = AwaitAnswer<Cells>([&](HbaseClient::RowsDone done) {
-    context_->client->GetRows(context_->options.table, std::move(wanted), NewDeadline(),
-                              std::move(done));
+    context_->client->GetRows(table_, std::move(wanted), NewDeadline(), std::move(done));
   });
-  if (!cells.ok()) return cells.status();
   std::vector<SystemRow> rows;
   for (size_t i = 0; i < names.size(); ++i) {
-    VARVE_ASSIGN_OR_RETURN(SystemRow row, RowFrom(names[i], (*cells)[i]));
+    if (!cells[i].ok()) return cells[i].status();
+    VARVE_ASSIGN_OR_RETURN(SystemRow row, RowFrom(names[i], *cells[i]));
     rows.push_back(std::move(row));
   }
   return rows;
@@ -79,7 +87,7 @@ absl::StatusOr<std::vector<std::pair<std::string, SystemRow>>> SystemRows::List(
   for (;;) {
     using Slice = absl::StatusOr<HbaseScanSlice>;
     const Slice slice = AwaitAnswer<Slice>([&](HbaseClient::ScanDone done) {
-      context_->client->ScanRows(context_->options.table, request, NewDeadline(), std::move(done));
+      context_->client->ScanRows(table_, request, NewDeadline(), std::move(done));
     });
     if (!slice.ok()) return slice.status();
     for (const auto& [row, cell] : slice->rows) {
@@ -94,8 +102,7 @@ absl::StatusOr<std::vector<std::pair<std::string, SystemRow>>> SystemRows::List(
 absl::Status SystemRows::Commit(HbaseRowWrite write) {
   return AwaitAnswer<absl::Status>([&](HbaseClient::CommitDone done) {
     std::vector<HbaseRowWrite> writes(1, std::move(write));
-    context_->client->CommitRows(context_->options.table, std::move(writes), NewDeadline(),
-                                 std::move(done));
+    context_->client->CommitRows(table_, std::move(writes), NewDeadline(), std::move(done));
   });
 }
 
@@ -139,40 +146,50 @@ absl::Status SystemRows::CheckIsEmpty() {
   request.keys_only = true;
   using Slice = absl::StatusOr<HbaseScanSlice>;
   const Slice slice = AwaitAnswer<Slice>([&](HbaseClient::ScanDone done) {
-    context_->client->ScanRows(context_->options.table, request, NewDeadline(), std::move(done));
+    context_->client->ScanRows(table_, request, NewDeadline(), std::move(done));
   });
   if (!slice.ok()) return slice.status();
   if (slice->rows.empty()) return absl::OkStatus();
   // Another server may have made the table the store's at the same moment.
   absl::StatusOr<std::vector<SystemRow>> rows = Read({kFormatRow});
   if (rows.ok() && rows->front().is_there) return absl::OkStatus();
-  return rows.ok() || absl::IsDataLoss(rows.status()) ? IsForeign(context_->options.table)
-                                                      : rows.status();
+  return rows.ok() || absl::IsDataLoss(rows.status()) ? IsForeign(table_) : rows.status();
 }
 
-absl::Status SystemRows::CheckFormat(const SystemRow& row) const {
-  const std::string& table = context_->options.table;
-  if (!row.value.starts_with(kMark) || row.value.size() <= kMark.size()) return IsForeign(table);
+absl::StatusOr<std::string> SystemRows::CheckFormat(const SystemRow& row,
+                                                    std::string_view store) const {
+  if (!row.value.starts_with(kMark) || row.value.size() <= kMark.size()) return IsForeign(table_);
   const auto format = static_cast<uint8_t>(row.value[kMark.size()]);
-  if (format == kFormat) return absl::OkStatus();
-  return absl::FailedPreconditionError(fmt::format(
-      "table {} has format {}, and this version of varve knows format {}; use the version that "
-      "made it, or name another table (--hbase-table)",
-      table, format, kFormat));
+  if (format != kFormat) {
+    return absl::FailedPreconditionError(fmt::format(
+        "table {} has format {}, and this version of varve knows format {}; use the version that "
+        "made it, or name another table (--hbase-table)",
+        table_, format, kFormat));
+  }
+  std::string owner = row.value.substr(kMark.size() + 1);
+  if (!store.empty() && owner != store) return IsOfAnotherStore(table_, owner, store);
+  return owner;
 }
 
-absl::Status SystemRows::Open() {
+absl::StatusOr<std::string> SystemRows::Open(std::string_view store) {
+  const std::string name =
+      store.empty() ? fmt::format("{:08x}", context_->writer) : std::string(store);
   for (;;) {
     absl::StatusOr<std::vector<SystemRow>> rows = Read({kFormatRow});
-    if (absl::IsDataLoss(rows.status())) return IsForeign(context_->options.table);
+    if (absl::IsDataLoss(rows.status())) return IsForeign(table_);
     if (!rows.ok()) return rows.status();
-    if (rows->front().is_there) return CheckFormat(rows->front());
+    if (rows->front().is_there) return CheckFormat(rows->front(), store);
     VARVE_RETURN_IF_ERROR(CheckIsEmpty());
-    const absl::Status made =
-        Replace(kFormatRow, rows->front(), FormatValue(context_->writer)).status();
+    const absl::Status made = Replace(kFormatRow, rows->front(), FormatValue(name)).status();
     // What another server has made is read and checked.
     if (!made.ok() && !absl::IsAborted(made)) return made;
   }
+}
+
+absl::Status SystemRows::CheckStore(std::string_view store) {
+  absl::StatusOr<std::vector<SystemRow>> rows = Read({kFormatRow});
+  if (!rows.ok() || !rows->front().is_there) return rows.status();
+  return CheckFormat(rows->front(), store).status();
 }
 
 }  // namespace varve

@@ -1,7 +1,8 @@
 // The rows that the servers of one store over HBase share. They lie in its main table, before the
 // rows of all keys, as cells like any other (db/hbase/row_codec.h):
 //
-//   format           what the table is: a mark, the format, and the id of the store
+//   format           what the table is: a mark, the format, and the id of the store. The tables of
+//                    groups have it as well, so that none of them is taken for another store's
 //   catalog          the namespaces (db/hbase/space_catalog.h)
 //   floor            the floor of versions (db/hbase/version_clock.h): varint64
 //   remover          the server that removes what is gone (db/hbase/remover.h)
@@ -40,11 +41,16 @@ struct SystemRow {
 
 class SystemRows {
  public:
-  explicit SystemRows(HbaseContext* context, bool is_for_background = false);
+  // The rows of the table of namespaces so grouped; without groups, of the main table.
+  explicit SystemRows(HbaseContext* context, bool is_for_background = false,
+                      const KeyGrouping& grouping = {});
 
-  // Makes the main table the store's if it is new, or checks that it is one. FailedPrecondition: it
-  // holds what no varve has written, or what a varve of another format has.
-  absl::Status Open();
+  // Makes the table a store's if it is new, or checks that it is one. FailedPrecondition: it holds
+  // what no varve has written, what a varve of another format has, or what another store than
+  // `store` has, unless that is empty. Returns the id of the store.
+  absl::StatusOr<std::string> Open(std::string_view store);
+  // Does the last of these checks alone, and takes a table for the store's that says nothing.
+  absl::Status CheckStore(std::string_view store);
 
   absl::StatusOr<std::vector<SystemRow>> Read(const std::vector<std::string_view>& names);
   // Returns the rows whose names begin with `prefix`, with what follows it.
@@ -65,10 +71,11 @@ class SystemRows {
                                     const std::optional<std::string>& cell) const;
   absl::Status Commit(HbaseRowWrite write);
   absl::Status CheckIsEmpty();
-  absl::Status CheckFormat(const SystemRow& row) const;
+  absl::StatusOr<std::string> CheckFormat(const SystemRow& row, std::string_view store) const;
 
   HbaseContext* const context_;
   const bool is_for_background_;
+  const std::string table_;
   const std::string prefix_;
 };
 

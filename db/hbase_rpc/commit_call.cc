@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "db/hbase_rpc/read_call.h"
 
@@ -113,12 +114,14 @@ void CommitCall::Look() {
   std::vector<std::string> rows;
   for (const HbaseRowWrite& write : writes_) rows.push_back(write.row);
   const auto self = shared_from_this();
-  const auto read = std::make_shared<ReadCall>(environment(), table(), std::move(rows), deadline(),
-                                               [this, self](absl::StatusOr<Values> values) {
-                                                 if (has_ended()) return;
-                                                 if (!values.ok()) return GiveUp(values.status());
-                                                 TakeValues(*values);
-                                               });
+  const auto read = std::make_shared<ReadCall>(
+      environment(), table(), std::move(rows), deadline(),
+      [this, self](std::vector<HbaseClient::RowValue> found) {
+        if (has_ended()) return;
+        const absl::StatusOr<Values> values = AllOrNone(std::move(found));
+        if (!values.ok()) return GiveUp(values.status());
+        TakeValues(*values);
+      });
   read->Begin();
 }
 

@@ -13,8 +13,6 @@
 namespace varve {
 namespace {
 
-using Values = std::vector<std::optional<std::string>>;
-
 constexpr size_t kRowsAtATime = 512;
 constexpr size_t kBytesAtATime = size_t{4} << 20;
 
@@ -131,28 +129,27 @@ void EachCall::LookAt(const Numbers& numbers, const Manner& manner) {
   std::vector<std::string> rows;
   for (const uint32_t number : numbers) rows.push_back(writes_[number].row);
   const auto take = [this, self = shared_from_this(), numbers,
-                     manner](const absl::StatusOr<Values>& values) {
+                     manner](const std::vector<HbaseClient::RowValue>& values) {
     if (has_ended()) return;
-    if (!values.ok()) {
-      for (const uint32_t number : numbers) EndRowUnknown(number, values.status());
-    } else {
-      TakeValues(numbers, manner, *values);
-    }
+    TakeValues(numbers, manner, values);
     EndIfDone();
   };
   std::make_shared<ReadCall>(environment(), table(), std::move(rows), deadline(), take)->Begin();
 }
 
-void EachCall::TakeValues(const Numbers& numbers, const Manner& manner, const Values& values) {
+void EachCall::TakeValues(const Numbers& numbers, const Manner& manner,
+                          const std::vector<HbaseClient::RowValue>& values) {
   Numbers left;
   for (size_t i = 0; i < numbers.size(); ++i) {
     const HbaseRowWrite& write = writes_[numbers[i]];
     const bool may_have_happened = states_[numbers[i]].may_have_happened;
-    if (may_have_happened && IsWritten(write, values[i])) {
+    if (!values[i].ok()) {
+      EndRowUnknown(numbers[i], values[i].status());
+    } else if (may_have_happened && IsWritten(write, *values[i])) {
       EndRow(numbers[i], absl::OkStatus());
-    } else if (IsExpected(write, values[i]) && (write.is_checked || !may_have_happened)) {
+    } else if (IsExpected(write, *values[i]) && (write.is_checked || !may_have_happened)) {
       left.push_back(numbers[i]);
-    } else if (may_have_happened && !IsTooLate(write, values[i])) {
+    } else if (may_have_happened && !IsTooLate(write, *values[i])) {
       EndRowUnknown(numbers[i], absl::UnavailableError("a server of HBase was lost over a write"));
     } else {
       EndRow(numbers[i], NotAsExpected());

@@ -58,7 +58,7 @@ class EachCall final : public HbaseCall {
   // Reads the rows to find out what became of an attempt, and why a condition failed.
   void LookAt(const Numbers& numbers, const Manner& manner);
   void TakeValues(const Numbers& numbers, const Manner& manner,
-                  const std::vector<std::optional<std::string>>& values);
+                  const std::vector<HbaseClient::RowValue>& values);
   void EndRow(uint32_t number, const absl::Status& status);
   void EndRowUnknown(uint32_t number, const absl::Status& why);
   void EndIfDone();

@@ -108,7 +108,10 @@ class AsioHbaseClient final : public HbaseClient {
     const absl::Status checked = CheckRows(rows);
     const size_t bytes = SizeOf(rows);
     const absl::Status admitted = checked.ok() ? Enter(bytes) : checked;
-    if (!admitted.ok()) return Refuse([done, admitted] { done(admitted); });
+    if (!admitted.ok()) {
+      std::vector<RowValue> refused(rows.size(), admitted);
+      return Refuse([done, refused] { done(refused); });
+    }
     Submit(std::make_shared<ReadCall>(environment_, std::move(table), std::move(rows), deadline,
                                       Leaving(bytes, std::move(done))));
   }

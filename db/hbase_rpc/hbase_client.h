@@ -139,8 +139,9 @@ struct HbaseStatistics {
 class HbaseClient {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
-  using RowsDone =
-      std::function<void(absl::StatusOr<std::vector<std::optional<std::string>>> values)>;
+  // What became of reading one row: its value, nullopt where there is no such row.
+  using RowValue = absl::StatusOr<std::optional<std::string>>;
+  using RowsDone = std::function<void(std::vector<RowValue> values)>;
   using CommitDone = std::function<void(absl::Status status)>;
   using EachDone = std::function<void(std::vector<absl::Status> statuses)>;
   using ScanDone = std::function<void(absl::StatusOr<HbaseScanSlice> slice)>;
@@ -150,9 +151,10 @@ class HbaseClient {
 
   virtual ~HbaseClient() = default;
 
-  // Reads one value for each row, nullopt where there is no such row. The rows may lie in any
-  // regions; each region reads its own at once, so that the rows of one region are one snapshot of
-  // single rows, but not of each other.
+  // Reads one value for each row. The rows may lie in any regions; each region reads its own at
+  // once, so that the rows of one region are one snapshot of single rows, but not of each other.
+  // A row whose region does not answer within the deadline is Unavailable, and takes no other with
+  // it.
   virtual void GetRows(std::string table, std::vector<std::string> rows, Deadline deadline,
                        RowsDone done) = 0;
 
@@ -189,5 +191,17 @@ class HbaseClient {
  protected:
   HbaseClient() = default;
 };
+
+// Returns the values if all rows were read, and else the first error.
+inline absl::StatusOr<std::vector<std::optional<std::string>>> AllOrNone(
+    std::vector<HbaseClient::RowValue> rows) {
+  std::vector<std::optional<std::string>> values;
+  values.reserve(rows.size());
+  for (HbaseClient::RowValue& row : rows) {
+    if (!row.ok()) return row.status();
+    values.push_back(*std::move(row));
+  }
+  return values;
+}
 
 }  // namespace varve

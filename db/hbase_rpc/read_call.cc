@@ -18,6 +18,13 @@ void ReadCall::Start() {
   EndIfDone();
 }
 
+void ReadCall::AnswerUndone(const absl::Status& why) {
+  for (HbaseClient::RowValue& value : values_) {
+    if (value.status() == NotRead()) value = why;
+  }
+  done_(std::move(values_));
+}
+
 void ReadCall::ReadAll(const Numbers& rows, const RetryPace& pace) {
   std::map<std::string, std::map<RegionPtr, Numbers>> servers;
   Numbers unknown;
@@ -100,7 +107,7 @@ void ReadCall::TakeGroup(const Group& group, const RpcResult& result, RetryPace 
   }
   CellBlock cells(result.cells);
   bool is_readable = true;
-  for (size_t i = 0; i < group.size() && !has_ended(); ++i) {
+  for (size_t i = 0; i < group.size(); ++i) {
     is_readable =
         is_readable &&
         TakeRegion(group[i], response.regionactionresult(static_cast<int>(i)), &cells, pace);
@@ -110,7 +117,7 @@ void ReadCall::TakeGroup(const Group& group, const RpcResult& result, RetryPace 
   EndIfDone();
 }
 
-// Rows of a damaged answer are counted as undone until the answer is known to be whole.
+// Nothing is kept of an answer that turns out to be damaged.
 bool ReadCall::TakeRegion(const RegionRows& asked, const hbase::pb::RegionActionResult& result,
                           CellBlock* cells, RetryPace& pace) {
   const std::string& server = asked.region->server;
@@ -120,24 +127,30 @@ bool ReadCall::TakeRegion(const RegionRows& asked, const hbase::pb::RegionAction
           pace);
     return true;
   }
-  const size_t undone = undone_;
+  const auto damaged = [this, &asked, undone = undone_] {
+    for (const uint32_t row : asked.rows) values_[row] = NotRead();
+    undone_ = undone;
+    return false;
+  };
   std::vector<bool> is_taken(asked.rows.size(), false);
   RegionRows failed{asked.region, {}};
   HbaseFailure failure;
   for (const hbase::pb::ResultOrException& one : result.resultorexception()) {
-    if (one.index() >= asked.rows.size() || is_taken[one.index()]) {
-      undone_ = undone;
-      return false;
-    }
+    if (one.index() >= asked.rows.size() || is_taken[one.index()]) return damaged();
     is_taken[one.index()] = true;
     const uint32_t row = asked.rows[one.index()];
-    if (one.has_exception()) {
-      failed.rows.push_back(row);
-      failure = FailureOfException(one.exception().name(), one.exception().value(), false, server);
-    } else if (!TakeValue(row, one.result(), cells)) {
-      undone_ = undone;
-      return false;
+    if (!one.has_exception()) {
+      if (!TakeValue(row, one.result(), cells)) return damaged();
+      continue;
     }
+    HbaseFailure why =
+        FailureOfException(one.exception().name(), one.exception().value(), false, server);
+    if (why.is_final()) {
+      EndRow(row, why.status);
+      continue;
+    }
+    failed.rows.push_back(row);
+    failure = std::move(why);
   }
   for (size_t i = 0; i < is_taken.size(); ++i) {
     if (is_taken[i]) continue;
@@ -152,19 +165,25 @@ bool ReadCall::TakeValue(uint32_t row, const hbase::pb::Result& result, CellBloc
   std::vector<AnsweredCell> taken;
   if (!TakeResult(result, cells, &taken)) return false;
   if (taken.empty()) {
-    values_[row] = std::nullopt;
-  } else if (taken.front().row == rows_[row]) {
-    values_[row] = std::string(taken.front().value);
-  } else {
-    return false;
+    EndRow(row, std::optional<std::string>());
+    return true;
   }
-  --undone_;
+  if (taken.front().row != rows_[row]) return false;
+  EndRow(row, std::optional(std::string(taken.front().value)));
   return true;
 }
 
 void ReadCall::Retry(const RegionRows& rows, const HbaseFailure& failure, RetryPace& pace) {
-  if (failure.is_final()) return GiveUp(failure.status);
+  if (failure.is_final()) {
+    for (const uint32_t row : rows.rows) EndRow(row, failure.status);
+    return;
+  }
   TryLater(failure, rows.region, pace, [this, rows = rows.rows, pace] { ReadAll(rows, pace); });
+}
+
+void ReadCall::EndRow(uint32_t row, HbaseClient::RowValue value) {
+  values_[row] = std::move(value);
+  --undone_;
 }
 
 void ReadCall::EndIfDone() {

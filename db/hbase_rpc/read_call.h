@@ -1,5 +1,6 @@
 // ReadCall reads the values of rows. Rows whose regions one server has are asked for together; what
-// fails is asked for again, by itself.
+// fails is asked for again, by itself. Rows that were not read when the call ends have its error,
+// and the others their values.
 //
 // Thread-safety: As HbaseCall.
 #pragma once
@@ -20,7 +21,7 @@ class ReadCall final : public HbaseCall {
            Time deadline, HbaseClient::RowsDone done)
       : HbaseCall(environment, std::move(table), deadline),
         rows_(std::move(rows)),
-        values_(rows_.size()),
+        values_(rows_.size(), NotRead()),
         undone_(rows_.size()),
         done_(std::move(done)) {}
 
@@ -34,8 +35,11 @@ class ReadCall final : public HbaseCall {
   // One request asks one server for these.
   using Group = std::vector<RegionRows>;
 
+  // What stands for a row of which nothing is known yet: no row fails so.
+  static absl::Status NotRead() { return absl::UnknownError(""); }
+
   void Start() override;
-  void AnswerUndone(const absl::Status& why) override { done_(why); }
+  void AnswerUndone(const absl::Status& why) override;
 
   // Sends the requests for rows whose regions are known, and has the others looked up.
   void ReadAll(const Numbers& rows, const RetryPace& pace);
@@ -47,10 +51,11 @@ class ReadCall final : public HbaseCall {
                   CellBlock* cells, RetryPace& pace);
   bool TakeValue(uint32_t row, const hbase::pb::Result& result, CellBlock* cells);
   void Retry(const RegionRows& rows, const HbaseFailure& failure, RetryPace& pace);
+  void EndRow(uint32_t row, HbaseClient::RowValue value);
   void EndIfDone();
 
   const std::vector<std::string> rows_;
-  std::vector<std::optional<std::string>> values_;
+  std::vector<HbaseClient::RowValue> values_;
   size_t undone_;
   const HbaseClient::RowsDone done_;
 };

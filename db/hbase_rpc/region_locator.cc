@@ -160,6 +160,8 @@ void RegionLocator::GoOn(const std::string& table, const absl::Status& last) {
     lookups.pace = RetryPace();
     return LookUp(table);
   }
+  // The next lookup is that of another one: the region of the first may be open nowhere for long.
+  std::rotate(lookups.waiting.begin(), lookups.waiting.begin() + 1, lookups.waiting.end());
   context_.timers.At(now + lookups.pace.Next(), [this, table] { LookUp(table); });
 }
 

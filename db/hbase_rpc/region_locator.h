@@ -4,7 +4,8 @@
 //
 // Thread-safety: The thread that runs the io_context alone uses an object.
 // Invariants: A table has one lookup under way at a time; who needs a region of it meanwhile waits
-// for that one. Nobody waits beyond his deadline for longer than one attempt takes.
+// for that one. Those who wait take turns. Nobody waits beyond his deadline for longer than one
+// attempt takes.
 #pragma once
 
 #include <functional>

@@ -82,9 +82,10 @@ absl::Status CheckTableLayout(const HbaseTableLayout& layout) {
     return absl::InvalidArgumentError("a prefix that regions keep together has one byte at least");
   }
   const auto delimiter = static_cast<unsigned char>(layout.delimiter);
-  if (layout.split == Split::kDelimited && (delimiter == 0 || delimiter >= 0x80)) {
+  // Settings of tables are text in UTF-8 there, where a byte above makes another one of it.
+  if (layout.split == Split::kDelimited && delimiter >= 0x80) {
     return absl::InvalidArgumentError(fmt::format(
-        "HBase takes a byte from 0x01 to 0x7f as a delimiter, and not 0x{:02x}", delimiter));
+        "HBase takes a byte from 0x00 to 0x7f as a delimiter, and not 0x{:02x}", delimiter));
   }
   return absl::OkStatus();
 }

@@ -209,7 +209,8 @@ absl::StatusOr<std::string> ParseZookeeperAnswer(std::string_view answer, std::s
   const uint32_t error = DecodeBigEndian32(answer.data() + 12);
   if (error == kNoNode) {
     return absl::NotFoundError(fmt::format(
-        "ZooKeeper has no node {}: HBase is not up, or keeps its nodes below another parent",
+        "ZooKeeper has no node {}: HBase is not up, or keeps its nodes below another parent "
+        "(--hbase-znode-parent)",
         path));
   }
   if (error == kNoAuthentication) {

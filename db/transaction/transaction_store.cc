@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
 #include "db/format/key_counts.h"
 #include "db/iterators/store_iterator.h"
 #include "db/transaction/transaction_iterator.h"
@@ -85,6 +87,7 @@ ReadOptions TransactionStore::AtSnapshot(const ReadOptions& options) const {
   ReadOptions at = options;
   at.snapshot = has_snapshot_ ? snapshot_.get() : nullptr;
   at.space = writes_.Origin(options.space);
+  at.deadline = std::min(options.deadline, options_.write.deadline);
   return at;
 }
 
@@ -135,10 +138,10 @@ absl::StatusOr<ReadResult> TransactionStore::Get(const ReadOptions& options, std
     if (has_snapshot_) {
       DependAt(key, at.space);
       VARVE_RETURN_IF_ERROR(status_);
-      return store_->Get(at, key, value);
     }
-    VARVE_ASSIGN_OR_RETURN(ReadResult read, store_->Get(at, key, value));
-    NoteRead(key, at.space, read);
+    absl::StatusOr<ReadResult> read = store_->Get(at, key, value);
+    if (!read.ok()) return FailedRead(read.status());
+    if (!has_snapshot_) NoteRead(key, at.space, *read);
     VARVE_RETURN_IF_ERROR(status_);
     return read;
   });
@@ -162,15 +165,22 @@ absl::Status TransactionStore::MultiGet(const ReadOptions& options,
       places.push_back(i);
     }
     VARVE_RETURN_IF_ERROR(status_);
-    if (has_snapshot_ && others.size() == keys.size()) return store_->MultiGet(at, keys, results);
     VARVE_ASSERT(places.size() == others.size());
-    std::vector<MultiGetResult> read(others.size());
-    VARVE_RETURN_IF_ERROR(store_->MultiGet(at, others, absl::MakeSpan(read)));
-    for (size_t i = 0; !has_snapshot_ && i < read.size(); ++i) {
-      if (read[i].read && read[i].status.ok()) NoteRead(others[i], at.space, read[i].result);
+    const bool in_place = has_snapshot_ && others.size() == keys.size();
+    std::vector<MultiGetResult> apart(in_place ? 0 : others.size());
+    const absl::Span<MultiGetResult> read = in_place ? results : absl::MakeSpan(apart);
+    const absl::Status asked = store_->MultiGet(at, others, read);
+    if (!asked.ok()) return FailedRead(asked);
+    for (size_t i = 0; i < read.size(); ++i) {
+      if (!read[i].read) continue;
+      if (!read[i].status.ok()) {
+        read[i].status = FailedRead(read[i].status);
+      } else if (!has_snapshot_) {
+        NoteRead(others[i], at.space, read[i].result);
+      }
     }
     VARVE_RETURN_IF_ERROR(status_);
-    for (size_t i = 0; i < places.size(); ++i) results[places[i]] = std::move(read[i]);
+    for (size_t i = 0; i < apart.size(); ++i) results[places[i]] = std::move(apart[i]);
     return absl::OkStatus();
   });
 }
@@ -275,10 +285,22 @@ void TransactionStore::DependAt(std::string_view key, NamespaceId origin) {
   options.space = origin;
   options.wait_until_durable = false;
   options.without_value = true;
+  options.deadline = options_.write.deadline;
   std::string none;
   const absl::StatusOr<ReadResult> read = store_->Get(options, key, &none);
   if (read.ok()) return NoteRead(key, origin, *read);
-  if (status_.ok()) status_ = read.status();
+  FailedRead(read.status()).IgnoreError();
+}
+
+absl::Status TransactionStore::FailedRead(const absl::Status& failure) {
+  if (has_snapshot_ && !absl::IsUnavailable(failure)) return failure;
+  if (!status_.ok()) return status_;
+  status_ = absl::Status(
+      failure.code(), fmt::format("{}; nothing of the transaction was written", WordsOf(failure)));
+  failure.ForEachPayload([this](absl::string_view name, const absl::Cord& payload) {
+    status_.SetPayload(name, payload);
+  });
+  return status_;
 }
 
 void TransactionStore::NoteRead(std::string_view key, NamespaceId origin, const ReadResult& read) {

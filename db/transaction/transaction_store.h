@@ -108,6 +108,10 @@ class TransactionStore final : public StoreContents {
                std::string* value) const;
   // Notes what was read of the store, at the snapshot or with its version.
   void NoteRead(std::string_view key, NamespaceId origin, const ReadResult& read);
+  // Takes in that the store did not answer a read: the transaction fails, as what it would write
+  // may rest on the answer. Returns what the reader is told. What is damaged in a store with
+  // snapshots fails the one read alone.
+  absl::Status FailedRead(const absl::Status& failure);
   // `change` may run out of memory: then the transaction fails, as it does beyond max_bytes.
   void Note(absl::FunctionRef<void()> change);
 

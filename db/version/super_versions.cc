@@ -73,9 +73,10 @@ void SuperVersions::Stop() {
   flush_work_.SignalAll();
 }
 
-void SuperVersions::Reclaim() {
+void SuperVersions::Reclaim(bool waits_for_others) {
   for (int tries = 0; published_.Reclaim() != 0 && tries < 100; ++tries)
     absl::SleepFor(absl::Milliseconds(1));
+  if (waits_for_others) published_.AwaitReleases();
 }
 
 std::function<bool(NamespaceGeneration)> SuperVersions::LiveGenerations(

@@ -94,8 +94,9 @@ class SuperVersions {
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
   bool stopped() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Frees replaced super versions that no reader pins any more, with the write buffers and segments
-  // that only they hold. Readers unpin them at the end of a read.
-  void Reclaim();
+  // that only they hold. Readers unpin them at the end of a read. `waits_for_others`: returns once
+  // those are gone, too, that other threads are freeing.
+  void Reclaim(bool waits_for_others = false);
   // Returns a function that tells whether a generation is live: a reader sees it now or in one of
   // the snapshots of `held` or at a version that `horizons` keep, or could see it again after a
   // crash that loses what is behind `durable`. Stores the forks of those generations in `*forks`,

@@ -168,6 +168,10 @@ struct ReadOptions {
   size_t max_bytes = SIZE_MAX;
   // A longer value is not read from disk, and not copied: ReadResult::too_large says so.
   size_t max_value_bytes = SIZE_MAX;
+  // Get and MultiGet of a store on other machines fail with StoreUnavailable once it has passed,
+  // and at the store's own deadline at the latest. Whoever makes several calls for one request
+  // gives all of them the same. Other reads, and stores in this process, ignore it.
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
 struct WriteOptions {
@@ -183,6 +187,9 @@ struct WriteOptions {
   // (varve/key_group.h), and a store with Atomicity::kWithinGroup commits it group by group. Where
   // that fails some of it may be written.
   bool independent_keys = false;
+  // As in ReadOptions. Update() makes no further try then, and a transaction gives it to all of its
+  // reads, too.
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
 }  // namespace varve

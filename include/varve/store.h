@@ -112,6 +112,8 @@ class StoreReads {
                                                        std::string* value) = 0;
   // Reads all keys at one snapshot. Fails as a whole only when the store is closed. The first key
   // is always read, those that follow as long as the values have less than ReadOptions::max_bytes.
+  // A key that can't be read, as its part of a remote store is away, has its status wherever it
+  // stands.
   // Requires: `results` has as many elements as `keys`.
   [[nodiscard]] virtual absl::Status MultiGet(const ReadOptions& options,
                                               absl::Span<const std::string_view> keys,

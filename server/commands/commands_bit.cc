@@ -26,7 +26,7 @@ bool ReadValue(CommandContext& context, std::string_view key, std::string* value
     return false;
   }
   context.DependOn(read->durable_after);
-  context.CountLookup(key, read->found);
+  context.CountLookup(key, *read);
   *found = read->found;
   if (!read->found) value->clear();
   return true;

@@ -214,14 +214,14 @@ void HandleGetEx(CommandContext& context, Arguments arguments) {
     instant = ParseExpiry(context, "getex", options->time, *unit);
     if (!instant) return;
   }
-  bool found = false;
+  ReadResult found;
   std::string_view event;
   const bool done = Update(context, {&key, 1}, [&](WriteBatch* batch) -> absl::Status {
     const absl::StatusOr<ReadResult> read = ReadForUpdate(context, key, &value, batch);
     if (!read.ok()) return read.status();
-    found = read->found;
+    found = *read;
     event = {};
-    if (!found) return absl::OkStatus();
+    if (!read->found) return absl::OkStatus();
     if (instant && context.GoesAtOnce(ExpiryMillis(*instant))) {
       batch->Delete(key);
       event = "del";
@@ -237,7 +237,7 @@ void HandleGetEx(CommandContext& context, Arguments arguments) {
   if (!done) return;
   context.CountLookup(key, found);
   if (!event.empty()) context.Notify(kGenericEvent, event, key);
-  found ? context.reply.Bulk(value) : context.reply.Null();
+  found.found ? context.reply.Bulk(value) : context.reply.Null();
 }
 
 constexpr Command kRows[] = {

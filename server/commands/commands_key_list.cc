@@ -35,6 +35,7 @@ class MGetStream : public ReplyStream {
   Progress Produce(CommandContext& context, size_t budget) override {
     ReadOptions options = NoWaitMultiGetOptions(context.space(), context.max_value_bytes());
     options.snapshot = snapshot_.get();
+    options.deadline = context.store_deadline();
     const size_t full = context.reply.buffer()->size() + budget;
     while (next_ < keys_.size() && context.reply.buffer()->size() < full) {
       const Arguments slice = keys_.subspan(next_, kKeysPerSlice);
@@ -211,7 +212,7 @@ void HandleExists(CommandContext& context, Arguments arguments) {
       if (!result.status.ok()) return context.Fail(result.status);
       if (result.result.too_large) return context.MoveToPool();
       context.DependOn(result.result.durable_after);
-      context.CountLookup(slice[i], result.result.found);
+      context.CountLookup(slice[i], result.result);
       found += result.result.found ? 1 : 0;
     }
   }

@@ -69,14 +69,15 @@ void ReplyRuns(RespWriter& reply, const CommonSubsequence& found, const LcsOptio
 
 void HandleLcs(CommandContext& context, Arguments arguments) {
   MultiGetResult values[2];
-  const absl::Status status =
-      context.store.MultiGet(NoWaitReadOptions(context.space()), arguments.subspan(1, 2), values);
+  ReadOptions read_options = NoWaitReadOptions(context.space());
+  read_options.deadline = context.store_deadline();
+  const absl::Status status = context.store.MultiGet(read_options, arguments.subspan(1, 2), values);
   if (!status.ok()) return context.Fail(status);
   for (size_t i = 0; i < 2; ++i) {
     MultiGetResult& value = values[i];
     if (!value.status.ok()) return context.Fail(value.status);
     context.DependOn(value.result.durable_after);
-    context.CountLookup(arguments[1 + i], value.result.found);
+    context.CountLookup(arguments[1 + i], value.result);
     if (!value.result.found) value.value.clear();
   }
   LcsOptions options;

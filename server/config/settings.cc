@@ -379,6 +379,9 @@ constexpr Setting kSettings[] = {
     Text("hbase-masters", VARVE_KEPT_IN(hbase.masters),
          "masters of the HBase cluster, which are asked where no hbase-quorum is given: "
          "host:port,host:port"),
+    Text("hbase-znode-parent", VARVE_KEPT_IN(hbase.znode_parent),
+         "node of ZooKeeper below which the HBase cluster says where its servers are "
+         "(zookeeper.znode.parent)"),
     Text("hbase-table", VARVE_KEPT_IN(hbase.table),
          "main table of the store in the HBase cluster; the names of its other tables begin with "
          "it"),
@@ -758,6 +761,11 @@ absl::Status CheckStore(const ServerConfig& config) {
   if (hbase.quorum.empty() == hbase.masters.empty()) {
     return absl::InvalidArgumentError(
         "store=hbase takes one of hbase-quorum and hbase-masters, which say where the cluster is");
+  }
+  if (!hbase.znode_parent.starts_with('/') || hbase.znode_parent.ends_with('/')) {
+    return absl::InvalidArgumentError(
+        "hbase-znode-parent: a node of ZooKeeper begins with / and does not end with it, such as "
+        "/hbase");
   }
   if (!config.server.replication.primary.empty()) {
     return absl::InvalidArgumentError(

@@ -33,6 +33,7 @@ enum class HbaseSecurity : uint8_t { kSimple, kKerberos };
 struct HbaseSettings {
   std::string quorum;   // of ZooKeeper: host:port,...
   std::string masters;  // of HBase, asked instead of a quorum: host:port,...
+  std::string znode_parent = "/hbase";
   std::string table = "varve";
   bool create = true;  // whether tables that are missing are made
   HbaseSecurity security = HbaseSecurity::kSimple;

@@ -90,6 +90,18 @@ absl::StatusOr<std::vector<SpaceBytes>> CountBytes(Store* store,
   return counted;
 }
 
+// Tells how long ago versions were written.
+void NoteAges(const Store& store, NotedReads* noted) {
+  static_assert(NotedReads::kAges == kUsesOfNewKey);
+  const uint64_t now_ms = store.NowMillis();
+  NotedReads::Ages ages;
+  for (size_t minutes = 0; minutes < ages.size(); ++minutes) {
+    const uint64_t before_ms = now_ms - std::min(now_ms, (minutes + 1) * kMillisPerUse);
+    ages[minutes] = store.VersionAt(before_ms).value_or(kNoSequence);
+  }
+  noted->SetAges(ages);
+}
+
 void Report(const absl::Status& status) {
   if (!status.ok()) spdlog::warn("The order of evictions: {}", status.ToString());
 }
@@ -213,6 +225,7 @@ void Evictor::Loop() {
 }
 
 void Evictor::RunRound(Reads which) {
+  NoteAges(store_, &touched_);
   absl::Status status;
   {
     absl::MutexLock lock(&mutex_);

@@ -93,10 +93,10 @@ class Evictor {
   // Notes that two databases have exchanged what they hold.
   void NoteSwap(NamespaceId one, NamespaceId other) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Notes a read of a key that was found.
-  void NoteRead(NamespaceId space, std::string_view key) {
+  // Notes a read of a key that was found, with a value of this version.
+  void NoteRead(NamespaceId space, std::string_view key, SequenceNumber version) {
     if (flags_.notes_reads.load(std::memory_order_acquire)) [[unlikely]]
-      touched_.Add(space, key);
+      touched_.Add(space, key, version);
   }
 
   // Returns whether MakeRoom() may help after such a refusal.

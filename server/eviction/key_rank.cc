@@ -22,8 +22,9 @@ uint64_t NextRandom(uint64_t* state) {
 
 // Returns when the count of uses will have decayed to 0.
 uint64_t EndOfUses(const RankedKey& key) {
-  if (!key.access.known()) return key.written_ms + kUsesOfNewKey * kMillisPerUse;
-  return std::max(key.written_ms, key.access.at_ms + key.access.uses * kMillisPerUse);
+  const uint64_t end_of_new = key.written_ms + kUsesOfNewKey * kMillisPerUse;
+  if (!key.access.known()) return end_of_new;
+  return std::max(end_of_new, key.access.at_ms + key.access.uses * kMillisPerUse);
 }
 
 }  // namespace
@@ -47,13 +48,14 @@ uint8_t UsesAt(const RankedKey& key, uint64_t now_ms) {
   return static_cast<uint8_t>(std::min<uint64_t>(uses, std::numeric_limits<uint8_t>::max()));
 }
 
-KeyAccess AfterReads(const KeyAccess& before, uint32_t reads, uint64_t now_ms, uint64_t* random) {
-  uint64_t uses = kUsesOfNewKey;
+KeyAccess AfterReads(const KeyAccess& before, KeyReads reads, uint64_t now_ms, uint64_t* random) {
+  uint64_t uses = 0;
   if (before.known()) {
     const uint64_t decayed = now_ms > before.at_ms ? (now_ms - before.at_ms) / kMillisPerUse : 0;
     uses = before.uses - std::min<uint64_t>(before.uses, decayed);
   }
-  for (uint32_t i = 0; i < std::min(reads, kMostReads); ++i) {
+  uses = std::max<uint64_t>(uses, reads.least_uses);
+  for (uint32_t i = 0; i < std::min(reads.count, kMostReads); ++i) {
     if (uses == std::numeric_limits<uint8_t>::max()) break;
     const uint64_t above = uses > kUsesOfNewKey ? uses - kUsesOfNewKey : 0;
     if (NextRandom(random) % (above * kLogFactor + 1) == 0) ++uses;

@@ -7,7 +7,8 @@
 //   kLru     the instant of the last read or write
 //   kLfu     the instant at which the count of uses will have decayed to 0. A count grows by reads,
 //            with a probability that falls as the count rises, and falls by one a minute, as in
-//            Redis; two counts decay alike, so their order stays
+//            Redis; two counts decay alike, so their order stays. A write gives a key at least the
+//            count of a new one, as the key may have been deleted before
 //   kTtl     the instant of the expiry; keys that never expire come last
 //   kRandom  the hash of the key; the evictor begins anywhere in this order
 //
@@ -41,9 +42,14 @@ uint8_t UsesAt(const RankedKey& key, uint64_t now_ms);
 inline uint64_t LastUseOf(const RankedKey& key) {
   return key.access.at_ms > key.written_ms ? key.access.at_ms : key.written_ms;
 }
-// Returns the access after `reads` more reads at `now_ms`. `random` is a source of random numbers
-// that each call changes.
-KeyAccess AfterReads(const KeyAccess& before, uint32_t reads, uint64_t now_ms, uint64_t* random);
+// Reads of a key, which had at least so many uses before them.
+struct KeyReads {
+  uint32_t count = 0;
+  uint8_t least_uses = 0;
+};
+// Returns the access after more reads at `now_ms`. `random` is a source of random numbers that each
+// call changes.
+KeyAccess AfterReads(const KeyAccess& before, KeyReads reads, uint64_t now_ms, uint64_t* random);
 
 // Tells when versions were written, between the marks of the store's time map by interpolation.
 class VersionTimes {

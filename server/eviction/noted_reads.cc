@@ -1,7 +1,6 @@
 #include "server/eviction/noted_reads.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "util/base/assert.h"
 #include "util/base/hash.h"
@@ -17,8 +16,22 @@ void NotedReads::Start() {
   }
 }
 
-void NotedReads::Add(NamespaceId space, std::string_view key) {
+void NotedReads::SetAges(const Ages& ages) {
+  for (size_t minutes = 0; minutes < kAges; ++minutes)
+    ages_[minutes].store(ages[minutes], std::memory_order_relaxed);
+}
+
+uint8_t NotedReads::UsesOf(SequenceNumber version) const {
+  size_t minutes = 0;
+  while (minutes < kAges && version != kNoSequence &&
+         version <= ages_[minutes].load(std::memory_order_relaxed))
+    ++minutes;
+  return static_cast<uint8_t>(kAges - minutes);
+}
+
+void NotedReads::Add(NamespaceId space, std::string_view key, SequenceNumber version) {
   const uint64_t hash = HashKey(key);
+  const uint8_t uses = UsesOf(version);
   Shard& shard = shards_[ShardOf(hash)];
   const SpinLockHolder holder(&shard.lock);
   VARVE_ASSERT(shard.slots.size() == kSlots);
@@ -26,29 +39,29 @@ void NotedReads::Add(NamespaceId space, std::string_view key) {
   for (size_t probe = 0; probe < kMostProbes; ++probe, slot = (slot + 1) % kSlots) {
     Touch& touch = shard.slots[slot];
     if (touch.count == 0) {
-      touch = {hash, space, 1};
+      touch = {hash, space, 1, uses};
       ++shard.used;
       return;
     }
     if (touch.hash == hash && touch.space == space) {
-      if (touch.count < std::numeric_limits<uint32_t>::max()) ++touch.count;
+      if (touch.count < Touch::kMostCount) ++touch.count;
+      touch.least_uses = std::max(touch.least_uses, uses);
       return;
     }
   }
   dropped_.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool NotedReads::Contains(NamespaceId space, uint64_t hash) const {
+Touch NotedReads::Find(NamespaceId space, uint64_t hash) const {
   const Shard& shard = shards_[ShardOf(hash)];
   const SpinLockHolder holder(&shard.lock);
-  if (shard.used == 0) return false;
+  if (shard.used == 0) return {};
   size_t slot = SlotOf(hash);
   for (size_t probe = 0; probe < kMostProbes; ++probe, slot = (slot + 1) % kSlots) {
     const Touch& touch = shard.slots[slot];
-    if (touch.count == 0) return false;
-    if (touch.hash == hash && touch.space == space) return true;
+    if (touch.count == 0 || (touch.hash == hash && touch.space == space)) return touch;
   }
-  return false;
+  return {};
 }
 
 std::vector<Touch> NotedReads::Take() {

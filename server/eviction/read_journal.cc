@@ -1,7 +1,6 @@
 #include "server/eviction/read_journal.h"
 
 #include <algorithm>
-#include <limits>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -22,6 +21,7 @@ namespace {
 constexpr uint32_t kMagic = 0x64616572;  // "read"
 constexpr size_t kChecked = 4 + 4;       // where the bytes under the checksum begin
 constexpr size_t kHeaderSize = kChecked + 8 + 8 + 4, kReadSize = 8 + 4 + 4;
+constexpr int kLeastUsesShift = 24;
 constexpr uint64_t kSeed = 0x7661727665726a31;
 constexpr size_t kKeptBuffer = 256u << 10;  // bytes
 constexpr uint64_t kMostFile = uint64_t{64} << 20;
@@ -45,7 +45,7 @@ bool IsBefore(const A& a, const B& b) {
 
 // Returns the reads of a key; null: there are none.
 const WaitingRead* Find(const std::vector<WaitingRead>& reads, NamespaceId space, uint64_t hash) {
-  const Touch key{hash, space, 0};
+  const Touch key{hash, space, 0, 0};
   const auto found =
       std::lower_bound(reads.begin(), reads.end(), key, IsBefore<WaitingRead, Touch>);
   return found != reads.end() && found->space == space && found->hash == hash ? &*found : nullptr;
@@ -62,7 +62,7 @@ void Encode(const ReadChunk& chunk, std::string* bytes) {
   for (const Touch& touch : chunk.touches) {
     EncodeFixed64(at, touch.hash);
     EncodeFixed32(at + 8, touch.space);
-    EncodeFixed32(at + 12, touch.count);
+    EncodeFixed32(at + 12, touch.count | uint32_t{touch.least_uses} << kLeastUsesShift);
     at += kReadSize;
   }
   EncodeFixed32(bytes->data() + 4, Checksum(std::string_view(*bytes).substr(kChecked), kSeed));
@@ -82,7 +82,11 @@ size_t Decode(std::string_view bytes, ReadChunk* chunk) {
   chunk->touches.resize(reads);
   const char* at = bytes.data() + kHeaderSize;
   for (Touch& touch : chunk->touches) {
-    touch = {DecodeFixed64(at), DecodeFixed32(at + 8), DecodeFixed32(at + 12)};
+    const uint32_t uses = DecodeFixed32(at + 12);
+    const uint32_t count = uses & ((1u << kLeastUsesShift) - 1);
+    touch = {DecodeFixed64(at), DecodeFixed32(at + 8),
+             static_cast<uint16_t>(std::min<uint32_t>(count, Touch::kMostCount)),
+             static_cast<uint8_t>(uses >> kLeastUsesShift)};
     at += kReadSize;
   }
   return size;
@@ -100,7 +104,7 @@ absl::StatusOr<std::string> ReadAll(const File& file) {
 
 KeyAccess WaitingRead::After(const KeyAccess& before) const {
   uint64_t random = ((hash ^ instant_ms) * 0x9e3779b97f4a7c15) | 1;
-  return AfterReads(before, count, instant_ms, &random);
+  return AfterReads(before, {count, least_uses}, instant_ms, &random);
 }
 
 absl::StatusOr<std::unique_ptr<ReadJournal>> ReadJournal::Open(const std::string& directory,
@@ -200,11 +204,13 @@ void ReadJournal::AddLocked(absl::Span<const Touch> touches, uint64_t instant_ms
   for (const Touch& touch : touches) {
     while (known != waiting_.end() && IsBefore(*known, touch)) ++known;
     if (known == waiting_.end() || IsBefore(touch, *known)) {
-      fresh.push_back({touch.hash, instant_ms, touch.space, touch.count});
+      fresh.push_back({touch.hash, instant_ms, touch.space, touch.count, touch.least_uses});
       continue;
     }
     known->instant_ms = instant_ms;
-    known->count += std::min(touch.count, std::numeric_limits<uint32_t>::max() - known->count);
+    known->count = static_cast<uint16_t>(
+        std::min<uint32_t>(uint32_t{known->count} + touch.count, Touch::kMostCount));
+    known->least_uses = std::max(known->least_uses, touch.least_uses);
   }
   waiting_.insert(waiting_.end(), fresh.begin(), fresh.end());
   std::inplace_merge(waiting_.begin(), waiting_.begin() + before, waiting_.end(),
@@ -241,12 +247,12 @@ absl::Status ReadJournal::TakeReads() {
 KeyAccess ReadJournal::With(const KeyAccess& stored, NamespaceId space, uint64_t hash) const {
   KeyAccess access = stored;
   absl::MutexLock lock(&mutex_);
-  const bool is_noted = noted_.Contains(space, hash);
+  const Touch noted = noted_.Find(space, hash);
   for (const std::vector<WaitingRead>* const reads : {&entering_, &waiting_}) {
     if (const WaitingRead* const read = Find(*reads, space, hash)) access = read->After(access);
   }
-  if (!is_noted) return access;
-  return WaitingRead{hash, now_ms_(), space, 1}.After(access);
+  if (noted.count == 0) return access;
+  return WaitingRead{hash, now_ms_(), space, noted.count, noted.least_uses}.After(access);
 }
 
 bool ReadJournal::IsDue() const {

@@ -13,7 +13,9 @@
 //
 //   | magic: fixed32 | checksum: fixed32, of what follows | order: fixed64 | instant: fixed64,
 //   milliseconds since the epoch | reads: fixed32 | and for each read | hash: fixed64 | space:
-//   fixed32 | count: fixed32 |
+//   fixed32 | count and least uses: fixed32 |
+//
+// of which the least uses (NotedReads) are the highest 8 bits.
 //
 // The order ascends over both files. What follows the last good chunk of a file is a chunk that was
 // not written to its end, and is left out. The files are never synced.
@@ -51,7 +53,8 @@ struct WaitingRead {
   uint64_t hash = 0;
   uint64_t instant_ms = 0;  // no read of it is newer
   NamespaceId space = kDefaultNamespace;
-  uint32_t count = 0;
+  uint16_t count = 0;
+  uint8_t least_uses = 0;
 
   // Returns the access after these reads; the same each time, although counts of uses grow by
   // chance.

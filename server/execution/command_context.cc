@@ -28,6 +28,7 @@ absl::StatusOr<ReadResult> CommandContext::LookUp(std::string_view key, bool wit
 absl::StatusOr<ReadResult> CommandContext::Read(ReadOptions options, std::string_view key,
                                                 std::string* value) {
   options.max_value_bytes = max_value_bytes_;
+  options.deadline = store_deadline_;
   options.expired_too = client.is_primary_link;
   absl::StatusOr<ReadResult> read = store.Get(options, key, value);
   if (!read.ok() || !read->too_large) return read;

@@ -31,7 +31,8 @@ class CommandContext : public SliceClock, public ReplyOutcome {
         server(*of_server),
         store(*of_server->store),
         client(*of_client),
-        reply(out, of_client->protocol) {}
+        reply(out, of_client->protocol),
+        store_deadline_(of_server->store_waits.NewDeadline()) {}
   // The context of a command that EXEC executes, which works on `transaction`. Its time is that of
   // EXEC's own context (CountTo()).
   CommandContext(ServerState* of_server, ClientState* of_client, ByteBuffer* out,
@@ -41,7 +42,8 @@ class CommandContext : public SliceClock, public ReplyOutcome {
         store(*transaction),
         client(*of_client),
         reply(out, of_client->protocol),
-        in_transaction_(true) {}
+        in_transaction_(true),
+        store_deadline_(of_server->store_waits.NewDeadline()) {}
 
   ServerState& server;
   // The store, or the transaction that EXEC executes. Commands that need more than its contents
@@ -82,11 +84,11 @@ class CommandContext : public SliceClock, public ReplyOutcome {
     return !client.is_primary_link && expiry_ms <= store.NowMillis();
   }
 
-  // Counts that a key was asked for.
-  void CountLookup(std::string_view key, bool found) {
-    (found ? server.statistics.keyspace_hits : server.statistics.keyspace_misses).Add(1);
-    if (found && !client.modes.no_touch) server.evictor.NoteRead(space(), key);
-    if (!found) Notify(kMissEvent, "keymiss", key);
+  // Counts that a key was asked for, and notes that it was read if it was.
+  void CountLookup(std::string_view key, const ReadResult& read) {
+    (read.found ? server.statistics.keyspace_hits : server.statistics.keyspace_misses).Add(1);
+    if (read.found && !client.modes.no_touch) server.evictor.NoteRead(space(), key, read.version);
+    if (!read.found) Notify(kMissEvent, "keymiss", key);
   }
 
   // Tells of what was done to `key` (server/clients/keyspace_events.h), once it is submitted and
@@ -112,6 +114,10 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   // Returns the events that EXEC is to tell of.
   const std::vector<KeyEvent>& events() const { return events_; }
 
+  // Returns when the store has to have answered what the command asks it, all calls together; of a
+  // reply that takes several slices, what one slice asks. EXEC has one of its own.
+  StoreWaits::Time store_deadline() const { return store_deadline_; }
+
   // Returns whether EXEC executes the command.
   bool in_transaction() const { return in_transaction_; }
 
@@ -121,6 +127,7 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   WriteOptions write_options() const {
     WriteOptions options;
     options.waits_for_exclusive_write = max_value_bytes_ == SIZE_MAX;
+    options.deadline = store_deadline_;
     return options;
   }
   // Commits `batch`, as StoreWrites::Submit does, and tells those who track its keys. All writes of
@@ -173,6 +180,7 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   std::vector<KeyEvent> events_;
   size_t max_value_bytes_ = SIZE_MAX;
   const bool in_transaction_ = false;
+  const StoreWaits::Time store_deadline_;
   TrackedWrite* tracked_write_ = nullptr;
   bool submitted_ = false;
   bool changed_ = false;

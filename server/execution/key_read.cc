@@ -18,7 +18,7 @@ std::optional<ReadResult> Note(CommandContext& context, std::string_view key,
 
 void NoteRead(CommandContext& context, std::string_view key, const ReadResult& read) {
   context.DependOn(read.durable_after);
-  context.CountLookup(key, read.found);
+  context.CountLookup(key, read);
   KeyTracking& tracking = context.server.clients.tracking;
   if (read.expired && tracking.Any()) [[unlikely]]
     tracking.FoundExpired(context.space(), key, context.client.id);

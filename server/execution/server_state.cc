@@ -20,7 +20,8 @@ ServerState::ServerState(Store* the_store, ServerConfig settings, ServerProgram 
       tls(program.tls != nullptr ? std::move(program.tls) : std::make_shared<TlsContexts>()),
       clients(commands, options),
       statistics(commands->command_count(), static_cast<size_t>(std::max(options.io_threads, 1))),
-      disk(program.disk) {
+      disk(program.disk),
+      store_waits(store->capabilities().remote, settings.store_deadline) {
   last_save.changes = store->ChangeCount();
   SetDataLimit(options);
   SetAccess(options);

@@ -165,7 +165,7 @@ struct ServerState final : public LiveSettings {
   KeyCosts key_costs;
   BoundedFileSystem* const disk;  // as in ServerProgram
   Evictor evictor{store, &clients, &replication};
-  StoreWaits store_waits{store->capabilities().remote};
+  StoreWaits store_waits;
 };
 
 }  // namespace varve

@@ -96,6 +96,7 @@ bool TransactionRun::Execute(CommandContext& context) {
 }
 
 bool TransactionRun::ExecuteInside(CommandContext& context) {
+  if (tries_ == 0) deadline_ = context.store_deadline();
   const bool by_version = !context.server.store->capabilities().snapshots;
   const int together = !repeatable_ ? 0 : by_version ? kTriesByVersion : kTriesTogether;
   // What has expired is removed all the same.
@@ -103,7 +104,8 @@ bool TransactionRun::ExecuteInside(CommandContext& context) {
   std::unique_ptr<ExclusiveWrite> exclusive;
   for (;;) {
     if (attempt_ == nullptr) {
-      if (tries_ == together + alone) {
+      const bool is_late = tries_ > 0 && std::chrono::steady_clock::now() >= deadline_;
+      if (tries_ == together + alone || is_late) {
         Answer(context).Error(by_version ? "UNAVAILABLE others kept writing what was read: nothing "
                                            "was done, and it may be tried again"
                                          : "ERR others kept writing what was read");
@@ -126,6 +128,7 @@ bool TransactionRun::ExecuteInside(CommandContext& context) {
 bool TransactionRun::Begin(CommandContext& context, const ExclusiveWrite* exclusive) {
   WriteOptions options;
   options.exclusive_write = exclusive;
+  options.deadline = deadline_;
   replies_.Clear();
   executed_.clear();
   if (is_cached_ && context.client.modes.tracking.on) RememberQueuedReads(context);
@@ -204,7 +207,11 @@ absl::StatusOr<bool> TransactionRun::WatchedRangesAreSame(Transaction* transacti
 TransactionRun::Step TransactionRun::Advance(CommandContext& context, bool in_slices) {
   Attempt& attempt = *attempt_;
   attempt.inner.CountTo(in_slices ? &context : nullptr);
-  while (attempt.next < transaction_.requests.size()) {
+  // A transaction that has failed is not executed to its end. A stream may hold an iterator of it.
+  const auto may_go_on = [&] {
+    return attempt.stream != nullptr || attempt.transaction.status().ok();
+  };
+  while (attempt.next < transaction_.requests.size() && may_go_on()) {
     const bool whole = ExecuteOne();
     if (replies_.size() > kMaxExecReplyBytes) {
       attempt.Undo();

@@ -67,6 +67,7 @@ class TransactionRun final : public ReplyStream {
   const bool is_cached_;
   const bool repeatable_;
   int tries_ = 0;
+  StoreWaits::Time deadline_ = StoreWaits::Time::max();  // of all calls of the store
   struct Executed {
     uint64_t nanos;
     size_t begin;  // of its reply

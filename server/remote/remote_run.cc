@@ -141,6 +141,7 @@ void RemoteRun::Send(std::function<void()> done) {
   }
   if (sent_at_ == std::chrono::steady_clock::time_point())
     sent_at_ = std::chrono::steady_clock::now();
+  if (deadline_ == StoreWaits::Time::max()) deadline_ = server_->store_waits.NewDeadline();
   left_.store(1, std::memory_order_relaxed);
   // The writes first: they look at what was read, which the store's threads change from then on.
   SendWrites();
@@ -187,6 +188,7 @@ void RemoteRun::AskFor(std::vector<size_t> reads, bool without_value) {
   ReadOptions options = NoWaitMultiGetOptions(space_, without_value ? SIZE_MAX : kMaxBytes);
   options.max_bytes = without_value ? SIZE_MAX : kMaxBytes;
   options.without_value = without_value;
+  options.deadline = deadline_;
   std::vector<std::string> keys;
   for (const size_t read : reads) {
     keys.emplace_back(reads_[read].key);
@@ -204,6 +206,7 @@ void RemoteRun::AskFor(std::vector<size_t> reads, bool without_value) {
 void RemoteRun::AskForOne(size_t read, size_t max_value_bytes) {
   ReadOptions options = NoWaitReadOptions(space_);
   options.max_value_bytes = max_value_bytes;
+  options.deadline = deadline_;
   reads_[read].state = Read::State::kAsked;
   left_.fetch_add(1, std::memory_order_relaxed);
   server_->store->GetAsync(
@@ -268,8 +271,10 @@ bool RemoteRun::FillDeletion(Write* write) {
 void RemoteRun::SendWrite(Write* write) {
   write->sent = true;
   left_.fetch_add(1, std::memory_order_relaxed);
+  WriteOptions options;
+  options.deadline = deadline_;
   server_->store->WriteAsync(
-      WriteOptions(), &write->batch,
+      options, &write->batch,
       [self = shared_from_this(), write](absl::StatusOr<CommitResult> committed) {
         write->committed = std::move(committed);
         write->answered = true;
@@ -303,6 +308,7 @@ bool RemoteRun::Answer(PendingReplies* replies) {
     AccountRequests(server_, *cursor_->client, batch, request.place, 1, nanos);
     ++cursor_->next;
     ++next_;
+    deadline_ = StoreWaits::Time::max();
   }
   return next_ == requests_.size();
 }
@@ -366,6 +372,7 @@ bool RemoteRun::AnswerMGet(CommandContext* context, Request* request) {
       read.answer.result.found ? context->reply.Bulk(read.answer.value) : context->reply.Null();
     }
     std::string().swap(read.answer.value);
+    deadline_ = StoreWaits::Time::max();
   }
   if (request->answered == request->reads) {
     EndReply(context, begin);
@@ -386,7 +393,7 @@ bool RemoteRun::AnswerExists(CommandContext* context, const Request& request) {
     if (failed.ok()) failed = read.answer.status;
     if (!read.answer.status.ok()) continue;
     context->DependOn(read.answer.result.durable_after);
-    context->CountLookup(read.key, read.answer.result.found);
+    context->CountLookup(read.key, read.answer.result);
     found += read.answer.result.found ? 1 : 0;
   }
   failed.ok() ? context->reply.Integer(found) : context->Fail(failed);
@@ -432,7 +439,7 @@ bool RemoteRun::IsSettled(Write* write) {
   if (has_failed || !has_found) return true;  // nothing is sent
   if (!write->answered) return false;
   if (!absl::IsAborted(write->committed.status())) return true;
-  if (++write->tries > kMaxTries) {
+  if (++write->tries > kMaxTries || std::chrono::steady_clock::now() >= deadline_) {
     write->committed = StoreUnavailable("other clients write the keys all the time: try again");
     return true;
   }

@@ -17,7 +17,8 @@
 // Thread-safety: one I/O thread uses a run; the store answers on any thread. Between Send() and
 // `done` the run belongs to the store's threads, and only Abandon() may be called.
 // Invariants: the values that a run holds have at most kMaxBytes together and one value more, but
-// those of an MGET's keys. No write is sent twice, but a deletion whose condition failed.
+// those of an MGET's keys. No write is sent twice, but a deletion whose condition failed, until the
+// deadline of a command.
 #pragma once
 
 #include <atomic>
@@ -162,6 +163,9 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
   size_t next_ = 0;            // request that is not answered
   bool inside_reply_ = false;  // a part of the reply to it was written
   std::chrono::steady_clock::time_point sent_at_{};
+  // Of the calls for the next answer: that of a request, or an element of an MGET. It is set anew
+  // when that is sent for, so that a client which takes its replies slowly misses none.
+  StoreWaits::Time deadline_ = StoreWaits::Time::max();
   std::atomic<size_t> left_{0};  // answers that are missing
   absl::Mutex mutex_;
   std::function<void()> done_ ABSL_GUARDED_BY(mutex_);

@@ -26,10 +26,15 @@ class StoreWaits {
     uint64_t busy_nanos = 0;  // for which the store has had requests, altogether
   };
 
-  // `remote`: the store waits for other machines (StoreCapabilities::remote). Else nothing is
-  // counted.
-  explicit StoreWaits(bool remote) : remote_(remote) {}
+  // `remote`: the store waits for other machines (StoreCapabilities::remote), for `deadline` at the
+  // most. Else nothing is counted.
+  StoreWaits(bool remote, std::chrono::milliseconds deadline)
+      : remote_(remote), deadline_(deadline) {}
   bool remote() const { return remote_; }
+  // Returns the deadline of all calls of the store that a command makes which begins now.
+  Time NewDeadline() const {
+    return remote_ ? std::chrono::steady_clock::now() + deadline_ : Time::max();
+  }
 
   // The store is asked `requests` requests, or has answered so many.
   void Begin(size_t requests, Time now) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -64,6 +69,7 @@ class StoreWaits {
 
  private:
   const bool remote_;
+  const std::chrono::milliseconds deadline_;
   mutable absl::Mutex mutex_;
   size_t in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t waiting_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -316,7 +316,7 @@ void CommandGenerator::AddKeys() {
   Add("copy", 12, [=, this](CommandLine* line) {
     two_keys(line);
     if (OneIn(2)) line->push_back(Word("replace"));
-    if (OneIn(3)) {
+    if (known_.contains("select") && OneIn(3)) {
       line->push_back(Word("db"));
       if (!OneIn(8)) line->push_back(Database());
     }

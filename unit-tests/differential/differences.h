@@ -22,5 +22,7 @@ struct Difference {
 
 // Null: both servers have to answer the same.
 const Difference* Explain(const CommandLine& line);
+// The same for a command that EXEC executed, where the store may have no snapshots.
+const Difference* ExplainInTransaction(const CommandLine& line);
 
 }  // namespace varve::differential

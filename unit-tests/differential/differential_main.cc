@@ -14,10 +14,14 @@ ABSL_FLAG(int, protocol, 0, "2 or 3; 0: alternately");
 ABSL_FLAG(size_t, max_differences, 5, "differences after which the run ends");
 ABSL_FLAG(std::string, redis, "redis-server", "the redis-server to compare with");
 ABSL_FLAG(std::string, varve, VARVE_SERVER_MAIN, "the server_main to test");
+ABSL_FLAG(bool, grouped, false,
+          "work in a namespace whose keys are one group, as a store on other machines takes it");
 
 int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("compares the replies of Varve and Redis to random commands");
-  absl::ParseCommandLine(argc, argv);
+  absl::SetProgramUsageMessage(
+      "compares the replies of Varve and Redis to random commands; server_main gets what stands "
+      "behind --, such as --store=hbase");
+  const std::vector<char*> arguments = absl::ParseCommandLine(argc, argv);
   varve::differential::RunOptions options;
   options.commands = absl::GetFlag(FLAGS_commands);
   options.seed = absl::GetFlag(FLAGS_seed);
@@ -25,6 +29,8 @@ int main(int argc, char** argv) {
   options.max_differences = absl::GetFlag(FLAGS_max_differences);
   options.redis_server = absl::GetFlag(FLAGS_redis);
   options.varve_server = absl::GetFlag(FLAGS_varve);
+  options.varve_arguments.assign(arguments.begin() + 1, arguments.end());
+  options.grouped = absl::GetFlag(FLAGS_grouped);
   const auto run = varve::differential::DifferentialRun::Start(options);
   if (!run.ok()) {
     fmt::print(stderr, "{}\n", run.status().ToString());
@@ -39,6 +45,8 @@ int main(int argc, char** argv) {
     fmt::print("difference: {}\n", difference);
   for (const auto& [reason, times] : result->explained)
     fmt::print("explained {} times: {}\n", times, reason);
+  for (const auto& [command, reason] : result->left_out)
+    fmt::print("left out: {}: {}\n", command, reason);
   std::string counts;
   for (const auto& [name, times] : result->by_command) counts += fmt::format(" {} {}", name, times);
   fmt::print("compared:{}\n", counts);

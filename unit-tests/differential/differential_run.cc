@@ -4,6 +4,7 @@
 #include <deque>
 #include <iterator>
 #include <random>
+#include <utility>
 
 #include "fmt/format.h"
 #include "server/commands/command_table.h"
@@ -56,6 +57,20 @@ constexpr const char* kFlushedWatch =
     "EXEC after WATCH of a key that was missing, and a flush in between: Varve takes such a key "
     "for written";
 
+// The namespace of a grouped run.
+constexpr const char* kSpace = "one-group";
+
+// What a grouped run leaves out, with the reason.
+constexpr std::pair<const char*, const char*> kNotGrouped[] = {
+    {"select", "a number names a database, whose keys have no groups"},
+    {"move", "keys of two namespaces are never of one group"},
+    {"swapdb", "it exchanges databases, and not every store can"},
+    {"reset", "it goes back to database 0"},
+    {"flushall", "it empties databases, and leaves the namespace as it is"},
+    {"flushdb", "it is refused in transactions, as it is more than one group"},
+    {"info", "its keyspace tells of databases alone"},
+};
+
 bool IsNullArray(std::string_view reply) { return reply == "*-1\r\n" || reply == "_\r\n"; }
 
 bool IsFailingBitField(const CommandLine& line) {
@@ -95,10 +110,11 @@ absl::Status DifferentialRun::StartServers() {
   if (redis_server_.process == nullptr) {
     return absl::UnavailableError(options_.redis_server + " can't be started");
   }
+  std::vector<std::string> arguments = options_.varve_arguments;
   // Write buffers so small that what is read was flushed and merged now and then.
+  if (arguments.empty()) arguments = {"--sync=no", "--write_buffer_size=256KiB"};
   varve_server_ = std::make_unique<testing::ServerProcess>(
-      options_.varve_server, directory_.File("varve"),
-      std::vector<std::string>{"--sync=no", "--write_buffer_size=256KiB"});
+      options_.varve_server, directory_.File("varve"), std::move(arguments));
   if (varve_server_->port() == 0)
     return absl::UnavailableError("server_main: " + varve_server_->log());
   for (size_t i = 0; i < kConnections; ++i) {
@@ -116,7 +132,27 @@ absl::Status DifferentialRun::StartServers() {
   if (!varve_names.ok()) return varve_names.status();
   std::set_intersection(redis_names->begin(), redis_names->end(), varve_names->begin(),
                         varve_names->end(), std::inserter(known_, known_.end()));
-  return absl::OkStatus();
+  return options_.grouped ? PrepareGroup() : absl::OkStatus();
+}
+
+absl::Status DifferentialRun::PrepareGroup() {
+  for (const auto& left_out : kNotGrouped) known_.erase(left_out.first);
+  const CommandLine create = {"NAMESPACE", "CREATE", kSpace, "TOGETHER", "yes"};
+  VARVE_RETURN_IF_ERROR(varve_[0]->Send({&create, 1}));
+  VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> created, varve_[0]->Receive(1));
+  if (created[0] == "+OK\r\n") return absl::OkStatus();
+  return absl::FailedPreconditionError("NAMESPACE CREATE: " + created[0]);
+}
+
+std::vector<CommandLine> DifferentialRun::ForVarve(absl::Span<const CommandLine> lines) const {
+  std::vector<CommandLine> sent(lines.begin(), lines.end());
+  if (!options_.grouped) return sent;
+  // Nothing that is made at random begins with these words.
+  for (CommandLine& line : sent) {
+    if (line[0] == "SELECT") line = {"NAMESPACE", "USE", kSpace};
+    if (line[0] == "FLUSHALL") line = {"FLUSHDB"};
+  }
+  return sent;
 }
 
 absl::StatusOr<std::set<std::string>> DifferentialRun::CommandNames(Peer* peer) {
@@ -134,7 +170,7 @@ absl::StatusOr<std::string> DifferentialRun::Flushes() {
   VARVE_RETURN_IF_ERROR(varve_[0]->Send({&info, 1}));
   VARVE_ASSIGN_OR_RETURN(const std::vector<std::string> received, varve_[0]->Receive(1));
   const size_t at = received[0].find("\nflushes:");
-  if (at == std::string::npos) return absl::NotFoundError("INFO tells of no flushes");
+  if (at == std::string::npos) return std::string();
   return received[0].substr(at, received[0].find('\r', at) - at);
 }
 
@@ -146,9 +182,8 @@ absl::StatusOr<DifferentialRun::Answers> DifferentialRun::Ask(const CommandLine&
 
 absl::StatusOr<DifferentialRun::Replies> DifferentialRun::Exchange(
     absl::Span<const CommandLine> lines, size_t connection) {
-  for (Peer* const peer : {redis_[connection].get(), varve_[connection].get()}) {
-    if (absl::Status sent = peer->Send(lines); !sent.ok()) return sent;
-  }
+  VARVE_RETURN_IF_ERROR(redis_[connection]->Send(lines));
+  VARVE_RETURN_IF_ERROR(varve_[connection]->Send(ForVarve(lines)));
   absl::StatusOr<std::vector<std::string>> redis = redis_[connection]->Receive(lines.size());
   if (!redis.ok()) return redis.status();
   absl::StatusOr<std::vector<std::string>> varve = varve_[connection]->Receive(lines.size());
@@ -175,16 +210,18 @@ absl::StatusOr<DifferentialRun::Replies> DifferentialRun::Exchange(absl::Span<co
 
 // RESET ends what is left of a transaction.
 absl::Status DifferentialRun::Begin(int protocol) {
-  const CommandLine lines[] = {
-      {"RESET"}, {"SELECT", "0"}, {"FLUSHALL"}, {"HELLO", std::to_string(protocol)}};
   for (size_t i = 0; i < kConnections; ++i) {
-    if (absl::Status begun = Exchange(lines, i).status(); !begun.ok()) return begun;
+    std::vector<CommandLine> lines = {
+        {"RESET"}, {"SELECT", "0"}, {"HELLO", std::to_string(protocol)}};
+    if (i == 0) lines.push_back({"FLUSHALL"});
+    VARVE_RETURN_IF_ERROR(Exchange(lines, i).status());
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<RunResult> DifferentialRun::Run() {
   RunResult result;
+  if (options_.grouped) result.left_out.insert(std::begin(kNotGrouped), std::end(kNotGrouped));
   for (uint64_t seed = options_.seed;
        result.commands < options_.commands && result.differences.size() < options_.max_differences;
        ++seed) {
@@ -260,7 +297,9 @@ DifferentialRun::Verdict DifferentialRun::CompareOne(const Step& step, const std
   }
   const std::string name = LowerCase(step.line[0]);
   if (name == "multi" && redis == "+OK\r\n" && varve == redis) queue.emplace();
-  if (name != "exec" && name != "discard") return CompareReplies(step.line, redis, varve, result);
+  const Difference* const difference = Explain(step.line);
+  if (name != "exec" && name != "discard")
+    return CompareReplies(step.line, difference, redis, varve, result);
   std::vector<CommandLine> executed = queue.value_or(std::vector<CommandLine>());
   // A DISCARD that is refused ends nothing.
   if (name == "exec" || redis.starts_with('+')) queue.reset();
@@ -271,12 +310,15 @@ DifferentialRun::Verdict DifferentialRun::CompareOne(const Step& step, const std
   const std::vector<std::string> redis_parts = Elements(redis), varve_parts = Elements(varve);
   if (redis_parts.size() != executed.size() || varve_parts.size() != executed.size() ||
       executed.empty()) {
-    return CompareReplies(step.line, redis, varve, result);
+    return CompareReplies(step.line, difference, redis, varve, result);
   }
   Verdict verdict = Verdict::kSame;
   for (size_t i = 0; i < executed.size(); ++i) {
     if (result != nullptr) ++result->by_command["(in exec) " + LowerCase(executed[i][0])];
-    const Verdict each = CompareReplies(executed[i], redis_parts[i], varve_parts[i], result);
+    const Difference* const inside =
+        options_.grouped ? ExplainInTransaction(executed[i]) : Explain(executed[i]);
+    const Verdict each =
+        CompareReplies(executed[i], inside, redis_parts[i], varve_parts[i], result);
     if (each == Verdict::kOver || each == Verdict::kDiffers) return each;
     if (each == Verdict::kExplained) verdict = each;
   }
@@ -284,12 +326,12 @@ DifferentialRun::Verdict DifferentialRun::CompareOne(const Step& step, const std
 }
 
 DifferentialRun::Verdict DifferentialRun::CompareReplies(const CommandLine& line,
+                                                         const Difference* difference,
                                                          const std::string& redis,
                                                          const std::string& varve,
                                                          RunResult* result) {
   redis_reply_ = Comparable(line, redis);
   varve_reply_ = Comparable(line, varve);
-  const Difference* const difference = Explain(line);
   if (redis_reply_ == varve_reply_ && (difference == nullptr || !difference->changes_data))
     return Verdict::kSame;
   if (difference == nullptr) return Verdict::kDiffers;
@@ -299,7 +341,8 @@ DifferentialRun::Verdict DifferentialRun::CompareReplies(const CommandLine& line
 
 absl::Status DifferentialRun::CompareData() {
   std::vector<CommandLine> lines;
-  for (uint64_t database = 0; database < CommandGenerator::kDatabases; ++database) {
+  const uint64_t databases = options_.grouped ? 1 : CommandGenerator::kDatabases;
+  for (uint64_t database = 0; database < databases; ++database) {
     lines.push_back({"SELECT", std::to_string(database)});
     for (const std::string& key : CommandGenerator::Keys()) lines.push_back({"GET", key});
     lines.push_back({"DBSIZE"});

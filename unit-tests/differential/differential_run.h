@@ -4,6 +4,9 @@
 // Several connections take turns, each with transactions of its own. A difference is reported with
 // the shortest list of commands found that shows it again.
 //
+// A grouped run keeps Varve's connections in a namespace whose keys are one group, as a store that is
+// atomic within groups refuses too much elsewhere; the commands that cannot work so are left out.
+//
 // Thread-safety: a run belongs to one thread.
 #pragma once
 
@@ -30,6 +33,8 @@ struct RunOptions {
   std::string redis_server = "redis-server";  // a program in PATH, or a path
   std::vector<std::string> redis_arguments;
   std::string varve_server;
+  std::vector<std::string> varve_arguments;  // none: those of a store with small write buffers
+  bool grouped = false;
   uint64_t commands = 20'000;
   uint64_t seed = 1;           // of the first round, the next ones have the numbers that follow
   size_t max_differences = 5;  // the run ends when so many were found
@@ -39,9 +44,10 @@ struct RunOptions {
 struct RunResult {
   uint64_t commands = 0;
   uint64_t rounds = 0;
-  std::map<std::string, uint64_t> by_command;  // how many of each were compared
-  std::map<std::string, uint64_t> explained;   // how often each reason explained a difference
-  std::vector<std::string> differences;        // that nothing explains, in words
+  std::map<std::string, uint64_t> by_command;   // how many of each were compared
+  std::map<std::string, uint64_t> explained;    // how often each reason explained a difference
+  std::map<std::string, std::string> left_out;  // commands, with the reason
+  std::vector<std::string> differences;         // that nothing explains, in words
 };
 
 class DifferentialRun {
@@ -86,20 +92,24 @@ class DifferentialRun {
   explicit DifferentialRun(RunOptions options) : options_(std::move(options)) {}
 
   absl::Status StartServers();
+  // Makes the namespace of a grouped run, and leaves out what does not work in it.
+  absl::Status PrepareGroup();
   static absl::StatusOr<std::set<std::string>> CommandNames(Peer* peer);
   absl::StatusOr<Replies> Exchange(absl::Span<const CommandLine> lines, size_t connection = 0);
+  // Returns what Varve is sent in the place of what Redis is sent.
+  std::vector<CommandLine> ForVarve(absl::Span<const CommandLine> lines) const;
   // Neighbours that go over the same connection together.
   absl::StatusOr<Replies> Exchange(absl::Span<const Step> steps);
   absl::Status Begin(int protocol);
-  // How many flushes Varve has made, in its words.
+  // How many flushes Varve has made, in its words; nothing where its store makes none.
   absl::StatusOr<std::string> Flushes();
   absl::Status Round(uint64_t seed, int protocol, RunResult* result);
   // Compares the replies to one request, or to what EXEC executed, one by one.
   enum class Verdict { kSame, kExplained, kOver, kDiffers };
   Verdict CompareOne(const Step& step, const std::string& redis, const std::string& varve,
                      Queues* queues, RunResult* result);
-  Verdict CompareReplies(const CommandLine& line, const std::string& redis,
-                         const std::string& varve, RunResult* result);
+  Verdict CompareReplies(const CommandLine& line, const Difference* difference,
+                         const std::string& redis, const std::string& varve, RunResult* result);
   // Compares the replies from `first` on. True: the round is over.
   bool Compare(const Replies& replies, size_t first, RunResult* result);
   absl::Status CompareData();

@@ -24,6 +24,23 @@ TEST(DifferentialTest, AnswersAsRedisDoes) {
   }
 }
 
+TEST(DifferentialTest, AnswersAsRedisDoesInANamespaceOfOneGroup) {
+  RunOptions options;
+  options.varve_server = VARVE_SERVER_MAIN;
+  options.commands = 4'000;
+  options.grouped = true;
+  if (!ProgramExists(options.redis_server)) GTEST_SKIP() << "redis-server is not installed";
+  const auto run = DifferentialRun::Start(options);
+  ASSERT_TRUE(run.ok()) << run.status();
+  const auto result = (*run)->Run();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->commands, options.commands);
+  for (const std::string& difference : result->differences) ADD_FAILURE() << difference;
+  for (const char* name : {"mset", "rename", "copy", "bitop", "exec"})
+    EXPECT_GT(result->by_command.at(name), 10u) << name;
+  EXPECT_FALSE(result->by_command.contains("select"));
+}
+
 // A Redis with other limits refuses what Varve takes. A round has hundreds of commands, a report
 // the few that matter.
 TEST(DifferentialTest, FindsADifferenceAndShortensIt) {

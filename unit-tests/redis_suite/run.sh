@@ -1,13 +1,23 @@
 #!/usr/bin/env bash
-# run.sh SERVER_MAIN DIRECTORY [all]: Redis 7.0's own tests of strings, run by Redis' test program against server_main as a server that it
-# did not start. They come from Debian's source package of Redis, fetched once into DIRECTORY from the mirror that apt is set up with,
-# and are never copied into this tree. What is left out, and why, stands in skips.txt; with `all` these tests run, too, and those that
-# pass are named. Exits with 77 (skipped) where tclsh is missing or the package can't be had; everything else that fails is a failure.
+# run.sh SERVER_MAIN DIRECTORY [all] [--store=hbase ...]: Redis 7.0's own tests of strings, run by Redis' test program against
+# server_main as a server that it did not start. They come from Debian's source package of Redis, fetched once into DIRECTORY from the
+# mirror that apt is set up with, and are never copied into this tree. What is left out, and why, stands in skips.txt; with `all` these
+# tests run, too, and those that pass are named. Exits with 77 (skipped) where tclsh is missing or the package can't be had; everything
+# else that fails is a failure.
+#
+# Arguments that begin with -- are server_main's, and say that its store is on other machines. There the tests of data run, in namespaces
+# whose keys are one group each (groups.tcl), without what skips_hbase.txt names.
 set -euo pipefail
-server=$1 directory=$2 all=${3:-}
+server=$1 directory=$2
+shift 2
+all='' store=()
+for argument in "$@"; do
+  if [[ $argument == --* ]]; then store+=("$argument"); else all=$argument; fi
+done
 scripts=$(cd "$(dirname "$0")" && pwd)
 units=(type/string type/incr keyspace scan quit protocol expire multi other bitops bitfield pubsub dump info-command acl acl-v2 tracking
   pause)
+if [ ${#store[@]} -gt 0 ]; then units=(type/string type/incr keyspace scan expire multi bitops bitfield); fi
 mkdir -p "$directory"
 cd "$directory"
 
@@ -38,8 +48,9 @@ fi
 # The tests of users keep off servers that they did not start, lest a user is left behind. This one is theirs alone.
 sed -i '1s/ external:skip//' suite/tests/unit/acl.tcl suite/tests/unit/acl-v2.tcl
 
+if [ ${#store[@]} -gt 0 ]; then flags=("${store[@]}"); else flags=(--sync=everysec); fi
 rm -rf data server.log
-"$server" --dir=data --port=0 --http-port=0 --sync=everysec --logfile=server.log &
+"$server" --dir=data --port=0 --http-port=0 --logfile=server.log "${flags[@]}" &
 process=$!
 trap 'kill $process 2>/dev/null; wait $process 2>/dev/null || true' EXIT
 for _ in $(seq 1200); do  # a disk may stand still for a while
@@ -49,13 +60,33 @@ for _ in $(seq 1200); do  # a disk may stand still for a while
 done
 [ -n "$port" ] || { cat server.log; echo "the server did not start"; exit 1; }
 
+skips=$scripts/skips.txt
+if [ ${#store[@]} -gt 0 ]; then
+  # Databases that these tests select.
+  exec 3<>"/dev/tcp/127.0.0.1/$port"
+  for database in 0 1 5 9 10; do
+    printf 'NAMESPACE CREATE db%s TOGETHER yes\r\n' "$database" >&3
+    IFS= read -r -t 60 reply <&3 || reply='no reply'
+    [[ $reply == +OK* || $reply == *'exists already'* ]] || { echo "db$database was not created: $reply"; exit 1; }
+  done
+  exec 3>&-
+  grep -q VARVE_REDIS_GROUPS suite/tests/support/redis.tcl ||
+    echo 'if {[info exists ::env(VARVE_REDIS_GROUPS)]} {source $::env(VARVE_REDIS_GROUPS)}' >>suite/tests/support/redis.tcl
+  export VARVE_REDIS_GROUPS=$scripts/groups.tcl
+  skips=$PWD/skips.txt
+  cat "$scripts/skips.txt" "$scripts/skips_hbase.txt" >"$skips"
+fi
+
 # A line of skips.txt is a name of a test, `## why` above a group of them, `--option` of the test program, or a comment (#).
 options=(--host 127.0.0.1 --port "$port" --timeout 60 --durable)
 for unit in "${units[@]}"; do options+=(--single "unit/$unit"); done
-mapfile -t -O ${#options[@]} options < <(grep '^--' "$scripts/skips.txt" | tr ' ' '\n')
-[ "$all" = all ] || options+=(--skipfile "$scripts/skips.txt")
+mapfile -t -O ${#options[@]} options < <(grep '^--' "$skips" | tr ' ' '\n')
+[ "$all" = all ] || options+=(--skipfile "$skips")
 code=0
 (cd suite && timeout 300 ./runtest "${options[@]}") 2>&1 | sed 's/\x1b\[[0-9;]*m//g' >results.log || code=$?
 kill -0 $process || { tail -20 server.log; echo "the server ended"; exit 1; }
-awk -f "$scripts/report.awk" "$scripts/skips.txt" results.log || code=1
+# Where some of the files run, only their own list has to name tests of them.
+some=''
+if [ ${#store[@]} -gt 0 ]; then some=$scripts/skips_hbase.txt; fi
+awk -v some="$some" -f "$scripts/report.awk" "$skips" results.log || code=1
 exit $code

@@ -82,7 +82,7 @@ class EvictorTest : public ::testing::Test {
     options.wait_until_durable = false;
     const absl::StatusOr<ReadResult> read = store_->Get(options, Key(key), &value);
     EXPECT_TRUE(read.ok()) << read.status();
-    if (read.ok() && read->found) evictor_->NoteRead(space, Key(key));
+    if (read.ok() && read->found) evictor_->NoteRead(space, Key(key), read->version);
     return read.ok() && read->found;
   }
   size_t CountThere(size_t from, size_t to) {

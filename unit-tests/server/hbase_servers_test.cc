@@ -107,6 +107,27 @@ TEST_F(HbaseServersTest, AValueThatIsRefusedTakesNoOtherWithIt) {
   }
 }
 
+TEST_F(HbaseServersTest, OnlyTheKeysOfARegionThatIsAwayAreUnavailable) {
+  for (const char* key : {"a", "b", "z"}) ASSERT_EQ(Do(0, {"SET", key, "1"}), "OK");
+  {
+    const std::lock_guard lock(tables_.mutex);
+    tables_.borders = {RowPrefix(1, 0xff) + "m"};
+    tables_.dead_regions = {1};
+  }
+  RawConnection connection(nodes_[1].server->port());
+  ASSERT_TRUE(connection.Send(Resp({"GET", "a"}) + Resp({"GET", "z"}) + Resp({"GET", "b"}) +
+                              Resp({"MGET", "a", "z", "b"}) + Resp({"EXISTS", "a", "b"}) +
+                              Resp({"EXISTS", "a", "z"}) + Resp({"SET", "a", "2"}) +
+                              Resp({"SET", "z", "2"}) + Resp({"QUIT"})));
+  const std::string one = "$1\r\n1\r\n";
+  const std::string error =
+      "-UNAVAILABLE HBase did not answer within the time that a command has\r\n";
+  EXPECT_EQ(connection.ReceiveAll(), one + error + one + "*3\r\n" + one + error + one + ":2\r\n" +
+                                         error + "+OK\r\n" + error + "+OK\r\n");
+  EXPECT_THAT(Do(1, {"DEL", "b", "z"}), StartsWith("!UNAVAILABLE"));
+  EXPECT_EQ(Do(0, {"MGET", "a", "b"}), "(2 nil)");
+}
+
 // What is left of a deleted key, until it is removed, keeps nobody from writing.
 TEST_F(HbaseServersTest, ATransactionReadsKeysThatAreGone) {
   UseUsers();

@@ -3,28 +3,61 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "server/commands/command_names.h"
 #include "server/commands/command_table.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/map_store.h"
+#include "varve/store_status.h"
 
 namespace varve {
 namespace {
 
 using ::testing::HasSubstr;
 
-// Others win the races for its keys as often as a test wants.
+// Others win the races for its keys as often as a test wants, and one read of a key is not
+// answered.
 class ContendedStore final : public testing::MapStore {
  public:
-  void LoseRaces(int races) { races_ = races; }
+  using Time = std::chrono::steady_clock::time_point;
 
+  void LoseRaces(int races) { races_ = races; }
+  // The next read of the key fails, and those behind it do not.
+  void LoseRead(std::string key) {
+    const std::lock_guard lock(noted_mutex_);
+    lost_ = std::move(key);
+  }
+  // Returns the deadlines of the calls since it was asked last.
+  std::vector<Time> TakeDeadlines() {
+    const std::lock_guard lock(noted_mutex_);
+    return std::exchange(deadlines_, {});
+  }
+
+  absl::StatusOr<ReadResult> Get(const ReadOptions& options, std::string_view key,
+                                 std::string* value) override {
+    NoteDeadline(options.deadline);
+    if (Loses(key)) return StoreUnavailable("no answer");
+    return MapStore::Get(options, key, value);
+  }
+  absl::Status MultiGet(const ReadOptions& options, absl::Span<const std::string_view> keys,
+                        absl::Span<MultiGetResult> results) override {
+    NoteDeadline(options.deadline);
+    if (std::any_of(keys.begin(), keys.end(), [this](auto key) { return Loses(key); }))
+      return StoreUnavailable("no answer");
+    return MapStore::MultiGet(options, keys, results);
+  }
   absl::StatusOr<CommitResult> Submit(const WriteOptions& options, WriteBatch* batch) override {
+    NoteDeadline(options.deadline);
     if (races_.load() > 0) {
       --races_;
       return absl::AbortedError("the key was written");
@@ -33,15 +66,30 @@ class ContendedStore final : public testing::MapStore {
   }
 
  private:
+  void NoteDeadline(Time deadline) {
+    const std::lock_guard lock(noted_mutex_);
+    deadlines_.push_back(deadline);
+  }
+  bool Loses(std::string_view key) {
+    const std::lock_guard lock(noted_mutex_);
+    if (lost_ != key) return false;
+    lost_.reset();
+    return true;
+  }
+
   std::atomic<int> races_{0};
+  std::mutex noted_mutex_;
+  std::optional<std::string> lost_;
+  std::vector<Time> deadlines_;
 };
 
 // A server over a store that keeps as few promises as one may.
 class StoreCapabilityTest : public ::testing::Test {
  protected:
-  StoreCapabilityTest() {
-    absl::StatusOr<std::unique_ptr<Server>> server =
-        Server::Start(&store_, {.server = {.port = 0}}, {});
+  explicit StoreCapabilityTest(std::chrono::milliseconds deadline = std::chrono::seconds(30)) {
+    ServerConfig config{.server = {.port = 0}};
+    config.store_deadline = deadline;
+    absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(&store_, config, {});
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     absl::StatusOr<std::unique_ptr<Client>> client =
@@ -124,6 +172,78 @@ TEST_F(StoreCapabilityTest, ATransactionIsTriedUntilItWins) {
   ASSERT_EQ(done.elements.size(), 1u);
   EXPECT_EQ(done.elements[0].integer, 2);
   EXPECT_EQ(Call({"GET", "n"}).text, "2");
+}
+
+// What a request would write may rest on what another one has read.
+TEST_F(StoreCapabilityTest, ATransactionWithAReadThatFailsWritesNothing) {
+  Call({"NAMESPACE", "CREATE", "accounts", "GROUP", ":"});
+  Call({"NAMESPACE", "USE", "accounts"});
+  Call({"MSET", "a:x", "10", "a:y", "0"});
+  for (const std::vector<std::string_view>& second :
+       std::vector<std::vector<std::string_view>>{{"INCRBY", "a:y", "10"},
+                                                  {"MGET", "a:y"},
+                                                  {"EXISTS", "a:y"},
+                                                  {"SET", "a:y", "10", "XX"},
+                                                  {"DEL", "a:y"}}) {
+    Call({"MULTI"});
+    Call({"DECRBY", "a:x", "10"});
+    EXPECT_EQ(client_->Call(second)->text, "QUEUED");
+    Call({"SET", "a:z", "written"});
+    store_.LoseRead("a:y");
+    const std::string refusal = Refusal({"EXEC"});
+    EXPECT_THAT(refusal, HasSubstr("UNAVAILABLE no answer")) << second[0];
+    EXPECT_THAT(refusal, HasSubstr("nothing of the transaction was written")) << second[0];
+    EXPECT_EQ(Call({"GET", "a:x"}).text, "10") << second[0];
+    EXPECT_EQ(Call({"GET", "a:y"}).text, "0") << second[0];
+    EXPECT_EQ(Call({"EXISTS", "a:z"}).integer, 0) << second[0];
+  }
+}
+
+TEST_F(StoreCapabilityTest, AllCallsOfACommandHaveOneDeadline) {
+  Call({"NAMESPACE", "CREATE", "users", "GROUP", ":"});
+  Call({"NAMESPACE", "USE", "users"});
+  Call({"MSET", "a:1", "1", "a:2", "2"});
+  const auto expect_one = [&](size_t calls) {
+    const std::vector<ContendedStore::Time> deadlines = store_.TakeDeadlines();
+    ASSERT_GE(deadlines.size(), calls);
+    EXPECT_NE(deadlines.front(), ContendedStore::Time::max());
+    for (const ContendedStore::Time deadline : deadlines) EXPECT_EQ(deadline, deadlines.front());
+  };
+  (void)store_.TakeDeadlines();
+  Call({"INCR", "a:1"});
+  expect_one(2);
+  Call({"WATCH", "a:1"});
+  (void)store_.TakeDeadlines();
+  Call({"MULTI"});
+  Call({"INCR", "a:2"});
+  Call({"MGET", "a:1", "a:2"});
+  Call({"EXEC"});
+  expect_one(4);  // the watched key, two reads, the commit
+  store_.LoseRaces(1);
+  EXPECT_EQ(Call({"DEL", "a:1", "a:2"}).integer, 2);
+  expect_one(4);  // two tries
+  Call({"SET", "a:1", "1"});
+  (void)store_.TakeDeadlines();
+  store_.LoseRaces(1);
+  Call({"APPEND", "a:1", "2"});
+  expect_one(4);
+}
+
+// The time of a command is over as soon as it has begun.
+class NoTimeTest : public StoreCapabilityTest {
+ protected:
+  NoTimeTest() : StoreCapabilityTest(std::chrono::milliseconds(0)) {}
+};
+
+TEST_F(NoTimeTest, NothingIsTriedAgainBehindTheDeadline) {
+  Call({"SET", "n", "1"});
+  store_.LoseRaces(1);
+  EXPECT_THAT(Refusal({"DEL", "n"}), HasSubstr("UNAVAILABLE"));
+  Call({"MULTI"});
+  Call({"INCR", "n"});
+  store_.LoseRaces(1);
+  EXPECT_THAT(Refusal({"EXEC"}), HasSubstr("UNAVAILABLE"));
+  EXPECT_EQ(Call({"GET", "n"}).text, "1");
 }
 
 TEST_F(StoreCapabilityTest, InfoOfANamespaceTellsWhatIsAtomicAndProvided) {

@@ -137,7 +137,7 @@ class RawConnection {
     return true;
   }
 
-  // As many bytes, fewer when the server closes or is silent for ten seconds.
+  // As many bytes, fewer when the server closes or is silent for a minute.
   std::string Receive(size_t size) {
     std::string bytes;
     while (bytes.size() < size) {

@@ -51,11 +51,16 @@ TEST(ConcurrentQueueTest, AClosedQueueGivesOutWhatItHoldsThenEnds) {
 
 TEST(ConcurrentQueueTest, CloseWakesSleepers) {
   ConcurrentQueue<int> queue(8);
+  std::atomic<pid_t> ids[4] = {};
   std::vector<std::thread> sleepers;
-  for (int i = 0; i < 4; ++i) {
-    sleepers.emplace_back([&] { EXPECT_FALSE(queue.Pop().has_value()); });
+  for (std::atomic<pid_t>& id : ids) {
+    sleepers.emplace_back([&] {
+      id = gettid();
+      EXPECT_FALSE(queue.Pop().has_value());
+    });
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (const std::atomic<pid_t>& id : ids)
+    EXPECT_TRUE(Eventually([&] { return id != 0 && IsAsleep(id); }));
   queue.Close();
   for (std::thread& sleeper : sleepers) sleeper.join();
 }

@@ -30,10 +30,10 @@ TEST(ThreadPoolTest, RunsEveryTaskItTookBeforeItStops) {
 }
 
 TEST(ThreadPoolTest, AFullQueueRefuses) {
-  ThreadPool pool("test", 1, 2);
   std::promise<void> durable_after;
   std::promise<void> running;
   const std::shared_future<void> opened = durable_after.get_future().share();
+  ThreadPool pool("test", 1, 2);
   ASSERT_TRUE(pool.TrySubmit([&running, opened] {
     running.set_value();
     opened.wait();
@@ -54,8 +54,8 @@ ThreadPool::Time AwaitTick(ThreadPool::Time since) {
 }
 
 TEST(ThreadPoolTest, AThreadIsIdleWhileItHasNoTask) {
-  ThreadPool pool("test", 2, 8);
   std::promise<void> running, ends;
+  ThreadPool pool("test", 2, 8);  // goes first, and waits for the task that uses both
   ASSERT_TRUE(pool.TrySubmit([&] {
     running.set_value();
     ends.get_future().wait();
@@ -75,8 +75,8 @@ TEST(ThreadPoolTest, AThreadIsIdleWhileItHasNoTask) {
 }
 
 TEST(ThreadPoolTest, AWaitForTheDiskIsNoWork) {
-  ThreadPool pool("test", 1, 8);
   std::promise<void> running, ends;
+  ThreadPool pool("test", 1, 8);  // goes first, and waits for the task that uses both
   ASSERT_TRUE(pool.TrySubmit([&] {
     const DiskWait wait;
     running.set_value();
@@ -91,9 +91,9 @@ TEST(ThreadPoolTest, AWaitForTheDiskIsNoWork) {
 }
 
 TEST(ThreadPoolTest, TasksRunSideBySide) {
-  ThreadPool pool("test", 2, 8);
   std::promise<void> first_runs;
   std::promise<void> second_ran;
+  ThreadPool pool("test", 2, 8);
   // The first task ends only when the second has run.
   ASSERT_TRUE(pool.TrySubmit([&] {
     first_runs.set_value();

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "db/hbase/durable_store.h"
+#include "varve/durable_store.h"
 #include "varve/key_group.h"
 #include "varve/namespace_status.h"
 #include "varve/store.h"

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,17 @@ class TablesInMemory {
   int commits = 0;     // that have written
   // What regions begin with each of these rows; one begins with the empty row.
   std::vector<std::string> borders;
+  // The regions, by their places in the order of rows, that no server has. A call that reads or
+  // writes a row of one waits for it until its deadline, so that nothing is read by that deadline
+  // any more.
+  std::set<size_t> dead_regions;
+  std::set<HbaseClient::Deadline> missed;
+  size_t asked_in_vain = 0;  // rows of such regions
+
+  size_t RegionOf(const std::string& row) const {
+    const auto behind = std::upper_bound(borders.begin(), borders.end(), row);
+    return static_cast<size_t>(behind - borders.begin());
+  }
 };
 
 class ClientInMemory final : public HbaseClient {
@@ -49,20 +61,17 @@ class ClientInMemory final : public HbaseClient {
   // Requires: the tables outlive the client.
   explicit ClientInMemory(TablesInMemory* tables) : tables_(*tables) {}
 
-  void GetRows(std::string table, std::vector<std::string> rows, Deadline, RowsDone done) override {
-    std::vector<std::optional<std::string>> values;
-    absl::Status failure;
+  void GetRows(std::string table, std::vector<std::string> rows, Deadline deadline,
+               RowsDone done) override {
+    std::vector<RowValue> values;
     {
       const std::lock_guard lock(tables_.mutex);
-      failure = tables_.failure;
       ++tables_.reads;
-      for (const std::string& row : rows) {
-        const auto found = tables_.tables[table].find(row);
-        values.push_back(found == tables_.tables[table].end() ? std::nullopt
-                                                              : std::optional(found->second));
-      }
+      const bool is_late = tables_.missed.contains(deadline);
+      for (const std::string& row : rows)
+        values.push_back(is_late ? RowValue(NoAnswer()) : ReadLocked(table, row, deadline));
     }
-    failure.ok() ? done(std::move(values)) : done(failure);
+    done(std::move(values));
   }
 
   void CommitRows(std::string table, std::vector<HbaseRowWrite> writes, Deadline,
@@ -91,11 +100,7 @@ class ClientInMemory final : public HbaseClient {
     std::map<size_t, Part> regions;
     {
       const std::lock_guard lock(tables_.mutex);
-      const std::vector<std::string>& borders = tables_.borders;
-      for (uint32_t i = 0; i < rows.size(); ++i) {
-        const auto behind = std::upper_bound(borders.begin(), borders.end(), rows[i]);
-        regions[static_cast<size_t>(behind - borders.begin())].push_back(i);
-      }
+      for (uint32_t i = 0; i < rows.size(); ++i) regions[tables_.RegionOf(rows[i])].push_back(i);
     }
     std::vector<Part> parts;
     for (auto& [region, part] : regions) parts.push_back(std::move(part));
@@ -156,8 +161,26 @@ class ClientInMemory final : public HbaseClient {
     if (before) before();
   }
 
+  static absl::Status NoAnswer() {
+    return absl::UnavailableError("HBase did not answer within the time that a command has");
+  }
+
+  RowValue ReadLocked(const std::string& table, const std::string& row, Deadline deadline) {
+    if (!tables_.failure.ok()) return tables_.failure;
+    if (tables_.dead_regions.contains(tables_.RegionOf(row))) {
+      ++tables_.asked_in_vain;
+      tables_.missed.insert(deadline);
+      return NoAnswer();
+    }
+    const auto found = tables_.tables[table].find(row);
+    return found == tables_.tables[table].end() ? std::nullopt : std::optional(found->second);
+  }
+
   absl::Status CommitLocked(const std::string& table, const std::vector<HbaseRowWrite>& writes) {
     if (!tables_.failure.ok()) return tables_.failure;
+    for (const HbaseRowWrite& write : writes) {
+      if (tables_.dead_regions.contains(tables_.RegionOf(write.row))) return NoAnswer();
+    }
     TablesInMemory::Rows& rows = tables_.tables[table];
     for (const HbaseRowWrite& write : writes) {
       if (!write.is_checked) continue;

@@ -4,11 +4,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
-#include <system_error>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "util/base/size_text.h"
 #include "util/base/status.h"
 
@@ -32,7 +31,114 @@ uint64_t RaiseTo(std::atomic<uint64_t>* value, uint64_t wanted) {
   return before < wanted ? wanted - before : 0;
 }
 
+void Lower(std::atomic<uint64_t>* value, uint64_t by) {
+  uint64_t before = value->load(std::memory_order_relaxed);
+  while (!value->compare_exchange_weak(before, before - std::min(before, by),
+                                       std::memory_order_relaxed))
+    continue;
+}
+
+// Returns the size of the file; 0: there is none.
+uint64_t SizeOf(const std::string& path) {
+  struct stat info;
+  const bool is_there = ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+  return is_there ? static_cast<uint64_t>(info.st_size) : 0;
+}
+
+bool IsDirectory(const std::string& path) {
+  struct stat info;
+  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+// Returns the bytes that become free when the name goes.
+uint64_t FreedWith(const std::string& path) {
+  struct stat info;
+  const bool goes =
+      ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1;
+  return goes ? static_cast<uint64_t>(info.st_size) : 0;
+}
+
+struct DirectorySize {
+  uint64_t bytes = 0;
+  uint64_t spare = 0;  // of these, in spare files
+};
+
+// Adds up what the directory and those below it hold. What goes meanwhile takes no room.
+absl::StatusOr<DirectorySize> WalkOver(FileSystem* files, const std::string& root) {
+  DirectorySize size;
+  std::set<std::pair<dev_t, ino_t>> seen;  // a file may have several names, or get a new one
+  std::vector<std::string> directories{root};
+  while (!directories.empty()) {
+    const std::string directory = std::move(directories.back());
+    directories.pop_back();
+    const absl::StatusOr<std::vector<std::string>> names = files->List(directory);
+    if (absl::IsNotFound(names.status()) && directory != root) continue;
+    VARVE_RETURN_IF_ERROR(names.status());
+    for (const std::string& name : *names) {
+      const std::string path = directory + name;
+      struct stat info;
+      if (::lstat(path.c_str(), &info) != 0) continue;
+      if (S_ISDIR(info.st_mode)) directories.push_back(WithSlash(path));
+      if (!S_ISREG(info.st_mode) || !seen.emplace(info.st_dev, info.st_ino).second) continue;
+      size.bytes += static_cast<uint64_t>(info.st_size);
+      if (IsSpare(path)) size.spare += static_cast<uint64_t>(info.st_size);
+    }
+  }
+  return size;
+}
+
 }  // namespace
+
+// A change of the directory that a walk may see or miss as long as it is under way.
+class BoundedFileSystem::Change {
+ public:
+  explicit Change(BoundedFileSystem* owner) : owner_(*owner) {}
+  ~Change() {
+    if (bytes_ == 0) return;
+    absl::MutexLock lock(&owner_.mutex_);
+    owner_.changes_.under_way -= bytes_;
+  }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+
+  // Notes that so many bytes, for which room is taken already, are about to go or to move.
+  void Begin(uint64_t bytes) {
+    if (bytes == 0) return;
+    absl::MutexLock lock(&owner_.mutex_);
+    BeginLocked(bytes);
+  }
+  // Takes room for a file that is about to grow, or fails.
+  absl::Status Take(uint64_t bytes, std::string_view path) {
+    // "000012.log", and "000012.log.tmp" while it is made.
+    const bool is_log =
+        path.substr(path.find_last_of('/') + 1).find(".log") != std::string_view::npos;
+    absl::MutexLock lock(&owner_.mutex_);
+    const uint64_t after = owner_.used() + bytes;
+    if (after > owner_.limit_ ||
+        (is_log && owner_.needed() + bytes > owner_.limit_ - owner_.reserve_))
+      return owner_.Refusal();
+    owner_.used_.store(after, std::memory_order_relaxed);
+    BeginLocked(bytes);
+    return absl::OkStatus();
+  }
+  // Gives back room that is not taken any more.
+  void GiveBack(uint64_t bytes) {
+    if (bytes == 0) return;
+    absl::MutexLock lock(&owner_.mutex_);
+    owner_.used_.store(owner_.used() - std::min(owner_.used(), bytes), std::memory_order_relaxed);
+    owner_.changes_.given_back += bytes;
+  }
+
+ private:
+  void BeginLocked(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(owner_.mutex_) {
+    bytes_ += bytes;
+    owner_.changes_.under_way += bytes;
+    owner_.changes_.begun += bytes;
+  }
+
+  BoundedFileSystem& owner_;
+  uint64_t bytes_ = 0;
+};
 
 class BoundedFileSystem::BoundedFile : public File {
  public:
@@ -43,26 +149,26 @@ class BoundedFileSystem::BoundedFile : public File {
     return file_->Read(offset, size, buffer);
   }
   absl::Status Write(uint64_t offset, std::string_view data) override {
-    VARVE_RETURN_IF_ERROR(GrowTo(offset + data.size()));
-    return file_->Write(offset, data);
+    return WithRoomUpTo(offset + data.size(), [&] { return file_->Write(offset, data); });
   }
   absl::Status Sync() override { return file_->Sync(); }
   absl::Status WriteDurably(uint64_t offset, std::string_view data) override {
-    VARVE_RETURN_IF_ERROR(GrowTo(offset + data.size()));
-    return file_->WriteDurably(offset, data);
+    return WithRoomUpTo(offset + data.size(), [&] { return file_->WriteDurably(offset, data); });
   }
   void StartWriteback(uint64_t offset, uint64_t size) override {
     file_->StartWriteback(offset, size);
   }
   absl::Status Allocate(uint64_t begin, uint64_t end) override {
-    VARVE_RETURN_IF_ERROR(GrowTo(end));
-    return file_->Allocate(begin, end);
+    return WithRoomUpTo(end, [&] { return file_->Allocate(begin, end); });
   }
   absl::Status Truncate(uint64_t size) override {
-    VARVE_RETURN_IF_ERROR(GrowTo(size));
+    Change change(&owner_);
+    VARVE_RETURN_IF_ERROR(GrowTo(size, &change));
+    const uint64_t before = size_.load();
+    if (before > size) change.Begin(before - size);
     VARVE_RETURN_IF_ERROR(file_->Truncate(size));
-    const uint64_t before = size_.exchange(size);
-    if (before > size) owner_.GiveBack(before - size);
+    size_.store(size);
+    if (before > size) change.GiveBack(before - size);
     return absl::OkStatus();
   }
   absl::StatusOr<uint64_t> Size() const override { return file_->Size(); }
@@ -72,15 +178,20 @@ class BoundedFileSystem::BoundedFile : public File {
   const std::string& path() const override { return file_->path(); }
 
  private:
-  // A write that fails after it has taken its room leaves that room taken until Measure(), or until
-  // the file goes.
-  absl::Status GrowTo(uint64_t end) {
+  // Does `write`, which lets the file grow up to `end`. If it fails after it has taken its room,
+  // that stays taken until Measure(), or until the file goes.
+  absl::Status WithRoomUpTo(uint64_t end, absl::FunctionRef<absl::Status()> write) {
     if (end <= size_.load(std::memory_order_relaxed)) [[likely]]
-      return absl::OkStatus();
+      return write();
+    Change growth(&owner_);
+    VARVE_RETURN_IF_ERROR(GrowTo(end, &growth));
+    return write();
+  }
+  absl::Status GrowTo(uint64_t end, Change* growth) {
     const uint64_t before = size_.load();
-    if (end > before) VARVE_RETURN_IF_ERROR(owner_.Take(end - before, path()));
-    const uint64_t grown = RaiseTo(&size_, end);
-    if (end > before && end - before > grown) owner_.GiveBack(end - before - grown);
+    if (end <= before) return absl::OkStatus();
+    VARVE_RETURN_IF_ERROR(growth->Take(end - before, path()));
+    growth->GiveBack(end - before - RaiseTo(&size_, end));
     return absl::OkStatus();
   }
 
@@ -106,55 +217,24 @@ absl::Status BoundedFileSystem::Refusal() const {
 }
 
 absl::Status BoundedFileSystem::Measure() {
-  std::error_code error;
-  std::filesystem::recursive_directory_iterator entries(directory_, error);
-  if (error) return IoError(error.value(), "list", directory_);
-  const uint64_t before = used_.load(std::memory_order_relaxed);
-  uint64_t bytes = 0, spare = 0;
-  std::set<ino_t> shared;  // files of several names
-  for (; entries != std::filesystem::recursive_directory_iterator(); entries.increment(error)) {
-    struct stat info;
-    // What goes meanwhile takes no room.
-    if (::lstat(entries->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-    if (info.st_nlink > 1 && !shared.insert(info.st_ino).second) continue;
-    bytes += static_cast<uint64_t>(info.st_size);
-    if (IsSpare(entries->path().native())) spare += static_cast<uint64_t>(info.st_size);
+  Changes before;
+  {
+    absl::MutexLock lock(&mutex_);
+    before = changes_;
   }
-  if (error) return IoError(error.value(), "list", directory_);
-  spare_.store(spare, std::memory_order_relaxed);
-  // What grew meanwhile may count twice, until the next time.
-  bytes > before ? void(used_.fetch_add(bytes - before)) : GiveBack(before - bytes);
+  VARVE_ASSIGN_OR_RETURN(const DirectorySize size, WalkOver(&base_, directory_));
+  spare_.store(size.spare, std::memory_order_relaxed);
+  absl::MutexLock lock(&mutex_);
+  // Of what came, went or moved since, the walk may have seen all or nothing.
+  const uint64_t gone = changes_.given_back - before.given_back;
+  const uint64_t least = size.bytes - std::min(size.bytes, gone);
+  const uint64_t most = size.bytes + before.under_way + (changes_.begun - before.begun);
+  used_.store(std::clamp(used(), least, most), std::memory_order_relaxed);
   return absl::OkStatus();
 }
 
 bool BoundedFileSystem::IsBelow(std::string_view path) const {
   return path.starts_with(directory_);
-}
-
-absl::Status BoundedFileSystem::Take(uint64_t bytes, std::string_view path) {
-  // "000012.log", and "000012.log.tmp" while it is made.
-  const bool is_log =
-      path.substr(path.find_last_of('/') + 1).find(".log") != std::string_view::npos;
-  uint64_t before = used_.load(std::memory_order_relaxed);
-  do {
-    if (before + bytes > limit_ || (is_log && needed() + bytes > limit_ - reserve_))
-      return Refusal();
-  } while (!used_.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed));
-  return absl::OkStatus();
-}
-
-void BoundedFileSystem::Lower(std::atomic<uint64_t>* value, uint64_t by) {
-  uint64_t before = value->load(std::memory_order_relaxed);
-  while (!value->compare_exchange_weak(before, before - std::min(before, by),
-                                       std::memory_order_relaxed))
-    continue;
-}
-
-uint64_t BoundedFileSystem::FreedWith(const std::string& path) {
-  struct stat info;
-  const bool goes =
-      ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1;
-  return goes ? static_cast<uint64_t>(info.st_size) : 0;
 }
 
 absl::StatusOr<std::unique_ptr<File>> BoundedFileSystem::OpenForRead(const std::string& path) {
@@ -164,30 +244,43 @@ absl::StatusOr<std::unique_ptr<File>> BoundedFileSystem::OpenForRead(const std::
 absl::StatusOr<std::unique_ptr<File>> BoundedFileSystem::OpenForWrite(const std::string& path,
                                                                       bool create) {
   if (!IsBelow(path)) return base_.OpenForWrite(path, create);
-  const uint64_t emptied = create ? FreedWith(path) : 0;
+  // A file that is there is emptied, whatever other names it has.
+  const uint64_t emptied = create ? SizeOf(path) : 0;
+  Change change(this);
+  change.Begin(emptied);
   VARVE_ASSIGN_OR_RETURN(std::unique_ptr<File> file, base_.OpenForWrite(path, create));
-  GiveBack(emptied);
+  change.GiveBack(emptied);
   VARVE_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
   return std::make_unique<BoundedFile>(this, std::move(file), size);
 }
 
 absl::Status BoundedFileSystem::Rename(const std::string& from, const std::string& to) {
   const uint64_t replaced = IsBelow(to) ? FreedWith(to) : 0;
-  const uint64_t moved = IsSpare(from) != IsSpare(to) && IsBelow(to) ? FreedWith(from) : 0;
+  const uint64_t moved = IsBelow(to) ? SizeOf(from) : 0;
+  Change change(this);
+  // A walk may miss what moves from where it has yet to look to where it has looked. A directory
+  // moves with all that it holds.
+  change.Begin(replaced + (IsDirectory(from) ? used() : moved));
   VARVE_RETURN_IF_ERROR(base_.Rename(from, to));
-  GiveBack(replaced);
-  IsSpare(to) ? void(spare_.fetch_add(moved, std::memory_order_relaxed)) : Lower(&spare_, moved);
+  change.GiveBack(replaced);
+  if (IsSpare(to) && !IsSpare(from)) spare_.fetch_add(moved, std::memory_order_relaxed);
+  if (IsSpare(from) && !IsSpare(to)) Lower(&spare_, moved);
   return absl::OkStatus();
 }
 
 absl::Status BoundedFileSystem::Link(const std::string& from, const std::string& to) {
+  Change change(this);
+  // Should the first name go meanwhile, a walk may have missed both.
+  change.Begin(IsBelow(to) ? SizeOf(from) : 0);
   return base_.Link(from, to);
 }
 
 absl::Status BoundedFileSystem::Remove(const std::string& path) {
   const uint64_t freed = IsBelow(path) ? FreedWith(path) : 0;
+  Change change(this);
+  change.Begin(freed);
   VARVE_RETURN_IF_ERROR(base_.Remove(path));
-  GiveBack(freed);
+  change.GiveBack(freed);
   if (IsSpare(path)) Lower(&spare_, freed);
   return absl::OkStatus();
 }

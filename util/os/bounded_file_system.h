@@ -10,10 +10,13 @@
 // reserve.
 //
 // A file counts with its size, once however many names it has. What other programs change in the
-// directory is found by Measure().
+// directory is found by Measure(), which walks over it while files grow and go. The count itself
+// follows those exactly, so Measure() corrects it only where it contradicts what the walk can have
+// seen.
 //
 // Thread-safety: all functions may be called on any thread; a file is as thread-safe as the one
-// beneath it.
+// beneath it. No call of the file system beneath is made under mutex_.
+// Invariants: used_ holds what grows from before it does, and what shrinks until it has.
 // Requires: the file system beneath outlives it, and it outlives its files.
 #pragma once
 
@@ -24,8 +27,10 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "util/os/file_system.h"
 
 namespace varve {
@@ -50,8 +55,9 @@ class BoundedFileSystem : public FileSystem {
   // Returns the error of what is refused now.
   absl::Status Refusal() const;
 
-  // Counts the bytes of the directory anew. NotFound: there is no such directory yet.
-  [[nodiscard]] absl::Status Measure();
+  // Counts the bytes of the directory anew. NotFound: there is no such directory yet. Where files
+  // grow or go meanwhile, what other programs did may be found only by a later call.
+  [[nodiscard]] absl::Status Measure() ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::StatusOr<std::unique_ptr<File>> OpenForRead(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<File>> OpenForWrite(const std::string& path, bool create) override;
@@ -66,20 +72,24 @@ class BoundedFileSystem : public FileSystem {
 
  private:
   class BoundedFile;
+  class Change;
+
+  // A walk over the directory may see these bytes or miss them.
+  struct Changes {
+    uint64_t under_way = 0;  // bytes in used_ that the directory may not have yet, or no more
+    uint64_t begun = 0;      // all that have been under way
+    uint64_t given_back = 0;
+  };
 
   bool IsBelow(std::string_view path) const;
-  // Takes room for a file that grows, or fails.
-  absl::Status Take(uint64_t bytes, std::string_view path);
-  void GiveBack(uint64_t bytes) { Lower(&used_, bytes); }
-  static void Lower(std::atomic<uint64_t>* value, uint64_t by);
-  // Returns the bytes that become free when the name goes.
-  uint64_t FreedWith(const std::string& path);
 
   FileSystem& base_;
   const std::string directory_;  // with a slash at its end
   const uint64_t limit_;
   const uint64_t reserve_;
-  std::atomic<uint64_t> used_{0};
+  absl::Mutex mutex_;
+  Changes changes_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<uint64_t> used_{0};   // written under mutex_
   std::atomic<uint64_t> spare_{0};  // of these, in spare files
 };
 

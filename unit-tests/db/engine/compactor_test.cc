@@ -97,7 +97,8 @@ TEST_F(CompactorTest, TheTreeIsKeptInThePickersShape) {
   Start(std::make_shared<testing::EagerPicker>());
   for (int i = 0; i < 8; ++i) Flush(std::to_string(i));
   EXPECT_TRUE(Eventually([&] { return Runs() <= 2; })) << Runs();
-  EXPECT_GT(compactor_->compactions(), 0u);
+  // The compactor counts a merge once readers see what it made.
+  EXPECT_TRUE(Eventually([&] { return compactor_->compactions() > 0; }));
   EXPECT_EQ(parts_.Get("a"), "7");
 }
 

@@ -103,7 +103,7 @@ TEST(EngineQuotaTest, WhatIsThereWhenAQuotaComesStays) {
 }
 
 TEST(EngineQuotaTest, AFullOneIsSaidWhileKeysGoOnExpiring) {
-  constexpr uint64_t kKeys = 1000;
+  constexpr uint64_t kKeys = 20'000;  // more than the sweeper removes while this thread waits
   TickingClock clock;
   EngineOptions options = testing::TestEngineOptions();
   options.clock = &clock;

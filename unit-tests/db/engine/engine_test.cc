@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
+#include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/test_store.h"
 #include "varve/storage_engine.h"
 
@@ -371,7 +372,12 @@ TEST(EngineTest, MultiGetStopsWhenTheValuesHaveReachedTheirBound) {
 }
 
 TEST(EngineTest, OpeningReadsNoSegment) {
-  TestStore store;
+  // Nothing is merged, whatever size of write buffer the environment asks for: a merge reads, and
+  // begins right behind the opening.
+  EngineOptions options = testing::TestEngineOptions();
+  options.write_buffer_size = EngineOptions().write_buffer_size;
+  options.runs_per_level = 1000;
+  TestStore store(options);
   for (int run = 0; run < 3; ++run) {
     for (int i = 0; i < 1000; ++i) {
       WriteBatch batch;
@@ -389,7 +395,10 @@ TEST(EngineTest, OpeningReadsNoSegment) {
 }
 
 TEST(EngineTest, DeletingARangeLogsTheSameForAnyNumberOfKeys) {
-  TestStore store;
+  testing::ManualClock clock;  // once a second the log gets a mark of the time, too
+  EngineOptions options = testing::TestEngineOptions();
+  options.clock = &clock;
+  TestStore store(options);
   WriteBatch batch;
   for (int i = 0; i < 10000; ++i) batch.Put("key" + std::to_string(i), "v");
   ASSERT_TRUE(store->Write({}, &batch).ok());

@@ -144,11 +144,11 @@ class HistoryTest : public ::testing::Test {
     const absl::StatusOr<SequenceNumber> first = store.FirstVersion(space);
     ASSERT_TRUE(first.ok()) << first.status();
     const auto snapshot = store.SnapshotAt(space, version);
+    // A flush or a merge may have raised the horizon in between.
     if (version < *first) {
-      EXPECT_EQ(FirstOfTrimmed(snapshot.status()), *first) << snapshot.status();
+      EXPECT_GE(FirstOfTrimmed(snapshot.status()).value_or(0), *first) << snapshot.status();
       return;
     }
-    // The compactor may have raised the horizon in between.
     if (FirstOfTrimmed(snapshot.status()).value_or(0) > *first) return;
     ASSERT_TRUE(snapshot.ok()) << snapshot.status() << " at " << version;
     EXPECT_EQ(Read(store, space, snapshot->get()), model_.At(space, version))

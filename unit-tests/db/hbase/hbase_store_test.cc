@@ -140,6 +140,45 @@ TEST_F(HbaseStoreTest, ATableOfAnotherFormatIsRefused) {
   EXPECT_NE(refused.message().find("has format 9"), absl::string_view::npos) << refused;
 }
 
+TEST_F(HbaseStoreTest, ATableOfGroupsOfAnotherStoreIsRefusedSoThatOldKeysStayAway) {
+  const NamespaceDescription space = {.id = 3, .options = {.grouping = KeyGrouping::Together()}};
+  {
+    const std::unique_ptr<HbaseStore> store = Open();
+    ASSERT_TRUE(Create(*store, space).ok());
+    ASSERT_TRUE(Put(*store, "old", "v", 3).ok());
+    WriteBatch batch;
+    batch.DropNamespace(3);
+    ASSERT_TRUE(store->Write({}, &batch).ok());
+    EXPECT_TRUE(Create(*store, space).ok());  // the table is this store's own
+  }
+  const testing::TablesInMemory::Rows main = tables_.tables["varve"];
+  tables_.tables.erase("varve");
+  tables_.timestamps.clear();
+  {
+    const std::unique_ptr<HbaseStore> store = Open();
+    const absl::Status refused = Create(*store, space);
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+    EXPECT_NE(refused.message().find("varve-together holds keys of store"), absl::string_view::npos)
+        << refused;
+    EXPECT_FALSE(store->HasNamespace(3));
+    tables_.tables.erase("varve-together");
+    EXPECT_TRUE(Create(*store, space).ok());
+  }
+  // Nor does a server start over the tables of two stores.
+  tables_.tables["varve"] = main;
+  const absl::Status refused = TryOpen(Options()).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+}
+
+TEST_F(HbaseStoreTest, ATableOfGroupsWithRowsThatNobodyAnswersForIsRefused) {
+  tables_.tables["varve-group-3a"]["user1"] = "somebody else's";
+  const std::unique_ptr<HbaseStore> store = Open();
+  const absl::Status refused =
+      Create(*store, {.id = 3, .options = {.grouping = KeyGrouping::By(':')}});
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_EQ(tables_.tables["varve-group-3a"].size(), 1u);
+}
+
 TEST_F(HbaseStoreTest, ANameThatIsNoneOfATableIsRefused) {
   for (const char* name : {"", "-x", ".x", "a b", "a/b", "ü"}) {
     HbaseStoreOptions options = Options();
@@ -203,6 +242,28 @@ TEST_F(HbaseStoreTest, ABatchIsWrittenWithinOneGroupAlone) {
   EXPECT_EQ(RowsOf("varve"), 0u);
   ASSERT_TRUE(store->Write({.independent_keys = true}, &batch).ok());
   EXPECT_EQ(RowsOf("varve"), 2u);
+}
+
+TEST_F(HbaseStoreTest, ADelimiterThatHbaseDoesNotKnowIsRefusedBeforeATableIsMade) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  const auto create = [&](NamespaceId id, char delimiter) {
+    return Create(*store, {.id = id, .options = {.grouping = KeyGrouping::By(delimiter)}});
+  };
+  for (const char delimiter : {'\x80', '\xff'}) {
+    const absl::Status refused = create(3, delimiter);
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  }
+  EXPECT_EQ(tables_.tables.size(), 1u);
+  ASSERT_TRUE(create(3, '\0').ok());
+  ASSERT_TRUE(create(4, '\x7f').ok());
+  WriteBatch batch;
+  batch.UseNamespace(3);
+  batch.Put(std::string_view("user1\0a", 7), "1");
+  batch.Put(std::string_view("user1\0b", 7), "1");
+  EXPECT_TRUE(store->Write({}, &batch).ok());
+  std::string value;
+  const auto read = store->Get({.space = 3}, std::string_view("user1\0b", 7), &value);
+  EXPECT_TRUE(read.ok() && read->found) << read.status();
 }
 
 TEST_F(HbaseStoreTest, AConditionBelongsToItsGroup) {
@@ -483,6 +544,30 @@ TEST_F(HbaseStoreTest, WritesOfSeveralRegionsAreAnsweredEachOnItsOwn) {
   EXPECT_EQ(versions.front(), versions.back());  // of two puts of a key the last one alone was sent
 }
 
+TEST_F(HbaseStoreTest, KeysOfARegionThatIsAwayTakeNoOthersWithThem) {
+  constexpr size_t kKeys = 1'000, kMostAtATime = 256;
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Put(*store, "a1", "v").ok());
+  {
+    const std::lock_guard lock(tables_.mutex);
+    tables_.borders = {RowPrefix(1, 0xff) + "m"};
+    tables_.dead_regions = {1};
+  }
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < kKeys; ++i) keys.push_back((i % 2 == 0 ? "z" : "a") + std::to_string(i));
+  const std::vector<std::string_view> views(keys.begin(), keys.end());
+  std::vector<MultiGetResult> results(kKeys);
+  ASSERT_TRUE(store->MultiGet({}, views, absl::MakeSpan(results)).ok());
+  for (size_t i = 0; i < kKeys; ++i) {
+    ASSERT_TRUE(results[i].read) << keys[i];
+    ASSERT_EQ(IsStoreUnavailable(results[i].status), i % 2 == 0) << results[i].status;
+    ASSERT_TRUE(i % 2 == 0 || results[i].status.ok()) << results[i].status;
+  }
+  EXPECT_EQ(results[1].value, "v");
+  const std::lock_guard lock(tables_.mutex);
+  EXPECT_LE(tables_.asked_in_vain, kMostAtATime / 2) << "those behind were not waited for";
+}
+
 // --- Asynchronous writes -------------------------------------------------------------------------
 
 TEST_F(HbaseStoreTest, WritesOfSingleKeysWaitForAPushAndEachHasItsOwnAnswer) {
@@ -533,8 +618,9 @@ TEST_F(HbaseStoreTest, AClusterThatDoesNotAnswerIsToldOfAsUnavailable) {
 
 TEST_F(HbaseStoreTest, AChangeOfNamespacesIsKnownEverywhereOnceItIsAnswered) {
   HbaseStoreOptions options = Options();
+  options.deadline = milliseconds(120'000);  // however late the other one gets a processor
+  const std::unique_ptr<HbaseStore> a = Open(options);
   options.beat = milliseconds(1);
-  const std::unique_ptr<HbaseStore> a = Open();
   const std::unique_ptr<HbaseStore> b = Open(options);
   ASSERT_TRUE(Create(*a, {.id = 5, .options = {.default_expiry_ms = 1000}}).ok());
   EXPECT_TRUE(b->HasNamespace(5));
@@ -554,9 +640,39 @@ TEST_F(HbaseStoreTest, AServerThatDoesNotConfirmIsNamed) {
   options.deadline = milliseconds(50);
   const std::unique_ptr<HbaseStore> silent = Open();
   const std::unique_ptr<HbaseStore> store = Open(options);
+  WriteBatch batch;
+  batch.ClearNamespace(kDefaultNamespace);
+  const absl::Status cleared = store->Write({}, &batch).status();
+  EXPECT_TRUE(IsStoreUnavailable(cleared)) << cleared;
+  EXPECT_NE(cleared.message().find("has not confirmed"), absl::string_view::npos) << cleared;
+}
+
+TEST_F(HbaseStoreTest, ANewNamespaceIsThereThoughAServerIsSilent) {
+  HbaseStoreOptions options = Options();
+  options.beat = milliseconds(1);
+  const std::unique_ptr<HbaseStore> silent = Open();
+  const std::unique_ptr<HbaseStore> store = Open(options);
   const absl::Status created = Create(*store, {.id = 5});
-  EXPECT_TRUE(IsStoreUnavailable(created)) << created;
-  EXPECT_NE(created.message().find("has not confirmed"), absl::string_view::npos) << created;
+  EXPECT_TRUE(created.ok()) << created;
+  EXPECT_TRUE(Put(*store, "k", "v", 5).ok());
+  EXPECT_FALSE(silent->HasNamespace(5));
+}
+
+TEST_F(HbaseStoreTest, EveryServerSeesByItselfThatAnotherOneIsDead) {
+  const std::unique_ptr<HbaseStore> dead = Open();
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Step(*dead).ok());  // it was the remover, too
+  clock_.Advance(100'000);
+  WriteBatch batch;
+  batch.ClearNamespace(kDefaultNamespace);
+  const absl::Status cleared = store->Write({}, &batch).status();
+  EXPECT_TRUE(cleared.ok()) << cleared;
+  EXPECT_TRUE(IsStoreUnavailable(Put(*dead, "k", "v")));
+  ASSERT_TRUE(Step(*store).ok());
+  clock_.Advance(100'000);
+  ASSERT_TRUE(store->roster().Beat().ok());
+  ASSERT_TRUE(Step(*store).ok());
+  EXPECT_TRUE(store->remover().is_elected());
 }
 
 TEST_F(HbaseStoreTest, AServerThatIsDeadHoldsNobodyUpForEver) {

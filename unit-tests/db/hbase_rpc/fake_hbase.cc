@@ -174,14 +174,25 @@ FakeAnswer FakeHbase::AnswerOf(const FakeRequest& request) {
     return FakeAnswer::Exception("java.lang.IllegalArgumentException");
   if (scan.region().value() != "hbase:meta,,1") return handler_(request);
   ++meta_scans_;
-  return FakeAnswer::Message(MetaAnswer());
+  return FakeAnswer::Message(MetaAnswer(scan));
 }
 
-hbase::pb::ScanResponse FakeHbase::MetaAnswer() {
+// Goes from the first row of the scan, `t,start,id`, against the order of starts and ids; `t` with
+// something else behind it is the end of the table.
+hbase::pb::ScanResponse FakeHbase::MetaAnswer(const hbase::pb::ScanRequest& scan) {
   const std::lock_guard lock(mutex_);
+  const std::string& from = scan.scan().start_row();
+  const size_t comma = from.find(',');
+  const size_t id = from.rfind(',') + 1;
   hbase::pb::ScanResponse response;
   for (size_t i = regions_.size(); i-- > 0;) {
-    const std::string row = "t," + regions_[i].first + ",1.hash.";
+    const std::string hash = "1.hash.";
+    const bool is_behind = comma != std::string::npos &&
+                           std::pair(regions_[i].first, hash) >
+                               std::pair(from.substr(comma + 1, id - comma - 2), from.substr(id));
+    if (is_behind || static_cast<uint32_t>(response.results_size()) >= scan.number_of_rows())
+      continue;
+    const std::string row = "t," + regions_[i].first + "," + hash;
     hbase::pb::RegionInfo info;
     info.set_region_id(1);
     info.mutable_table_name()->set_namespace_("default");
@@ -190,7 +201,7 @@ hbase::pb::ScanResponse FakeHbase::MetaAnswer() {
     info.set_end_key(i + 1 < regions_.size() ? regions_[i + 1].first : "");
     hbase::pb::Result* result = response.add_results();
     AddCell(row, "regioninfo", "PBUF" + info.SerializeAsString(), result);
-    AddCell(row, "server", server(regions_[i].second), result);
+    if (regions_[i].second != kNowhere) AddCell(row, "server", server(regions_[i].second), result);
   }
   return response;
 }

@@ -59,7 +59,8 @@ class FakeHbase {
 
   std::string quorum() const { return AddressOf(ports_.front()); }
   std::string server(size_t index) const { return AddressOf(ports_[index + 1]); }
-  // Regions of the table `t`: where each begins, and its server.
+  // Regions of the table `t`: where each begins, and its server; kNowhere: it is open on none.
+  static constexpr size_t kNowhere = SIZE_MAX;
   void SetRegions(std::vector<std::pair<std::string, size_t>> regions);
   // Sets what ZooKeeper answers; by default, the first server has hbase:meta.
   void SetNode(std::string answer);
@@ -75,7 +76,7 @@ class FakeHbase {
   void ServeZookeeper(int socket);
   void ServeHbase(size_t index, int socket);
   FakeAnswer AnswerOf(const FakeRequest& request);
-  hbase::pb::ScanResponse MetaAnswer();
+  hbase::pb::ScanResponse MetaAnswer(const hbase::pb::ScanRequest& scan);
 
   const Handler handler_;
   std::vector<int> listeners_;

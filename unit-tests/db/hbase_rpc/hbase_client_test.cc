@@ -8,6 +8,7 @@
 #include <future>
 #include <thread>
 
+#include "absl/synchronization/notification.h"
 #include "db/hbase_rpc/table_maker.h"
 #include "unit-tests/db/hbase_rpc/fake_hbase.h"
 
@@ -30,6 +31,13 @@ FakeAnswer Row(const std::string& row, const std::string& value) {
   cell->set_row(row);
   cell->set_value(value);
   return FakeAnswer::Message(response);
+}
+
+// Answers a Get with the row that it asks for.
+FakeAnswer RowOf(const FakeRequest& request) {
+  hbase::pb::GetRequest get;
+  EXPECT_TRUE(get.ParseFromString(request.parameter));
+  return Row(get.get().row(), "1");
 }
 
 FakeAnswer NoRow() {
@@ -58,10 +66,10 @@ std::unique_ptr<HbaseClient> Open(const FakeHbase& cluster, HbaseOptions options
 
 absl::StatusOr<Values> Get(HbaseClient& client, std::vector<std::string> rows,
                            std::chrono::milliseconds time = kLong) {
-  std::promise<absl::StatusOr<Values>> promise;
+  std::promise<std::vector<HbaseClient::RowValue>> promise;
   client.GetRows("t", std::move(rows), std::chrono::steady_clock::now() + time,
-                 [&](absl::StatusOr<Values> values) { promise.set_value(std::move(values)); });
-  return promise.get_future().get();
+                 [&](auto values) { promise.set_value(std::move(values)); });
+  return AllOrNone(promise.get_future().get());
 }
 
 HbaseRowWrite PutIf(std::string row, std::optional<std::string> expected, std::string value) {
@@ -130,6 +138,20 @@ TEST(HbaseClientTest, AServerThatHangsUpIsAskedAgain) {
   EXPECT_EQ(asked, 6);
 }
 
+TEST(HbaseClientTest, ARegionThatIsOpenNowhereHoldsUpNoLookupOfAnother) {
+  FakeHbase cluster(1, [](const FakeRequest&) { return Row("z", "1"); });
+  cluster.SetRegions({{"", FakeHbase::kNowhere}, {"m", 0}});
+  auto client = Open(cluster);
+  std::promise<void> promise;
+  client->GetRows("t", {"a"}, std::chrono::steady_clock::now() + kLong,
+                  [&](const auto&) { promise.set_value(); });
+  const auto values = Get(*client, {"z"}, kLong / 4);
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(*values, Values{"1"});
+  client.reset();
+  promise.get_future().wait();
+}
+
 TEST(HbaseClientTest, AServerThatIsSilentCostsTheDeadline) {
   FakeHbase cluster(1, [](const FakeRequest&) { return FakeAnswer::Silence(); });
   cluster.SetRegions({{"", 0}});
@@ -186,11 +208,7 @@ TEST(HbaseClientTest, NothingIsAskedAfterTheDeadline) {
 }
 
 TEST(HbaseClientTest, RowsAreSplitByTheRegionsThatAreKnown) {
-  FakeHbase cluster(1, [](const FakeRequest& request) {
-    hbase::pb::GetRequest get;
-    EXPECT_TRUE(get.ParseFromString(request.parameter));
-    return Row(get.get().row(), "1");
-  });
+  FakeHbase cluster(1, RowOf);
   cluster.SetRegions({{"", 0}, {"m", 0}});
   const auto client = Open(cluster);
   const auto split = [&] {
@@ -219,6 +237,45 @@ TEST(HbaseClientTest, WhatCannotBeDoneIsNotTriedAgain) {
   EXPECT_TRUE(absl::IsPermissionDenied(values.status())) << values.status();
   EXPECT_THAT(values.status().message(), HasSubstr("AccessDeniedException: why"));
   EXPECT_EQ(asked, 1);
+}
+
+TEST(HbaseClientTest, ARegionThatDoesNotAnswerTakesNoRowsOfOthersWithIt) {
+  absl::Notification asked;
+  FakeHbase cluster(2, [&](const FakeRequest& request) {
+    if (request.server == 0) return RowOf(request);
+    if (!asked.HasBeenNotified()) asked.Notify();
+    return FakeAnswer::Silence();
+  });
+  cluster.SetRegions({{"", 0}, {"m", 1}});
+  auto client = Open(cluster);
+  std::promise<std::vector<HbaseClient::RowValue>> promise;
+  client->GetRows("t", {"a", "z"}, std::chrono::steady_clock::now() + kLong,
+                  [&](auto values) { promise.set_value(std::move(values)); });
+  asked.WaitForNotification();
+  EXPECT_EQ(*Get(*client, {"b"}), Values{"1"});  // its answer comes behind that for a
+  client.reset();
+  const std::vector<HbaseClient::RowValue> values = promise.get_future().get();
+  ASSERT_EQ(values.size(), 2U);
+  ASSERT_TRUE(values[0].ok()) << values[0].status();
+  EXPECT_EQ(*values[0], "1");
+  EXPECT_TRUE(absl::IsCancelled(values[1].status())) << values[1].status();
+}
+
+TEST(HbaseClientTest, ARegionThatRefusesForGoodTakesNoRowsOfOthersWithIt) {
+  FakeHbase cluster(2, [](const FakeRequest& request) {
+    if (request.server == 0) return RowOf(request);
+    return FakeAnswer::Exception("org.apache.hadoop.hbase.security.AccessDeniedException");
+  });
+  cluster.SetRegions({{"", 0}, {"m", 1}});
+  const auto client = Open(cluster);
+  std::promise<std::vector<HbaseClient::RowValue>> promise;
+  client->GetRows("t", {"z", "a"}, std::chrono::steady_clock::now() + kLong,
+                  [&](auto values) { promise.set_value(std::move(values)); });
+  const std::vector<HbaseClient::RowValue> values = promise.get_future().get();
+  ASSERT_EQ(values.size(), 2U);
+  EXPECT_TRUE(absl::IsPermissionDenied(values[0].status())) << values[0].status();
+  ASSERT_TRUE(values[1].ok()) << values[1].status();
+  EXPECT_EQ(*values[1], "1");
 }
 
 TEST(HbaseClientTest, RowsOfSeveralRegionsAreNoCommit) {
@@ -449,7 +506,7 @@ TEST(HbaseClientTest, CallsBeyondTheLimitAreRefused) {
     auto promise = std::make_shared<std::promise<absl::Status>>();
     waiting.push_back(promise->get_future());
     client->GetRows("t", {"a"}, std::chrono::steady_clock::now() + kLong,
-                    [promise](const auto& values) { promise->set_value(values.status()); });
+                    [promise](const auto& values) { promise->set_value(values[0].status()); });
   }
   EXPECT_TRUE(absl::IsResourceExhausted(Get(*client, {"a"}).status()));
   // A client that is closed answers what is under way.

@@ -1,4 +1,4 @@
-// HbaseClient against a cluster of HBase that runs: VARVE_HBASE_QUORUM names its ZooKeeper
+// HbaseClient against a cluster of HBase that runs: VARVE_TEST_HBASE_QUORUM names its ZooKeeper
 // (scripts/hbase_cluster.sh up). Without it, the tests are left out and the program exits with 77.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using Kind = HbaseRowWrite::Kind;
 using Values = std::vector<std::optional<std::string>>;
 
-constexpr char kQuorum[] = "VARVE_HBASE_QUORUM";
+constexpr char kQuorum[] = "VARVE_TEST_HBASE_QUORUM";
 
 HbaseClient::Deadline In(std::chrono::seconds time) {
   return std::chrono::steady_clock::now() + time;
@@ -65,10 +65,10 @@ class HbaseClusterTest : public ::testing::Test {
   std::string Row(std::string_view name) const { return prefix_ + std::string(name); }
 
   absl::StatusOr<Values> Get(std::vector<std::string> rows) {
-    std::promise<absl::StatusOr<Values>> promise;
+    std::promise<std::vector<HbaseClient::RowValue>> promise;
     client_->GetRows(kTable, std::move(rows), In(std::chrono::seconds(60)),
-                     [&](absl::StatusOr<Values> values) { promise.set_value(std::move(values)); });
-    return promise.get_future().get();
+                     [&](auto values) { promise.set_value(std::move(values)); });
+    return AllOrNone(promise.get_future().get());
   }
   absl::Status Commit(std::vector<HbaseRowWrite> writes) {
     std::promise<absl::Status> promise;
@@ -244,6 +244,10 @@ TEST_F(HbaseClusterTest, TablesAreMadeOnceAndChecked) {
   const HbaseTableLayout layout{"varve-rpc-split", HbaseTableLayout::Split::kDelimited, 0, ':'};
   ASSERT_TRUE(client_->EnsureTable(layout, true).ok());
   EXPECT_TRUE(client_->EnsureTable(layout, false).ok());
+  // HBase tells a delimiter of no visible character as it was given.
+  const HbaseTableLayout zero{"varve-rpc-zero", HbaseTableLayout::Split::kDelimited, 0, '\0'};
+  ASSERT_TRUE(client_->EnsureTable(zero, true).ok());
+  EXPECT_TRUE(client_->EnsureTable(zero, false).ok());
   const absl::Status other = client_->EnsureTable({.name = layout.name}, true);
   EXPECT_TRUE(absl::IsFailedPrecondition(other)) << other;
   EXPECT_TRUE(absl::IsNotFound(client_->EnsureTable({.name = "varve-rpc-none"}, false)));
@@ -251,10 +255,10 @@ TEST_F(HbaseClusterTest, TablesAreMadeOnceAndChecked) {
 }
 
 TEST_F(HbaseClusterTest, ATableThatIsMissingIsSaidToBe) {
-  std::promise<absl::StatusOr<Values>> promise;
+  std::promise<std::vector<HbaseClient::RowValue>> promise;
   client_->GetRows("varve-rpc-none", {"a"}, In(std::chrono::seconds(30)),
-                   [&](absl::StatusOr<Values> values) { promise.set_value(std::move(values)); });
-  const auto values = promise.get_future().get();
+                   [&](auto values) { promise.set_value(std::move(values)); });
+  const auto values = AllOrNone(promise.get_future().get());
   EXPECT_TRUE(absl::IsNotFound(values.status())) << values.status();
   EXPECT_THAT(values.status().message(), HasSubstr("varve-rpc-none"));
 }

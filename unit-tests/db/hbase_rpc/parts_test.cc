@@ -181,7 +181,8 @@ TEST(TableMakerTest, NamesAndDelimitersAreThoseOfHbase) {
     EXPECT_TRUE(absl::IsInvalidArgument(CheckTableLayout({name}))) << name;
   }
   EXPECT_TRUE(absl::IsInvalidArgument(CheckTableLayout({"t", Split::kKeyPrefix, 0})));
-  EXPECT_TRUE(absl::IsInvalidArgument(CheckTableLayout({"t", Split::kDelimited, 0, '\0'})));
+  EXPECT_TRUE(CheckTableLayout({"t", Split::kDelimited, 0, '\0'}).ok());
+  EXPECT_TRUE(CheckTableLayout({"t", Split::kDelimited, 0, '\x7f'}).ok());
   EXPECT_TRUE(absl::IsInvalidArgument(CheckTableLayout({"t", Split::kDelimited, 0, '\x80'})));
 }
 

@@ -99,8 +99,9 @@ TEST_F(LogFaultsTest, AFailedWriteIsFinalInEveryMode) {
     ASSERT_TRUE(user.Add("good", mode).ok());
     ASSERT_TRUE(user.log().Push().ok());
     ASSERT_TRUE(user.log().Sync().ok());
-    fs.Fail(FileOperation::kWrite, 1, absl::InternalError("EIO"), 1, "000001.log");
+    // With a record that waits, the log writes no mark, which would meet the fault.
     ASSERT_TRUE(user.Add("lost", mode).ok());
+    fs.Fail(FileOperation::kWrite, 1, absl::InternalError("EIO"), 1, "000001.log");
     if (mode != Durability::kAlways) {
       EXPECT_TRUE(absl::IsUnavailable(user.log().Push()));
     }
@@ -171,13 +172,15 @@ TEST_F(LogFaultsTest, AFileThatCannotBeMadeRefusesWritesUntilItCan) {
   LogUser user(dir_.path(), kSmallFile, 0, 1, &fs_);
   user.Open();
   ASSERT_TRUE(NextFileIsReady(2));
-  fs_.Fail(FileOperation::kSyncDirectory, 1, absl::InternalError("EIO"), /*times=*/3);
+  // However long the commits take that fill the files which are there.
+  fs_.Fail(FileOperation::kSyncDirectory, 1, absl::InternalError("EIO"));
   absl::Status status;
   while ((status = user.Commit(std::string(1000, 'v'))).ok()) ASSERT_LT(user.last(), 1000u);
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("is tried again"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("EIO"));
   EXPECT_TRUE(user.log().status().ok()) << "nothing that was promised is at stake";
+  fs_.ClearFaults();
   ASSERT_TRUE(Eventually([&] { return user.Commit("value").ok(); }));
   EXPECT_EQ(Replay(dir_.path()).batches.size(), user.last());
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # run.sh short|long BUILD_DIRECTORY DIRECTORY: starts a cluster of HBase in DIRECTORY, runs what is tested over one, and removes it:
-# the client of HBase's calls, the conformance of the store, servers while regions split and nodes die (this folder), and whether
-# histories of clients of two servers are linearizable. Exits with 77 (skipped) where a cluster can't be had; everything else that fails
-# is a failure. CLUSTER_TESTS_FILTER chooses tests of cluster_tests alone.
+# the client of HBase's calls, the conformance of the store, servers while regions split and nodes die (this folder), whether histories of
+# clients of two servers are linearizable, random commands beside redis-server, and, in the long form, Redis' own tests. Exits with 77
+# (skipped) where a cluster can't be had; everything else that fails is a failure. CLUSTER_TESTS_FILTER chooses tests of cluster_tests
+# alone.
 set -euo pipefail
 form=$1 build=$(realpath "$2")
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -53,7 +54,15 @@ step() {
   if [ $code -ne 0 ]; then failed=1; fi
 }
 
-# The same for a program that not every build has.
+# The same for a step that says by 77 that this machine lacks what it takes.
+step_or_skip() {
+  local start=$SECONDS code=0
+  "$@" || code=$?
+  echo "---- $*: exit code $code, $((SECONDS - start)) s"
+  if [ $code -ne 0 ] && [ $code -ne 77 ]; then failed=1; fi
+}
+
+# Runs a program that not every build has.
 step_if_built() {
   if [ -x "$1" ]; then step env "${@:2:1}" "$1" "${@:3}"; else echo "---- $(basename "$1") is not in this build"; fi
 }
@@ -62,12 +71,25 @@ address=${VARVE_CLUSTER_QUORUM#--hbase-quorum=}
 filter=${CLUSTER_TESTS_FILTER:-*}
 if [ "$form" = short ] && [ "$filter" = "*" ]; then filter='-*DeadNodes*Zoo*:*DeadNodes*NameNode*:*DeadNodes*Master*'; fi
 if [ -z "${CLUSTER_TESTS_FILTER:-}" ]; then
-  step_if_built "$build/hbase_rpc_cluster_tests" VARVE_HBASE_QUORUM="$address"
+  step_if_built "$build/hbase_rpc_cluster_tests" VARVE_TEST_HBASE_QUORUM="$address"
   step_if_built "$build/store_tests" VARVE_TEST_HBASE_QUORUM="$address" --gtest_filter='Hbase/*/Cluster'
   seeds=1
   if [ "$form" = long ]; then seeds=3; fi
   step "$root/unit-tests/prove/linearizability/run.sh" "$build/cluster_history_main" "$build/server_main" \
     "$directory/linearizability" 1 $seeds
+  # Both sides answer alike what a store can that is atomic within groups: unit-tests/differential names what is left out.
+  commands=400
+  if [ "$form" = long ]; then commands=4000; fi
+  if command -v redis-server >/dev/null; then
+    step "$build/differential_main" --commands=$commands --max_differences=1 --grouped -- --store=hbase "$VARVE_CLUSTER_QUORUM" \
+      --hbase-table=varve-differential
+  else
+    echo "---- differential_main: redis-server is not installed (packages.txt)"
+  fi
+  if [ "$form" = long ]; then
+    step_or_skip "$root/unit-tests/redis_suite/run.sh" "$build/server_main" "$directory/redis_suite" --store=hbase \
+      "$VARVE_CLUSTER_QUORUM" --hbase-table=varve-redis-suite --hbase-max-value=4MiB
+  fi
 fi
 step "$build/cluster_tests" --gtest_filter="$filter"
 exit $failed

@@ -146,6 +146,7 @@ const std::map<std::string, std::vector<std::string>>& Words() {
       {"store", {"embedded"}},
       {"hbase-quorum", {"", "a:2181,b:2181"}},
       {"hbase-masters", {"", "a:16000"}},
+      {"hbase-znode-parent", {"/hbase", "/hbase-unsecure"}},
       {"hbase-table", {"varve", "team:varve"}},
       {"hbase-create", {"yes", "no"}},
       {"hbase-security", {"simple", "kerberos"}},
@@ -332,6 +333,9 @@ TEST(ServerFlagsTest, AStoreOverHbaseNeedsAClusterThatCanBeAsked) {
   for (const auto& [flag, word] : std::map<std::string, std::string>{
            {"--hbase-security=kerberos", "Kerberos is not supported"},
            {"--store-deadline=99ms", "too short"},
+           {"--hbase-znode-parent=hbase", "begins with /"},
+           {"--hbase-znode-parent=/hbase/", "does not end with it"},
+           {"--hbase-znode-parent=", "begins with /"},
            {"--replicaof=10.0.0.7 7777", "none of them follows another"},
            {"--maxmemory=1GiB", "no server can bound"},
            {"--max-disk-bytes=1GiB", "no server can bound"}}) {

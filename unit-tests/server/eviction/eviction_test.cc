@@ -180,6 +180,29 @@ TEST_F(EvictionTest, KeysThatAreReadOftenStay) {
   EXPECT_EQ(Do({"OBJECT", "FREQ", Name(2499)}), "0");
 }
 
+// Nobody tells the order of a delete, so a key may have been read in an earlier life.
+TEST_F(EvictionTest, AKeyThatIsMadeAgainCountsAsANewOne) {
+  UseDatabases("allkeys-lfu", 10'000);
+  ASSERT_EQ(Set(0), "OK");
+  ASSERT_TRUE(Has(0));
+  Round();
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(0)}), "6");
+  ASSERT_EQ(Do({"DEL", Name(0)}), "1");
+  Pass(301'000);
+  for (int key = 1; key <= 50; ++key) ASSERT_EQ(Set(key), "OK");
+  Pass(299'000);
+  ASSERT_EQ(Set(0), "OK");
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(0)}), "5");
+  for (int key = 100; key < 160; ++key) ASSERT_EQ(Set(key), "OK");
+  EXPECT_GT(Stat("evicted_keys"), 0u);
+  ASSERT_TRUE(Has(0)) << "others are as little used and older";
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(0)}), "6");
+  Round();
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(0)}), "6");
+  Pass(120'000);
+  EXPECT_EQ(Do({"OBJECT", "FREQ", Name(0)}), "4");
+}
+
 TEST_F(EvictionTest, EachEvictedKeyIsToldOnce) {
   ASSERT_EQ(Do({"CONFIG", "SET", "notify-keyspace-events", "Ee"}), "OK");
   UseDatabases("allkeys-lru", 10'000);

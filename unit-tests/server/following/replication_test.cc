@@ -385,7 +385,7 @@ TEST_F(FollowingTest, RepliesWaitForFollowersWhereThatIsAsked) {
   follower.server().process().Stop();
   ClientOptions options;
   options.port = primary.port();
-  options.timeout = std::chrono::milliseconds(300);
+  options.timeout = std::chrono::milliseconds(1000);  // enough to connect on a busy machine
   options.reconnect_for = std::chrono::milliseconds(0);
   auto waiting = Client::Connect(options);
   ASSERT_TRUE(waiting.ok());

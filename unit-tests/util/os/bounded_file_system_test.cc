@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "unit-tests/testing/temp_dir.h"
+#include "util/os/forwarding_file_system.h"
 
 namespace varve {
 namespace {
@@ -86,6 +90,107 @@ TEST_F(BoundedFileSystemTest, FilesElsewhereDoNotCount) {
   const std::unique_ptr<File> file = *files_.OpenForWrite(other.File("a"), true);
   ASSERT_TRUE(file->Write(0, Bytes(2 * kLimit)).ok());
   EXPECT_EQ(files_.used(), 0u);
+}
+
+// A file system in which something happens beside a call.
+class EventfulFileSystem : public ForwardingFileSystem {
+ public:
+  EventfulFileSystem() : ForwardingFileSystem(PosixFileSystem()) {}
+
+  // Happen once each, when the names of a directory have been read, and when a file has gone.
+  std::function<void()> listed;
+  std::function<void()> removed;
+
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
+    absl::StatusOr<std::vector<std::string>> names = base_->List(path);
+    if (const auto happens = std::exchange(listed, nullptr)) happens();
+    return names;
+  }
+  absl::Status Remove(const std::string& path) override {
+    const absl::Status status = base_->Remove(path);
+    if (const auto happens = std::exchange(removed, nullptr)) happens();
+    return status;
+  }
+};
+
+class ChangingDirectoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(files_.CreateDirectory(dir_.File("below")).ok());
+    for (const auto& [name, size] : {std::pair("a.seg", 1000), std::pair("b.seg", 20'000)})
+      ASSERT_TRUE(Create(name)->Write(0, std::string(static_cast<size_t>(size), 'x')).ok());
+    ASSERT_EQ(files_.used(), 21'000u);
+  }
+  std::unique_ptr<File> Create(const std::string& name) {
+    absl::StatusOr<std::unique_ptr<File>> file = files_.OpenForWrite(dir_.File(name), true);
+    EXPECT_TRUE(file.ok()) << file.status();
+    return file.ok() ? *std::move(file) : nullptr;
+  }
+  void Remove(const std::string& name) { ASSERT_TRUE(files_.Remove(dir_.File(name)).ok()); }
+
+  TempDir dir_;
+  EventfulFileSystem base_;
+  BoundedFileSystem files_{&base_, dir_.File(""), kLimit};
+};
+
+TEST_F(ChangingDirectoryTest, WhatGoesBeforeTheWalkLooksAtItIsGivenBackOnce) {
+  base_.listed = [&] { Remove("b.seg"); };
+  ASSERT_TRUE(files_.Measure().ok());
+  ASSERT_TRUE(base_.listed == nullptr);
+  EXPECT_EQ(files_.used(), 1000u);
+}
+
+TEST_F(ChangingDirectoryTest, WhatGoesAfterTheWalkLookedAtItIsGivenBackOnce) {
+  base_.listed = [&] { base_.listed = [&] { Remove("b.seg"); }; };  // with those below
+  ASSERT_TRUE(files_.Measure().ok());
+  ASSERT_TRUE(base_.listed == nullptr);
+  EXPECT_EQ(files_.used(), 1000u);
+}
+
+TEST_F(ChangingDirectoryTest, WhatIsAboutToBeGivenBackIsGivenBackOnce) {
+  base_.removed = [&] { EXPECT_TRUE(files_.Measure().ok()); };
+  Remove("b.seg");
+  EXPECT_EQ(files_.used(), 1000u);
+}
+
+TEST_F(ChangingDirectoryTest, WhatShrinksOrIsReplacedMeanwhileIsGivenBackOnce) {
+  const std::unique_ptr<File> file = *files_.OpenForWrite(dir_.File("b.seg"), false);
+  base_.listed = [&] { ASSERT_TRUE(file->Truncate(500).ok()); };
+  ASSERT_TRUE(files_.Measure().ok());
+  EXPECT_EQ(files_.used(), 1500u);
+  base_.listed = [&] { ASSERT_TRUE(Create("a.seg") != nullptr); };
+  ASSERT_TRUE(files_.Measure().ok());
+  EXPECT_EQ(files_.used(), 500u);
+}
+
+TEST_F(ChangingDirectoryTest, WhatGrowsMeanwhileCountsOnce) {
+  const std::unique_ptr<File> file = Create("c.seg");
+  base_.listed = [&] { ASSERT_TRUE(file->Write(0, std::string(500, 'x')).ok()); };
+  ASSERT_TRUE(files_.Measure().ok());
+  EXPECT_EQ(files_.used(), 21'500u);
+}
+
+TEST_F(ChangingDirectoryTest, WhatMovesMeanwhileCountsOnce) {
+  const auto path = [&](const char* name) { return dir_.File(name); };
+  ASSERT_TRUE(files_.Rename(path("b.seg"), path("below/b.seg")).ok());
+  // The walk has read the names of the upper directory, and then looks into the one below.
+  base_.listed = [&] { ASSERT_TRUE(files_.Rename(path("below/b.seg"), path("b.seg")).ok()); };
+  ASSERT_TRUE(files_.Measure().ok());
+  EXPECT_EQ(files_.used(), 21'000u);
+  ASSERT_TRUE(files_.Measure().ok());
+  EXPECT_EQ(files_.used(), 21'000u);
+}
+
+TEST_F(ChangingDirectoryTest, WhatOthersChangeIsFound) {
+  ASSERT_TRUE(PosixFileSystem()->Remove(dir_.File("b.seg")).ok());
+  ASSERT_TRUE(files_.Measure().ok());
+  EXPECT_EQ(files_.used(), 1000u);
+  const std::unique_ptr<File> file = *PosixFileSystem()->OpenForWrite(dir_.File("d"), true);
+  ASSERT_TRUE(file->Write(0, std::string(70'000, 'x')).ok());
+  base_.listed = [&] { Remove("a.seg"); };
+  ASSERT_TRUE(files_.Measure().ok());
+  ASSERT_TRUE(files_.Measure().ok());
+  EXPECT_EQ(files_.used(), 70'000u);
 }
 
 }  // namespace

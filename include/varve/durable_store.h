@@ -1,5 +1,5 @@
-// The part of a store whose writes are durable once they are answered: there is nothing to wait for
-// and nothing to sync.
+// DurableStore is the base of a store whose writes are durable once they are answered: there is
+// nothing to wait for and nothing to sync.
 //
 // Thread-safety: All functions are thread-safe.
 #pragma once
