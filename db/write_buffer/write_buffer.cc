@@ -6,8 +6,8 @@
 #include <cstring>
 #include <new>
 
+#include "db/format/key_base.h"
 #include "structure/radix_sort.h"
-#include "type/tree_key.h"
 #include "util/base/assert.h"
 #include "util/base/coding.h"
 #include "util/base/memory_guard.h"
@@ -20,9 +20,18 @@ namespace {
 constexpr size_t kBytesPerBucket = 128;  // of capacity: about one bucket a record of 100 bytes
 constexpr size_t kManyToSort = 4096;     // from here on they are sorted by their words' bytes first
 
-// Returns the first bytes behind the generation, so that most comparisons need not touch the
-// record.
-uint64_t OrderPrefix(std::string_view tree_key) { return LeadingWord(UserKeyOf(tree_key)); }
+// So many steps ahead of one that touches an entry, its first bytes are prefetched: entries lie in
+// the order of their arrival, and all over the memory for a walk in the order of keys.
+constexpr size_t kPrefetchAhead = 8;
+constexpr size_t kPrefetchedBytes = 256;
+
+// Returns what mostly decides about the order of a key among others that begin with `base`: the
+// seven bytes behind that, below a byte that tells keys before and behind all of those from them.
+uint64_t WordBehind(std::string_view base, std::string_view tree_key) {
+  constexpr uint64_t kBefore = 0, kShares = uint64_t{1} << 56, kBehind = uint64_t{2} << 56;
+  if (!tree_key.starts_with(base)) return tree_key < base ? kBefore : kBehind;
+  return kShares | LeadingWord(tree_key.substr(base.size())) >> 8;
+}
 
 }  // namespace
 
@@ -71,32 +80,46 @@ struct WriteBuffer::Entry {
 
 // An item of the skip list.
 struct WriteBuffer::Ordered {
-  uint64_t prefix;
+  uint64_t word;  // WordBehind() the list's base
   const Entry* entry;
 };
 
 struct WriteBuffer::Order {
+  // Most comparisons do not touch the entries.
   struct Compare {
     int operator()(const Ordered& a, const Ordered& b) const {
+      if (a.word != b.word) return a.word < b.word ? -1 : 1;
       if (a.entry == b.entry) return 0;
-      const std::string_view a_key = a.entry->key(), b_key = b.entry->key();
-      const NamespaceGeneration a_generation = GenerationOf(a_key),
-                                b_generation = GenerationOf(b_key);
-      if (a_generation != b_generation) return a_generation < b_generation ? -1 : 1;
-      if (a.prefix != b.prefix) return a.prefix < b.prefix ? -1 : 1;
-      return CompareInternal(a_key, a.entry->sequence, b_key, b.entry->sequence);
+      return CompareInternal(a.entry->key(), a.entry->sequence, b.entry->key(), b.entry->sequence);
     }
   };
 
   explicit Order(size_t chunk_size) : arena(chunk_size), list(&arena, Compare{}) {}
 
   void InsertPending() {
+    if (base.load(std::memory_order_relaxed) == nullptr && !pending.empty()) SetBase();
     for (; inserted < pending.size(); ++inserted) {
+      if (inserted + kPrefetchAhead < pending.size()) {
+        const Entry* const ahead = pending[inserted + kPrefetchAhead].entry;
+        PrefetchLines(reinterpret_cast<const char*>(ahead), 0, 128);
+      }
       const Entry* const entry = pending[inserted].entry;
-      list.Insert({OrderPrefix(entry->key()), entry});
+      list.Insert({WordBehind(*base_owner, entry->key()), entry});
     }
     pending = {};
     inserted = 0;
+  }
+
+  // Takes for the base what all pending keys begin with; of few of them not the last bytes of that,
+  // in which later keys may well differ.
+  void SetBase() {
+    constexpr size_t kMany = 1024;
+    const size_t slack = pending.size() < kMany ? 2 : 0;
+    const std::string_view first = pending.front().entry->key();
+    const size_t shared = CommonPrefix(first, pending.back().entry->key());
+    base_owner =
+        std::make_unique<const std::string>(first.substr(0, shared - std::min(shared, slack)));
+    base.store(base_owner.get(), std::memory_order_release);
   }
 
   Arena arena;
@@ -105,6 +128,9 @@ struct WriteBuffer::Order {
   const Entry* last_ordered = nullptr;
   std::vector<Sortable> pending;  // sorted
   size_t inserted = 0;
+  // What the first keys of the list begin with, and most others, too; null: the list is empty.
+  std::atomic<const std::string*> base{nullptr};
+  std::unique_ptr<const std::string> base_owner;
 };
 
 WriteBuffer::WriteBuffer(size_t capacity, SequenceNumber first_sequence, size_t expected_entries,
@@ -429,20 +455,22 @@ void WriteBuffer::BringOrderUpToDate() const {
   VARVE_ASSERT(order_->pending.empty() && order_->inserted == 0);
 }
 
-// An ordered iterator walks the skip list. It may show records that the writer has added after the
-// iterator was made; readers skip them by their sequence.
+// An ordered iterator walks the skip list, and prefetches the entries that it comes to next. It may
+// show records that the writer has added after the iterator was made; readers skip them by their
+// sequence.
 class WriteBuffer::OrderedIterator final : public InternalIterator {
  public:
-  explicit OrderedIterator(const WriteBuffer* buffer) : cursor_(&buffer->order_->list) {}
+  explicit OrderedIterator(const WriteBuffer* buffer)
+      : order_(*buffer->order_), cursor_(&order_.list), ahead_(cursor_) {}
 
   bool Valid() const override { return cursor_.Valid(); }
   void SeekToFirst() override {
     cursor_.SeekToFirst();
-    Load();
+    Begin();
   }
   void SeekToLast() override {
     cursor_.SeekToLast();
-    Load();
+    Begin();
   }
   void Seek(std::string_view tree_key, SequenceNumber sequence) override {
     // The list compares whole entries, so the target has to look like one.
@@ -450,28 +478,60 @@ class WriteBuffer::OrderedIterator final : public InternalIterator {
     Entry* target = new (target_.data())
         Entry{.sequence = sequence, .key_size = static_cast<uint32_t>(tree_key.size())};
     std::memcpy(target->bytes(), tree_key.data(), tree_key.size());
-    cursor_.Seek({OrderPrefix(tree_key), target});
-    Load();
+    const std::string* const base = order_.base.load(std::memory_order_acquire);
+    if (base == nullptr) {
+      cursor_ = List::Cursor(&order_.list);  // at the end
+    } else {
+      cursor_.Seek({WordBehind(*base, tree_key), target});
+    }
+    Begin();
   }
   void Next() override {
     VARVE_ASSERT(Valid());
     cursor_.Next();
+    PrefetchNext();
     Load();
   }
   void Prev() override {
     VARVE_ASSERT(Valid());
     cursor_.Prev();
-    Load();
+    Begin();
   }
   const RecordView& record() const override { return record_; }
   absl::Status status() const override { return absl::OkStatus(); }
 
  private:
+  using List = SkipList<Ordered, Order::Compare>;
+
+  void Begin() {
+    distance_ = 0;
+    Load();
+  }
   void Load() {
     if (cursor_.Valid()) record_ = cursor_.item().entry->View();
   }
 
-  SkipList<Ordered, Order::Compare>::Cursor cursor_;
+  // Moves the second cursor on, by two steps until it is far enough ahead, so that a short walk
+  // does not pay for a long one.
+  void PrefetchNext() {
+    constexpr size_t kFar = 4;
+    if (distance_ == 0) {
+      ahead_ = cursor_;
+    } else {
+      --distance_;
+    }
+    for (int steps = 0; steps < 2 && distance_ < kFar && ahead_.Valid(); ++steps) {
+      ahead_.Next();
+      if (!ahead_.Valid()) return;
+      ++distance_;
+      PrefetchLines(reinterpret_cast<const char*>(ahead_.item().entry), 0, kPrefetchedBytes);
+    }
+  }
+
+  const Order& order_;
+  List::Cursor cursor_;
+  List::Cursor ahead_;  // so many steps ahead of it, if that is not 0
+  size_t distance_ = 0;
   RecordView record_;
   std::vector<char> target_;
 };
@@ -512,9 +572,6 @@ class WriteBuffer::SortedIterator final : public InternalIterator {
   absl::Status status() const override { return absl::OkStatus(); }
 
  private:
-  static constexpr size_t kPrefetchAhead = 8;
-  static constexpr size_t kPrefetchedBytes = 256;
-
   void MoveTo(size_t index) {
     at_ = index;
     if (Valid()) record_ = sorted_[at_].entry->View();

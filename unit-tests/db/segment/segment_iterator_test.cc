@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "db/iterators/merging_iterator.h"
 #include "unit-tests/testing/recorded_reads.h"
 #include "unit-tests/testing/segment_fixture.h"
 
@@ -278,9 +277,18 @@ TEST_F(ReadAheadTest, ASeekOfSeveralCursorsAsksForAllBlocksFirst) {
     segments.push_back(Open(number, NumberedRecords(5000, 100)));
     cursors.push_back(segments.back()->NewIterator(/*fill_cache=*/true));
   }
-  const auto merged = NewMergingIterator(std::move(cursors));
-  merged->Seek(NumberedKey(5000), kMaxSequence);
-  ASSERT_TRUE(merged->Valid());
+  using SeekStep = InternalIterator::SeekStep;
+  const auto seek_all = [&] {
+    for (const SeekStep step :
+         {SeekStep::kFindPlace, SeekStep::kFetchPlace, SeekStep::kFetchRecord}) {
+      for (const auto& cursor : cursors) cursor->PrepareSeek(NumberedKey(5000), step);
+    }
+    for (const auto& cursor : cursors) {
+      cursor->Seek(NumberedKey(5000), kMaxSequence);
+      ASSERT_TRUE(cursor->Valid());
+    }
+  };
+  ASSERT_NO_FATAL_FAILURE(seek_all());
   const std::vector<testing::RecordedReads::Call> calls = files_.Take();
   ASSERT_EQ(calls.size(), 6u);
   for (size_t i = 0; i < 3; ++i) {
@@ -288,7 +296,7 @@ TEST_F(ReadAheadTest, ASeekOfSeveralCursorsAsksForAllBlocksFirst) {
     EXPECT_FALSE(calls[3 + i].ahead);
     EXPECT_TRUE(calls[i].Covers(calls[3 + i]));
   }
-  merged->Seek(NumberedKey(5000), kMaxSequence);
+  ASSERT_NO_FATAL_FAILURE(seek_all());
   EXPECT_TRUE(files_.Take().empty()) << "the blocks are in the cache";
 }
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -278,6 +280,51 @@ TEST(WriteBufferTest, BothIndexesAgreeWithAMap) {
     ASSERT_FALSE(iterator->Valid());
     ASSERT_FALSE(sorted->Valid());
     ASSERT_FALSE(newest->Valid());
+  }
+}
+
+// The first keys decide which bytes most comparisons look at.
+TEST(WriteBufferTest, LaterKeysMayDifferAnywhereFromTheFirstOnes) {
+  for (const int first_keys : {1, 20, 2000}) {
+    WriteBuffer buffer(1 << 20, 1);
+    std::set<std::string> keys;
+    SequenceNumber sequence = 0;
+    const auto add = [&](const std::string& key) {
+      if (keys.insert(key).second) Add(&buffer, key, "value", ++sequence);
+    };
+    const std::string base = "user:00000000";
+    for (int i = 0; i < first_keys; ++i) add(Key(base + std::to_string(100'000 + i * 7919 % 9973)));
+    ASSERT_NE(buffer.NewIterator(), nullptr);
+    for (size_t size = 0; size <= base.size(); ++size) {
+      for (const char* behind : {"", "!", "~", "\xff", "1", "100000000000"})
+        add(Key(base.substr(0, size) + behind));
+    }
+    for (const NamespaceGeneration generation : {0u, 2u, 0x01000000u})
+      add(Key(base + "100001", generation));
+    add(Key(base) + std::string("\0", 1));
+
+    const auto iterator = buffer.NewIterator();
+    iterator->SeekToFirst();
+    for (const std::string& key : keys) {
+      ASSERT_TRUE(iterator->Valid());
+      ASSERT_EQ(iterator->record().key, key);
+      iterator->Next();
+    }
+    ASSERT_FALSE(iterator->Valid());
+    iterator->SeekToLast();
+    for (auto key = keys.rbegin(); key != keys.rend(); ++key, iterator->Prev())
+      ASSERT_EQ(iterator->record().key, *key);
+    for (const std::string& key : keys) {
+      for (const std::string& target : {key, key + '\0', key + '\xff'}) {
+        iterator->Seek(target, kMaxSequence);
+        const auto expected = keys.lower_bound(target);
+        ASSERT_EQ(iterator->Valid(), expected != keys.end());
+        for (auto at = expected; at != keys.end() && std::distance(expected, at) < 7; ++at) {
+          ASSERT_EQ(iterator->record().key, *at);
+          iterator->Next();
+        }
+      }
+    }
   }
 }
 
