@@ -41,18 +41,11 @@ void DelayedStore::SetDelay(std::chrono::microseconds delay) {
   delay_ = delay;
 }
 
-void DelayedStore::Withhold(std::string only) {
+void DelayedStore::Withhold(std::string only, std::string prefix) {
   absl::MutexLock lock(&mutex_);
   withholds_ = true;
   only_ = std::move(only);
-  withheld_prefix_.clear();
-}
-
-void DelayedStore::WithholdKeys(std::string prefix) {
-  absl::MutexLock lock(&mutex_);
-  withholds_ = true;
-  only_.clear();
-  withheld_prefix_ = std::move(prefix);
+  prefix_ = std::move(prefix);
 }
 
 void DelayedStore::SetAway(std::string prefix) {
@@ -113,29 +106,22 @@ size_t DelayedStore::pushed() const {
 
 // --- The other machine ---------------------------------------------------------------------------
 
-template <typename Keys>
-std::string DelayedStore::KeyOf(const Keys& keys) const {
-  absl::MutexLock lock(&mutex_);
-  for (const auto& key : keys) {
-    if (std::string_view(key).starts_with(withheld_prefix_)) return std::string(key);
-  }
-  return "";
-}
-
-void DelayedStore::Ask(std::string_view what, std::string_view key, Answer answer) const {
+void DelayedStore::Ask(std::string_view what, absl::Span<const std::string_view> keys,
+                       Answer answer) const {
   absl::MutexLock lock(&mutex_);
   ++asked_so_far_;
-  const bool withheld =
-      withholds_ && (only_.empty() || only_ == what) && key.starts_with(withheld_prefix_);
+  bool withheld = withholds_ && prefix_.empty() && (only_.empty() || only_ == what);
+  for (const std::string_view key : keys)
+    withheld = withheld || (withholds_ && !prefix_.empty() && key.starts_with(prefix_));
   asked_.push_back({std::chrono::steady_clock::now() + delay_, withheld, std::move(answer)});
   changed_.SignalAll();
 }
 
-absl::Status DelayedStore::Await(std::string_view key) const {
+absl::Status DelayedStore::Await(absl::Span<const std::string_view> keys) const {
   VARVE_ASSERT(!must_not_wait_());
   absl::Notification answered;
   absl::Status failed;
-  Ask("blocking", key, [&](absl::Status failure) {
+  Ask("blocking", keys, [&](absl::Status failure) {
     failed = std::move(failure);
     answered.Notify();
   });
@@ -186,14 +172,14 @@ StoreCapabilities DelayedStore::capabilities() const {
 
 absl::StatusOr<ReadResult> DelayedStore::Get(const ReadOptions& options, std::string_view key,
                                              std::string* value) {
-  if (absl::Status failure = Await(key); !failure.ok()) return failure;
+  if (absl::Status failure = Await({&key, 1}); !failure.ok()) return failure;
   return store_.Get(options, key, value);
 }
 
 absl::Status DelayedStore::MultiGet(const ReadOptions& options,
                                     absl::Span<const std::string_view> keys,
                                     absl::Span<MultiGetResult> results) {
-  if (absl::Status failure = Await(KeyOf(keys)); !failure.ok()) return failure;
+  if (absl::Status failure = Await(keys); !failure.ok()) return failure;
   return store_.MultiGet(options, keys, results);
 }
 
@@ -237,7 +223,7 @@ absl::StatusOr<CommitResult> DelayedStore::Submit(const WriteOptions& options, W
 absl::StatusOr<CommitResult> DelayedStore::Update(
     const WriteOptions& options, absl::Span<const std::string_view> keys,
     absl::FunctionRef<absl::Status(WriteBatch*)> decide) {
-  if (absl::Status failure = Await(KeyOf(keys)); !failure.ok()) return failure;
+  if (absl::Status failure = Await(keys); !failure.ok()) return failure;
   const absl::StatusOr<CommitResult> committed = store_.Update(options, keys, decide);
   if (!committed.ok()) return committed;
   if (absl::Status synced = store_.WaitUntilDurable(committed->durable_after); !synced.ok())
@@ -286,7 +272,8 @@ absl::Status DelayedStore::Close() { return store_.Close(); }
 // --- Asynchronous calls --------------------------------------------------------------------------
 
 void DelayedStore::GetAsync(const ReadOptions& options, std::string key, GetDone done) {
-  Ask("get", key, [this, options, key, done = std::move(done)](absl::Status failure) {
+  const std::string_view name = key;
+  Ask("get", {&name, 1}, [this, options, key, done = std::move(done)](absl::Status failure) {
     if (!failure.ok()) return done(std::move(failure), "");
     store_.GetAsync(options, key, done);
   });
@@ -294,17 +281,16 @@ void DelayedStore::GetAsync(const ReadOptions& options, std::string key, GetDone
 
 void DelayedStore::MultiGetAsync(const ReadOptions& options, std::vector<std::string> keys,
                                  MultiGetDone done) {
-  const std::string key = KeyOf(keys);
-  Ask("multiget", key,
-      [this, options, keys = std::move(keys), done = std::move(done)](absl::Status failure) {
-        if (!failure.ok()) return done(std::move(failure), {});
-        store_.MultiGetAsync(options, keys, done);
-      });
+  const std::vector<std::string_view> names(keys.begin(), keys.end());
+  Ask("multiget", names, [this, options, keys, done = std::move(done)](absl::Status failure) {
+    if (!failure.ok()) return done(std::move(failure), {});
+    store_.MultiGetAsync(options, keys, done);
+  });
 }
 
 void DelayedStore::CountAsync(const ReadOptions& options, std::string lower, std::string upper,
                               CountDone done) {
-  Ask("count", "",
+  Ask("count", {},
       [this, options, lower = std::move(lower), upper = std::move(upper),
        done = std::move(done)](absl::Status failure) {
         if (!failure.ok()) return done(std::move(failure));
@@ -313,7 +299,7 @@ void DelayedStore::CountAsync(const ReadOptions& options, std::string lower, std
 }
 
 void DelayedStore::ReadRangeAsync(const ReadOptions& options, RangeRequest range, RangeDone done) {
-  Ask("range", "",
+  Ask("range", {},
       [this, options, range = std::move(range), done = std::move(done)](absl::Status failure) {
         if (!failure.ok()) return done(std::move(failure));
         store_.ReadRangeAsync(options, range, done);
@@ -323,7 +309,7 @@ void DelayedStore::ReadRangeAsync(const ReadOptions& options, RangeRequest range
 void DelayedStore::WriteAsync(const WriteOptions& options, WriteBatch* batch, WriteDone done) {
   const auto taken = std::make_shared<WriteBatch>(std::move(*batch));
   batch->Clear();
-  Ask("write", "", [this, options, taken, done = std::move(done)](absl::Status failure) {
+  Ask("write", {}, [this, options, taken, done = std::move(done)](absl::Status failure) {
     if (!failure.ok()) return done(std::move(failure));
     store_.WriteAsync(options, taken.get(), [done](absl::StatusOr<CommitResult> committed) {
       done(Durable(std::move(committed)));

@@ -23,6 +23,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "varve/store.h"
 
 namespace varve::testing {
@@ -73,10 +74,9 @@ class DelayedStore final : public LocalAnswers {
   // Answers take that long from now on.
   void SetDelay(std::chrono::microseconds delay) ABSL_LOCKS_EXCLUDED(mutex_);
   // From now on nothing is answered until Release(). Calls that are named in `only`, if any, are
-  // withheld alone: "get", "multiget", "count", "range", "write", "blocking".
-  void Withhold(std::string only = "") ABSL_LOCKS_EXCLUDED(mutex_);
-  // From now on reads and updates of keys with this prefix alone are withheld.
-  void WithholdKeys(std::string prefix) ABSL_LOCKS_EXCLUDED(mutex_);
+  // withheld alone: "get", "multiget", "count", "range", "write", "blocking". With a `prefix` it is
+  // reads and updates of keys that have it alone.
+  void Withhold(std::string only = "", std::string prefix = "") ABSL_LOCKS_EXCLUDED(mutex_);
   // From now on keys with this prefix are away, and no others.
   void SetAway(std::string prefix) ABSL_LOCKS_EXCLUDED(mutex_);
   void Release() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -147,14 +147,12 @@ class DelayedStore final : public LocalAnswers {
     Answer answer;
   };
 
-  // Has the answering thread call `answer`. `key`: one of those that the call is for, if any.
-  void Ask(std::string_view what, std::string_view key, Answer answer) const
+  // Has the answering thread call `answer`. `keys`: those that the call is for, where it has any.
+  void Ask(std::string_view what, absl::Span<const std::string_view> keys, Answer answer) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until a blocking call may be answered; returns what it fails with.
-  absl::Status Await(std::string_view key = "") const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the first key with the prefix of WithholdKeys(); empty: none has it.
-  template <typename Keys>
-  std::string KeyOf(const Keys& keys) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Await(absl::Span<const std::string_view> keys = {}) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   size_t CountWithheld() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AnswerAll() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the next call whose time has come. False: the store is closed.
@@ -169,7 +167,7 @@ class DelayedStore final : public LocalAnswers {
   std::chrono::microseconds delay_ ABSL_GUARDED_BY(mutex_){0};
   bool withholds_ ABSL_GUARDED_BY(mutex_) = false;
   std::string only_ ABSL_GUARDED_BY(mutex_);
-  std::string withheld_prefix_ ABSL_GUARDED_BY(mutex_);
+  std::string prefix_ ABSL_GUARDED_BY(mutex_);
   std::optional<std::string> away_prefix_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;

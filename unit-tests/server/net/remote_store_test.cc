@@ -442,7 +442,7 @@ TEST_F(RemoteStoreTest, KeysThatAreAwayHoldUpNoOthersOfTheirPipeline) {
   Start();
   PutDirectly("live", "v");
   far().SetAway("dead");
-  far().WithholdKeys("dead");
+  far().Withhold(/*only=*/"", /*prefix=*/"dead");
   const auto connection = Connect();
   ASSERT_TRUE(
       connection->Send(Resp({"GET", "live"}) + Resp({"GET", "dead"}) + Resp({"EXISTS", "live"})));
@@ -455,7 +455,7 @@ TEST_F(RemoteStoreTest, KeysThatAreAwayHoldUpNoOthersOfTheirPipeline) {
 TEST_F(RemoteStoreTest, KeysThatAreAwayTakeHalfOfTheThreads) {
   Start({.store_threads = 4});
   far().SetAway("dead");
-  far().WithholdKeys("dead");
+  far().Withhold(/*only=*/"", /*prefix=*/"dead");
   std::vector<std::unique_ptr<RawConnection>> stuck;
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(stuck.emplace_back(Connect())->Send(Resp({"INCR", "dead:" + std::to_string(i)})));
@@ -477,7 +477,7 @@ TEST_F(RemoteStoreTest, KeysThatAreAwayTakeHalfOfTheThreads) {
 
 TEST_F(RemoteStoreTest, WhatIsAwayWhenItsTurnForAThreadComesGivesItBack) {
   Start({.store_threads = 1});
-  far().WithholdKeys("dead");
+  far().Withhold(/*only=*/"", /*prefix=*/"dead");
   std::vector<std::unique_ptr<RawConnection>> connections;
   for (size_t i = 0; i < 3; ++i) {
     ASSERT_TRUE(
@@ -503,7 +503,7 @@ TEST_F(RemoteStoreTest, KeysThatAreAwayHaveRoomOfTheirOwn) {
   static_assert(kMost < RemoteRun::kMaxRequests);
   Start({.io_threads = kLoops});
   far().SetAway("dead");
-  far().WithholdKeys("dead");
+  far().Withhold(/*only=*/"", /*prefix=*/"dead");
   std::string many, replies;
   for (size_t i = 0; i < kMost; ++i) {
     many += Resp({"GET", "dead"});
@@ -527,7 +527,7 @@ TEST_F(RemoteStoreTest, WhatIsNotAnsweredInTimeLeavesItsRoomToOthers) {
   constexpr size_t kMany = 1000, kMost = RemoteRounds::kMostInFlight / kLoops;
   static_assert(kMany < kMost && 2 * kMany > kMost);
   Start({.io_threads = kLoops}, /*deadline=*/std::chrono::milliseconds(30));
-  far().WithholdKeys("dead");
+  far().Withhold(/*only=*/"", /*prefix=*/"dead");
   std::string many, replies;
   for (size_t i = 0; i < kMany; ++i) {
     many += Resp({"GET", "dead"});
