@@ -56,7 +56,11 @@ bool RemoteRounds::IsAway(Session* session) const {
 void RemoteRounds::NoteSlow() {
   if (in_prompt_.empty()) return;
   const auto late = std::chrono::steady_clock::now() - server_->store_waits.SlowAfter();
-  while (!in_prompt_.empty() && in_prompt_.begin()->second->remote.since <= late) {
+  // Where all machines are slow, requests do not go on to come in for ever.
+  const auto may_move = [this] {
+    return slow_.in_flight < 2 * prompt_.most && slow_.bytes < prompt_.most_bytes;
+  };
+  while (!in_prompt_.empty() && may_move() && in_prompt_.begin()->second->remote.since <= late) {
     Session::RemotePart& part = in_prompt_.begin()->second->remote;
     prompt_.GiveBack(part);
     slow_.Take(part);
