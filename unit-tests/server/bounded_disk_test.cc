@@ -115,8 +115,9 @@ TEST_F(BoundedServerTest, AWriteWaitsForWhatEvictionsGiveBack) {
   EXPECT_TRUE(Eventually([&] {
     return Do({"INFO", "clients"}).find("blocked_clients:1\r\n") != std::string::npos;
   }));
-  EXPECT_EQ(Do({"GET", "key100000"}), std::string(1000, 'v')) << "reads go on";
-  EXPECT_EQ(Do({"DEL", "key100000"}), "1") << "deletes, too";
+  // The key may have been evicted.
+  EXPECT_NE(Do({"GET", "key100000"}).front(), '!') << "reads go on";
+  EXPECT_NE(Do({"DEL", "key100000"}).front(), '!') << "deletes, too";
   EXPECT_TRUE(files_.Remove(FillerPath()).ok());
   writes.join();
   EXPECT_EQ(Do({"GET", "waits"}), "v");
