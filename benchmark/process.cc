@@ -130,6 +130,7 @@ void RemoveDirectory(const std::string& path) {
 
 std::string ClaimDataDirectory(const std::string& parent, const std::string& name) {
   const std::string path = (parent.empty() ? ProgramDirectory() : parent) + "/" + name;
+  if (std::filesystem::is_regular_file(path)) Fail(path + " is a file, and no directory of data");
   MakeEmptyDirectory(path);
   TheLeftovers().directory = path;
   std::atexit(CleanUp);

@@ -188,3 +188,8 @@ if(TARGET engine_benchmark)
                                -P ${CMAKE_CURRENT_SOURCE_DIR}/benchmark/run_${program}.cmake)
   endforeach()
 endif()
+
+# One server beside two over a store that answers after a delay; the program fails where one of them answers wrongly, or not at all.
+if(TARGET scale_benchmark)
+  varve_test_command(scale_benchmark LABELS long COST 5 COMMAND $<TARGET_FILE:scale_benchmark> --seconds=0.2 --turns=1)
+endif()

@@ -146,7 +146,8 @@ int Main(int argc, char** argv) {
     LoadOne(static_cast<uint16_t>(port));
     return 0;
   }
-  const std::string directory = ClaimDataDirectory(absl::GetFlag(FLAGS_dir), "scale_benchmark");
+  const std::string directory =
+      ClaimDataDirectory(absl::GetFlag(FLAGS_dir), "scale_benchmark_data");
   std::vector<std::unique_ptr<Child>> servers;
   std::vector<uint16_t> ports;
   for (int i = 0; i < 2; ++i) {
