@@ -226,7 +226,7 @@ TEST_F(EvictionTest, CommandsUseKeysAsTheyDoInRedis) {
                                                          {"BITOP", "NOT", "copy", key},
                                                          {"GETEX", key},
                                                          {"PREFIX", key},
-                                                         {"RANGE", key, "+"}};
+                                                         {"RANGE", "[" + key, "+"}};
   for (const std::vector<std::string>& request : reading) {
     Pass(10'000);
     EXPECT_GE(idle(), 10);
