@@ -71,7 +71,7 @@ void HbaseCall::Find(RegionQuery query, std::function<void(const RegionPtr& regi
 }
 
 void HbaseCall::NoteFailure(const HbaseFailure& failure, const RegionPtr& region) {
-  if (failure.is_final()) return;
+  if (failure.is_final() || region == nullptr) return;
   environment_.context.away.NoteFailure(table_, *region, std::chrono::steady_clock::now());
   if (failure.is_misplaced()) environment_.locator.Forget(table_, region);
 }

@@ -61,10 +61,12 @@ class HbaseCall : public std::enable_shared_from_this<HbaseCall> {
            const google::protobuf::MessageLite& parameter, RpcConnection::Done then);
   // Finds a region, and calls `then` unless the call has ended. A failure ends the call.
   void Find(RegionQuery query, std::function<void(const RegionPtr& region)> then);
-  // Takes a failure that is not final in, and tries again after a pause.
+  // Takes a failure that is not final in, and tries again after a pause. `region` is null where the
+  // master was asked and no region.
   void TryLater(const HbaseFailure& failure, const RegionPtr& region, RetryPace& pace,
                 std::function<void()> again);
-  // Takes in that the region did not answer, or is not where it was thought to be.
+  // Takes in that the region, if it is not null, did not answer, or is not where it was thought to
+  // be.
   void NoteFailure(const HbaseFailure& failure, const RegionPtr& region);
   // Takes in what may be why the deadline will be missed.
   void Note(const absl::Status& trouble) { trouble_ = trouble; }
