@@ -155,6 +155,8 @@ launch() {
   if [ -e "$dir/logs/$name.log" ]; then mv "$dir/logs/$name.log" "$dir/logs/$name.log.before"; fi
   MALLOC_ARENA_MAX=2 setsid nice -n 19 "$java" "${options[@]}" "${main[@]}" >"$dir/logs/$name.out" 2>&1 </dev/null 9>&- &
   echo $! >"$dir/run/$name"
+  # Until it executes Java the process is a copy of this shell, which pid_of does not know.
+  while cmp -s "/proc/$!/cmdline" "/proc/$$/cmdline"; do sleep 0.01; done
 }
 
 # By which line of its messages, or port, a process shows that it serves.
