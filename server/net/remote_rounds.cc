@@ -122,6 +122,8 @@ void RemoteRounds::NoteAsked(Session* session, size_t requests, size_t bytes, bo
 
 bool RemoteRounds::Ask(Session* session) {
   std::shared_ptr<RemoteRun>& run = session->remote.run;
+  // The rest of a reply comes before the replies of the requests behind it.
+  if (run == nullptr && session->executor().streaming_since()) return false;
   if (run == nullptr) run = RemoteRun::Take(server_, session->executor().cursor());
   if (run == nullptr) return false;
   session->Lend();

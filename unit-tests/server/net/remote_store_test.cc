@@ -147,6 +147,25 @@ TEST_F(RemoteStoreTest, AnswersRequestsOfEveryKindInTheirOrder) {
          ":8\r\n");
 }
 
+TEST_F(RemoteStoreTest, WhatStandsBehindAReplyThatIsProducedInPiecesComesBehindIt) {
+  Start({.reply_slice_bytes = 1});
+  Expect({{"SET", "a", "1"},
+          {"MULTI"},
+          {"SET", "b", "2"},
+          {"GET", "a"},
+          {"EXEC"},
+          {"GET", "b"},
+          {"SET", "c", "3"},
+          {"RANGE", "-", "+", "KEYS"},
+          {"GET", "c"},
+          {"DEL", "c"},
+          {"KEYS", "*"},
+          {"MGET", "a", "c"}},
+         "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n$1\r\n1\r\n$1\r\n2\r\n+OK\r\n"
+         "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\n3\r\n:1\r\n"
+         "*2\r\n$1\r\na\r\n$1\r\nb\r\n*2\r\n$1\r\n1\r\n$-1\r\n");
+}
+
 TEST_F(RemoteStoreTest, AnIoThreadAnswersOthersWhileThousandsOfRequestsAreOnTheirWay) {
   constexpr int kReaders = 20, kRequests = 200, kBlocked = 30;
   Start();
