@@ -24,10 +24,17 @@ std::string Script() { return std::string(VARVE_SOURCE_DIR) + "/scripts/hbase_cl
 std::unique_ptr<ServerProcess> Cluster::StartServer(std::vector<std::string> flags) {
   flags.insert(flags.begin(),
                {"--store=hbase", Variable("VARVE_CLUSTER_QUORUM"), "--hbase-table=" + table_});
-  auto server = std::make_unique<ServerProcess>(
-      VARVE_SERVER_MAIN, directory_.File("server" + std::to_string(++servers_)), flags);
-  EXPECT_NE(server->port(), 0) << server->log();
-  return server;
+  // A cluster some of whose processes were killed needs a while to make tables again, and those end
+  // themselves that were not answered for too long; whoever runs a cluster starts them again.
+  constexpr int kTries = 6;
+  for (int tries = 1;; ++tries) {
+    auto server = std::make_unique<ServerProcess>(
+        VARVE_SERVER_MAIN, directory_.File("server" + std::to_string(++servers_)), flags);
+    if (server->port() != 0) return server;
+    if (tries < kTries && Do({"up"})) continue;
+    ADD_FAILURE() << server->log();
+    return server;
+  }
 }
 
 bool Cluster::Do(const std::vector<std::string>& command) {
