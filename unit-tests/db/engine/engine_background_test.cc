@@ -284,7 +284,7 @@ TEST(EngineUpkeepTest, AMergeWithoutHurryWorksInWhatTimeOthersLeave) {
   options.compaction_filter = filter;
   TestStore store(options);
   for (int run = 0; run < 3; ++run) {
-    for (int i = 0; i < 20000; ++i)
+    for (int i = 0; i < 5000; ++i)
       ASSERT_TRUE(store->Put(fmt::format("key{:06}", i * 3 + run), "value").ok());
     ASSERT_TRUE(store->Flush().ok());
   }
