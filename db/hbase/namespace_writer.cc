@@ -68,9 +68,9 @@ absl::StatusOr<CommitResult> NamespaceWriter::Change(const BatchPlan& plan) {
                   std::string(seen.message())));
 }
 
-// A server that is alive looks at the catalog each beat. Where a place was retired, the change waits
-// for those that can't, as writes to the place are lost. A server that does not know of a new
-// namespace refuses it, and that is no reason for an error.
+// A server that is alive looks at the catalog each beat. Where a place was retired, the change
+// waits for those that can't, as writes to the place are lost. A server that does not know of a
+// new namespace refuses it, and that is no reason for an error.
 HbaseClient::Deadline NamespaceWriter::DeadlineOfWait(bool retires) const {
   const HbaseClient::Deadline deadline = context_->NewDeadline();
   if (retires) return deadline;

@@ -23,8 +23,8 @@ class NamespaceWriter {
       : context_(context), rows_(rows), roster_(roster) {}
 
   // Makes all changes of the plan in one step. Unavailable: a namespace was emptied or dropped, but
-  // some server may not know of it yet; the message says so. A server that is silent learns of other
-  // changes after they were answered.
+  // some server may not know of it yet; the message says so. A server that is silent learns of
+  // other changes after they were answered.
   absl::StatusOr<CommitResult> Change(const BatchPlan& plan);
 
   // Changes the catalog, again and again if others do so at the same time. Returns its version.

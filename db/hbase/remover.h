@@ -59,7 +59,7 @@ class Remover {
     std::vector<std::string> expired;  // the key of each write that goes as its time is over
   };
 
-  // What is swept, and how far that has come.
+  // A sweep, and how far it has come.
   struct Sweep {
     SequenceNumber ready;  // up to which rows go; kNoSequence: none
     uint64_t oldest_ms;    // they were gone at that instant already

@@ -35,7 +35,7 @@ class ReadCall final : public HbaseCall {
   // One request asks one server for these.
   using Group = std::vector<RegionRows>;
 
-  // What stands for a row of which nothing is known yet: no row fails so.
+  // Stands for a row of which nothing is known yet; no row fails so.
   static absl::Status NotRead() { return absl::UnknownError(""); }
 
   void Start() override;
