@@ -46,8 +46,8 @@ inline uint64_t BlockKey(uint64_t offset, uint32_t block_size) {
 }
 inline uint64_t RecordKey(uint64_t offset) { return offset << 1 | 1; }
 
-// A reader looks here for the separated value of each record that a scan shows it: nowhere, as it
-// wants none; in the block cache, and in the files for what is not there; or in the files alone.
+// Where the reader of a scan looks for the separated value of each record that it is shown: nowhere,
+// as it wants none; in the block cache, and in the files for what is not there; or in the files.
 enum class ValuesFrom : uint8_t { kNowhere, kCache, kFiles };
 
 // A scan uses the block cache as this says.

@@ -7,10 +7,10 @@
 // between, whose slot has arrived meanwhile, it prefetches header and value. Scans of 4 KiB values
 // in the cache gain 45 %.
 //
-// A value that the scan copies out of a mapping of its file is asked for one record ahead. Where
-// the reads of the thread go to the disk (util/os/disk_sense.h), the disk is told of the values of
-// up to 16 records, of few behind a seek and of twice as many with each step, so that it reads them
-// at the same time.
+// A value that the scan copies out of a mapping of its file is asked for one record ahead. Where the
+// reads of the thread go to the disk (util/os/disk_sense.h), the disk is told of the values of up to
+// 16 records, of few behind a seek and of twice as many with each step, so that it reads them at
+// the same time.
 //
 // Thread-safety: a lookahead belongs to one thread.
 #pragma once

@@ -21,7 +21,7 @@ class DiskSense {
   // Returns how many blocks the kernel has read from disks for the calling thread.
   static uint64_t BlocksReadForThread();
 
-  // The sense counts nothing that was read before its first look.
+  // What was read before the first call does not count.
   constexpr explicit DiskSense(uint64_t (*blocks_read)()) : blocks_read_(blocks_read) {}
 
   bool ReadsDisk() {

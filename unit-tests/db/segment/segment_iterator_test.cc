@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "db/iterators/merging_iterator.h"
 #include "unit-tests/testing/recorded_reads.h"
 #include "unit-tests/testing/segment_fixture.h"
 
@@ -277,18 +278,9 @@ TEST_F(ReadAheadTest, ASeekOfSeveralCursorsAsksForAllBlocksFirst) {
     segments.push_back(Open(number, NumberedRecords(5000, 100)));
     cursors.push_back(segments.back()->NewIterator(/*fill_cache=*/true));
   }
-  using SeekStep = InternalIterator::SeekStep;
-  const auto seek_all = [&] {
-    for (const SeekStep step :
-         {SeekStep::kFindPlace, SeekStep::kFetchPlace, SeekStep::kFetchRecord}) {
-      for (const auto& cursor : cursors) cursor->PrepareSeek(NumberedKey(5000), step);
-    }
-    for (const auto& cursor : cursors) {
-      cursor->Seek(NumberedKey(5000), kMaxSequence);
-      ASSERT_TRUE(cursor->Valid());
-    }
-  };
-  ASSERT_NO_FATAL_FAILURE(seek_all());
+  const auto merged = NewMergingIterator(std::move(cursors));
+  merged->Seek(NumberedKey(5000), kMaxSequence);
+  ASSERT_TRUE(merged->Valid());
   const std::vector<testing::RecordedReads::Call> calls = files_.Take();
   ASSERT_EQ(calls.size(), 6u);
   for (size_t i = 0; i < 3; ++i) {
@@ -296,7 +288,7 @@ TEST_F(ReadAheadTest, ASeekOfSeveralCursorsAsksForAllBlocksFirst) {
     EXPECT_FALSE(calls[3 + i].ahead);
     EXPECT_TRUE(calls[i].Covers(calls[3 + i]));
   }
-  ASSERT_NO_FATAL_FAILURE(seek_all());
+  merged->Seek(NumberedKey(5000), kMaxSequence);
   EXPECT_TRUE(files_.Take().empty()) << "the blocks are in the cache";
 }
 
