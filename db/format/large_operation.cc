@@ -6,7 +6,6 @@
 #include "util/base/assert.h"
 #include "util/base/checksum.h"
 #include "util/base/coding.h"
-#include "util/base/long_hash.h"
 
 namespace varve {
 namespace {
@@ -91,9 +90,7 @@ size_t LargeOperationSizeOf(const RecordView& record) {
 
 uint64_t LargeBodyHash(std::string_view operation, size_t seal_offset) {
   const std::string_view body = operation.substr(seal_offset + kLargeSealSize);
-  const uint64_t seed = XXH3_64bits(operation.data(), seal_offset);
-  return body.size() < kLongHashSize ? XXH3_64bits_withSeed(body.data(), body.size(), seed)
-                                     : LongHash(body, seed);
+  return XXH3_64bits_withSeed(body.data(), body.size(), XXH3_64bits(operation.data(), seal_offset));
 }
 
 void SealLargeOperation(char* operation, size_t seal_offset, SequenceNumber sequence,

@@ -15,14 +15,10 @@
 #include <cstdint>
 #include <string_view>
 
-#include "util/base/long_hash.h"
-
 namespace varve {
 
 inline uint32_t Checksum(std::string_view data, uint64_t seed) {
-  return static_cast<uint32_t>(data.size() < kLongHashSize
-                                   ? XXH3_64bits_withSeed(data.data(), data.size(), seed)
-                                   : LongHash(data, seed));
+  return static_cast<uint32_t>(XXH3_64bits_withSeed(data.data(), data.size(), seed));
 }
 
 }  // namespace varve

@@ -1,13 +1,10 @@
 #include <gtest/gtest.h>
-#include <xxhash.h>
 
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "util/base/checksum.h"
 #include "util/base/hash.h"
-#include "util/base/long_hash.h"
 
 namespace varve {
 namespace {
@@ -48,22 +45,6 @@ TEST(ChecksumTest, IntactBytesInTheWrongPlaceFail) {
   EXPECT_NE(Checksum(std::string(64, '\0'), 1), Checksum(std::string(128, '\0'), 1))
       << "zeros of another length";
   EXPECT_NE(Checksum(std::string(4096, '\0'), 1), 0u) << "a zeroed block is not valid";
-}
-
-// Sizes on both sides of where the long hash begins, and of its stripes.
-TEST(ChecksumTest, LongPiecesHaveTheSameHashOnEachProcessor) {
-  std::string bytes(70'000, '\0');
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * i >> 3);
-  for (const size_t size :
-       {size_t{0}, size_t{1}, size_t{200}, size_t{241}, kLongHashSize - 1, kLongHashSize,
-        kLongHashSize + 1, size_t{4125}, size_t{65'536}, bytes.size() - 1}) {
-    for (const uint64_t seed : {uint64_t{0}, uint64_t{1}, uint64_t{0x123456789abcdef0}}) {
-      const std::string_view piece = std::string_view(bytes).substr(1, size);
-      const uint64_t expected = XXH3_64bits_withSeed(piece.data(), piece.size(), seed);
-      EXPECT_EQ(LongHash(piece, seed), expected) << size;
-      EXPECT_EQ(Checksum(piece, seed), static_cast<uint32_t>(expected)) << size;
-    }
-  }
 }
 
 }  // namespace
