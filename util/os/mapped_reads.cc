@@ -36,11 +36,8 @@ constexpr uint32_t kReadsBeforeMapping = 16;
 constexpr uint32_t kReadsBetweenLooks = 64;
 // So many reads are made by call once a mapped one went to the disk.
 constexpr uint32_t kReadsByCall = 8192;
-// Bytes of a read that are prefetched; the processor's own prefetcher goes on from there. It begins
-// anew in each page, so that of a longer read, such as that of a large value, a page is asked for.
+// Bytes of a read that are prefetched; the processor's own prefetcher goes on from there.
 constexpr uint64_t kMostPrefetched = 512;
-constexpr uint64_t kLongRead = 2048;
-constexpr uint64_t kMostPrefetchedOfLongRead = 4096 + 256;
 constexpr uintptr_t kPageSize = 4096;
 // One page fault maps so many bytes at most, where the kernel holds the neighbouring pages.
 constexpr uint64_t kBytesAFault = uint64_t{64} << 10;
@@ -207,8 +204,7 @@ class MappedFile final : public ForwardingFile {
     if (begin == nullptr || size > kLongestMappedRead || !choice_of_this_thread.ExpectsMapped()) {
       ForwardingFile::Prefetch(offset, size);
     } else if (offset < end) {
-      const uint64_t most = size < kLongRead ? kMostPrefetched : kMostPrefetchedOfLongRead;
-      PrefetchLines(begin + offset, 0, std::min({size, end - offset, most}));
+      PrefetchLines(begin + offset, 0, std::min({size, end - offset, kMostPrefetched}));
     }
   }
 
