@@ -123,11 +123,9 @@ std::unique_ptr<Iterator> NewSuperVersionIterator(std::shared_ptr<const SuperVer
   ClockCache* const cache =
       range.fill_cache && range.cache != nullptr && range.cache->capacity() > 0 ? range.cache
                                                                                 : nullptr;
-  const ValuesFrom values = !range.with_values ? ValuesFrom::kNowhere
-                            : cache != nullptr ? ValuesFrom::kCache
-                                               : ValuesFrom::kFiles;
   std::unique_ptr<InternalIterator> records = RecordsOf(
-      *state, {at, range.newer_than}, CacheUse(range.fill_cache, values), range.lower, range.upper);
+      *state, {at, range.newer_than},
+      CacheUse(range.fill_cache, range.with_values && cache != nullptr), range.lower, range.upper);
   return NewStoreIterator(std::move(state), std::move(records), {at, range.newer_than},
                           std::move(range.lower), std::move(range.upper),
                           {range.with_values, cache}, std::move(clock));

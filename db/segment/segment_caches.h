@@ -46,18 +46,14 @@ inline uint64_t BlockKey(uint64_t offset, uint32_t block_size) {
 }
 inline uint64_t RecordKey(uint64_t offset) { return offset << 1 | 1; }
 
-// Where the reader of a scan looks for the separated value of each record that it is shown: nowhere,
-// as it wants none; in the block cache, and in the files for what is not there; or in the files.
-enum class ValuesFrom : uint8_t { kNowhere, kCache, kFiles };
-
 // A scan uses the block cache as this says.
 struct CacheUse {
   // NOLINTNEXTLINE(google-explicit-constructor): most scans differ in the first only
-  CacheUse(bool fills_it, ValuesFrom values_from = ValuesFrom::kNowhere)
-      : fills(fills_it), values(values_from) {}
+  CacheUse(bool fills_it, bool has_values = false)
+      : fills(fills_it), values(fills_it && has_values) {}
 
-  bool fills;  // blocks go through the cache
-  ValuesFrom values;
+  bool fills;   // blocks go through the cache
+  bool values;  // the reader looks there for the separated value of each record, too
 };
 
 struct SegmentCaches {

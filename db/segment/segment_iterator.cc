@@ -36,7 +36,7 @@ SegmentIterator::SegmentIterator(Segment* segment, CacheUse cache_use)
       seed_(segment->number()),
       ingested_at_(segment->info().ingested_at),
       decoder_(&segment->decoder()),
-      values_ahead_(segment, cache_use.values) {}
+      values_ahead_(cached_ && cache_use.values ? &segment->caches().blocks : nullptr, seed_) {}
 
 bool SegmentIterator::Fail(absl::Status status) {
   // What the device fails to read counts as damaged.
@@ -64,7 +64,6 @@ bool SegmentIterator::Start() {
   read_ahead_ = uint64_t{block_size_} * 2;
   moves_ = 0;
   prepared_ = kNotPrepared;
-  values_ahead_.Restart();
   return data_size_ > 0;
 }
 
@@ -288,15 +287,11 @@ void SegmentIterator::Next() {
     PrefetchLine(ahead + 64);
     offset_ = next;
     if (Decode()) [[likely]] {
-      if (IsSeparated(record_)) AskForValuesAhead();
+      if (IsSeparated(record_)) values_ahead_.Advance(window_, window_begin_, offset_ + size_);
       return;
     }
   }
-  if (MoveTo(next) && IsSeparated(record_)) AskForValuesAhead();
-}
-
-void SegmentIterator::AskForValuesAhead() {
-  values_ahead_.Advance(window_, window_begin_, offset_ + size_, ThreadReadsDisk());
+  MoveTo(next);
 }
 
 void SegmentIterator::PassBefore(std::string_view tree_key, SequenceNumber sequence) {
@@ -357,14 +352,11 @@ void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
   const auto is_before = [&] {
     return valid_ && CompareInternal(record_.key, record_.sequence, tree_key, sequence) < 0;
   };
-  if (is_before()) {
-    PassBefore(tree_key, sequence);
-    do {
-      Next();
-    } while (is_before());
-  }
-  // The others of the cursors that seek together come before this one, or soon after it.
-  if (!alone && valid_ && IsSeparated(record_)) values_ahead_.Begin(record_, ThreadReadsDisk());
+  if (!is_before()) return;
+  PassBefore(tree_key, sequence);
+  do {
+    Next();
+  } while (is_before());
 }
 
 bool SegmentIterator::LoadBackward(size_t block, BlockSpan span) {

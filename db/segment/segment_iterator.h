@@ -75,7 +75,6 @@ class SegmentIterator final : public InternalIterator {
   // Tells the file of `size` bytes that will be read from where the block begins, unless the cache
   // seems to have the block.
   void ReadAheadFrom(size_t block, uint64_t size) const;
-  void AskForValuesAhead();
   // Returns where in the window, which is a block, a search for `tree_key` begins.
   size_t StartInBlock(std::string_view tree_key) const;
   // Returns whether the cache is to take what the cursor reads ahead.

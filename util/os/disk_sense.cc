@@ -10,7 +10,7 @@ uint64_t DiskSense::BlocksReadForThread() {
 }
 
 bool ThreadReadsDisk() {
-  constinit thread_local DiskSense sense(DiskSense::BlocksReadForThread);
+  thread_local DiskSense sense;
   return sense.ReadsDisk();
 }
 

@@ -21,8 +21,8 @@ class DiskSense {
   // Returns how many blocks the kernel has read from disks for the calling thread.
   static uint64_t BlocksReadForThread();
 
-  // What was read before the first call does not count.
-  constexpr explicit DiskSense(uint64_t (*blocks_read)()) : blocks_read_(blocks_read) {}
+  explicit DiskSense(uint64_t (*blocks_read)() = BlocksReadForThread)
+      : blocks_read_(blocks_read), last_(blocks_read()) {}
 
   bool ReadsDisk() {
     if (++calls_ >= kCallsAVerdict) [[unlikely]]
@@ -33,16 +33,14 @@ class DiskSense {
  private:
   void Look() {
     const uint64_t now = blocks_read_();
-    verdict_ = last_ != kUnknown && now != last_;
+    verdict_ = now != last_;
     last_ = now;
     calls_ = 0;
   }
 
-  static constexpr uint64_t kUnknown = ~uint64_t{0};
-
   uint64_t (*const blocks_read_)();
-  uint64_t last_ = kUnknown;  // blocks at the last look
-  uint32_t calls_ = kCallsAVerdict - 1;
+  uint64_t last_;
+  uint32_t calls_ = 0;
   bool verdict_ = false;
 };
 

@@ -9,14 +9,12 @@
 #include <map>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "db/format/large_operation.h"
 #include "db/values/value_file_format.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/eventually.h"
-#include "unit-tests/testing/recorded_reads.h"
 #include "unit-tests/testing/test_store.h"
 #include "util/base/hash.h"
 
@@ -479,44 +477,6 @@ TEST(MappedStoreTest, AScanCachesValuesOnlyIfAllFit) {
   store.Reopen();
   EXPECT_GT(scan(), uint64_t{kKeys} * 4096);
   EXPECT_GT(scan(), uint64_t{kKeys} * 4096);
-}
-
-// Where a scan copies values out of their files, it asks for each before it reads it.
-TEST(MappedStoreTest, AScanAsksForItsValuesAhead) {
-  constexpr int kKeys = 1000;
-  testing::RecordedReads files;
-  EngineOptions options = SmallOptions();
-  options.file_system = &files;
-  options.mapped_read_budget = size_t{64} << 20;
-  options.block_cache_size = size_t{2} << 20;
-  TestStore store(options);
-  ASSERT_NO_FATAL_FAILURE(Fill(store, 0, kKeys));
-  ASSERT_TRUE(store->Flush().ok());
-  ASSERT_TRUE(store->Compact("", "").ok());
-  store.Reopen();
-  for (const bool opens_files : {true, false}) {
-    files.Take();
-    const auto iterator = store->NewIterator({}, {}, {}, nullptr);
-    int at = 0;
-    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next())
-      ASSERT_EQ(iterator->value(), Value(at++));
-    ASSERT_EQ(at, kKeys);
-    if (opens_files) continue;
-    std::map<std::pair<std::string, uint64_t>, int> asked;
-    int read = 0, not_asked = 0;
-    for (const testing::RecordedReads::Call& call : files.Take()) {
-      if (call.path.ends_with(".seg")) continue;
-      int& times = asked[{call.path, call.offset}];
-      if (call.ahead) {
-        EXPECT_EQ(++times, 1) << call.path << " " << call.offset;
-      } else {
-        ++read;
-        if (times == 0) ++not_asked;
-      }
-    }
-    EXPECT_GE(read, kKeys);
-    EXPECT_LT(not_asked, kKeys / 10) << "the first ones of blocks";
-  }
 }
 
 }  // namespace
