@@ -8,7 +8,6 @@
 #include "db/segment/segment_blocks.h"
 #include "util/base/prefetch.h"
 #include "util/base/status.h"
-#include "util/os/disk_sense.h"
 
 namespace varve {
 namespace {
@@ -133,21 +132,8 @@ void SegmentIterator::PrefetchGuide(size_t block) const {
   const BlockSpan span = fences_->Span(block);
   const char* const bytes = segment_->caches().blocks.PrefetchEntry(
       segment_->number(), BlockKey(span.begin, block_size_), span.begin);
-  if (bytes != nullptr) {
+  if (bytes != nullptr)
     PrefetchLines(bytes + (span.end - span.begin), 0, BlockGuideSize(span.end - span.begin));
-  } else if (fences_->IsCacheable(span)) {
-    ReadAheadFrom(block, span.end - span.begin);
-  }
-}
-
-void SegmentIterator::ReadAheadFrom(size_t block, uint64_t size) const {
-  const SegmentCaches& caches = segment_->caches();
-  // What a mapping holds is asked for without a system call.
-  if (block >= fences_->count() || !(caches.kernel_caches_gets || ThreadReadsDisk())) return;
-  const uint64_t begin = fences_->Span(block).begin;
-  if (caches.blocks.PrefetchEntry(segment_->number(), BlockKey(begin, block_size_), begin) ==
-      nullptr)
-    segment_->file().Prefetch(begin, std::min(size, data_size_ - begin));
 }
 
 bool SegmentIterator::LoadFromCache(BlockSpan span) {
@@ -209,11 +195,7 @@ bool SegmentIterator::LoadForward(uint64_t offset, uint64_t at_least) {
     const BlockSpan span = fences_->Span(block);
     if (fences_->IsCacheable(span)) {
       if (++moves_ <= kSingleBlocks) {
-        if (!LoadFromCache(span)) {
-          // The disk reads what follows while the cursor waits for this block.
-          ReadAheadFrom(block + 1, read_ahead_);
-          if (!LoadBlock(span)) return false;
-        }
+        if (!LoadBlock(span)) return false;
         PrefetchLines(window_.data(), 128, kPrefetchAtBlock);
         return true;
       }

@@ -70,11 +70,7 @@ class SegmentIterator final : public InternalIterator {
   // Ask memory for what a look for the block in the cache touches first, and touches then.
   void PrefetchSlot(size_t block) const;
   void PrefetchBlock(size_t block) const;
-  // Asks memory for the block's guide, or else its file for the block.
   void PrefetchGuide(size_t block) const;
-  // Tells the file of `size` bytes that will be read from where the block begins, unless the cache
-  // seems to have the block.
-  void ReadAheadFrom(size_t block, uint64_t size) const;
   // Returns where in the window, which is a block, a search for `tree_key` begins.
   size_t StartInBlock(std::string_view tree_key) const;
   // Returns whether the cache is to take what the cursor reads ahead.

@@ -89,8 +89,8 @@ class SegmentFixture {
     return info.ok() ? *info : SegmentInfo();
   }
 
-  std::shared_ptr<Segment> Open(const SegmentInfo& info, FileSystem* files = PosixFileSystem()) {
-    auto segment = Segment::Open(files, directory.path(), info, caches.get());
+  std::shared_ptr<Segment> Open(const SegmentInfo& info) {
+    auto segment = Segment::Open(PosixFileSystem(), directory.path(), info, caches.get());
     EXPECT_TRUE(segment.ok()) << segment.status();
     return segment.ok() ? *segment : nullptr;
   }

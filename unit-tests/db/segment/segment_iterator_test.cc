@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "db/iterators/merging_iterator.h"
-#include "unit-tests/testing/recorded_reads.h"
 #include "unit-tests/testing/segment_fixture.h"
 
 namespace varve {
@@ -249,64 +247,6 @@ TEST(SegmentIteratorReadsTest, ASeekIntoCachedBlocksFindsEachRecord) {
       }
     }
   }
-}
-
-// Opens segments whose files have mapped reads, as their caches believe, and record all calls.
-class ReadAheadTest : public ::testing::Test {
- protected:
-  ReadAheadTest() {
-    fixture_.caches =
-        std::make_unique<SegmentCaches>(64 << 20, 16 << 20, /*has_mapped_reads=*/true);
-  }
-
-  // Opens a segment of the records, whose footer and fences are in memory.
-  std::shared_ptr<Segment> Open(uint64_t number, const std::vector<OwnedRecord>& records) {
-    auto segment = fixture_.Open(fixture_.Build(number, records), &files_);
-    EXPECT_TRUE(segment->Fences().ok());
-    files_.Take();
-    return segment;
-  }
-
-  SegmentFixture fixture_;
-  testing::RecordedReads files_;
-};
-
-TEST_F(ReadAheadTest, ASeekOfSeveralCursorsAsksForAllBlocksFirst) {
-  std::vector<std::shared_ptr<Segment>> segments;
-  std::vector<std::unique_ptr<InternalIterator>> cursors;
-  for (const uint64_t number : {7, 8, 9}) {
-    segments.push_back(Open(number, NumberedRecords(5000, 100)));
-    cursors.push_back(segments.back()->NewIterator(/*fill_cache=*/true));
-  }
-  const auto merged = NewMergingIterator(std::move(cursors));
-  merged->Seek(NumberedKey(5000), kMaxSequence);
-  ASSERT_TRUE(merged->Valid());
-  const std::vector<testing::RecordedReads::Call> calls = files_.Take();
-  ASSERT_EQ(calls.size(), 6u);
-  for (size_t i = 0; i < 3; ++i) {
-    EXPECT_TRUE(calls[i].ahead);
-    EXPECT_FALSE(calls[3 + i].ahead);
-    EXPECT_TRUE(calls[i].Covers(calls[3 + i]));
-  }
-  merged->Seek(NumberedKey(5000), kMaxSequence);
-  EXPECT_TRUE(files_.Take().empty()) << "the blocks are in the cache";
-}
-
-TEST_F(ReadAheadTest, ACursorThatMovesOnIsAheadOfItsReads) {
-  const auto segment = Open(9, NumberedRecords(5000, 100));
-  const auto iterator = segment->NewIterator(/*fill_cache=*/true);
-  iterator->Seek(NumberedKey(5000), kMaxSequence);
-  std::vector<testing::RecordedReads::Call> calls = files_.Take();
-  ASSERT_EQ(calls.size(), 1u) << "who wants one record pays for no more";
-  EXPECT_FALSE(calls[0].ahead);
-  for (int i = 0; i < 80; ++i) iterator->Next();
-  calls = files_.Take();
-  ASSERT_GE(calls.size(), 4u);
-  EXPECT_TRUE(calls[0].ahead);
-  EXPECT_FALSE(calls[1].ahead);
-  EXPECT_EQ(calls[0].offset, calls[1].offset + calls[1].size);
-  EXPECT_TRUE(calls[2].ahead);
-  EXPECT_TRUE(calls[0].Covers(calls[3])) << "the block after the next one";
 }
 
 TEST(SegmentIteratorReadsTest, AScanFromTheStartLoadsNoIndex) {
