@@ -37,6 +37,7 @@ class ClusterDeadNodesTest : public ::testing::Test {
   void Begin(size_t writers) {
     server_ = cluster_.StartServer();
     other_server_ = cluster_.StartServer();
+    ASSERT_TRUE(server_->port() != 0 && other_server_->port() != 0);
     writers_ = std::make_unique<Writers>(
         writers, std::vector<const ServerProcess*>{server_.get(), other_server_.get()});
     writers_->WaitForEach(20);
@@ -127,7 +128,7 @@ void ClusterDeadNodesTest::KillProcess(const std::string& name, seconds down, se
 }
 
 TEST_F(ClusterDeadNodesTest, AKilledRegionServerLosesNothing) {
-  Begin(kWriters);
+  ASSERT_NO_FATAL_FAILURE(Begin(kWriters));
   for (int round = 0; round < (IsLongForm() ? 5 : 1); ++round) {
     if (round > 0) cluster_.Admin({"share", cluster_.table()});
     ASSERT_NO_FATAL_FAILURE(KillServer(round % 3 + 1));
@@ -137,19 +138,19 @@ TEST_F(ClusterDeadNodesTest, AKilledRegionServerLosesNothing) {
 
 // What holds no data stops nothing while it is away: regions stay where they are.
 TEST_F(ClusterDeadNodesTest, AKilledMasterStopsNobody) {
-  Begin(4);
+  ASSERT_NO_FATAL_FAILURE(Begin(4));
   KillProcess("master", seconds(10), seconds(2));
   ExpectNothingLost();
 }
 
 TEST_F(ClusterDeadNodesTest, AKilledZooKeeperStopsNobody) {
-  Begin(4);
+  ASSERT_NO_FATAL_FAILURE(Begin(4));
   KillProcess("zookeeper", seconds(6), seconds(2));
   ExpectNothingLost();
 }
 
 TEST_F(ClusterDeadNodesTest, AKilledNameNodeLosesNothing) {
-  Begin(4);
+  ASSERT_NO_FATAL_FAILURE(Begin(4));
   KillProcess("namenode", seconds(10), seconds(60));
   ExpectNothingLost();
 }

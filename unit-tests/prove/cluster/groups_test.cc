@@ -111,6 +111,7 @@ class ClusterGroupsTest : public ::testing::Test {
 
 TEST_F(ClusterGroupsTest, StayWholeWhileRegionsSplitAndMove) {
   for (int i = 0; i < 2; ++i) servers_.push_back(cluster_.StartServer());
+  for (const auto& server : servers_) ASSERT_NE(server->port(), 0);
   const auto created =
       ConnectTo(*servers_[0])->Call({"NAMESPACE", "CREATE", "groups", "GROUP", ":"});
   ASSERT_TRUE(created.ok()) << created.status();

@@ -85,6 +85,7 @@ TEST_F(ClusterMoveTest, LiveAndBack) {
   Fill();
   std::unique_ptr<ServerProcess> target = cluster_.StartServer();
   const uint16_t port = target->port();
+  ASSERT_NE(port, 0);
   std::atomic<bool> ends{false};
   std::thread writer([&] { WriteUntil(&ends); });
   {
