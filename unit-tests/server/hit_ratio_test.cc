@@ -178,7 +178,7 @@ TEST(EvictionKillTest, ReadsThatWereAnsweredBeforeAKillCountUnderLoad) {
     ServerProcess server(kServer, dir.File("data"), settings);
     const std::unique_ptr<Client> client = Connect(server);
     ASSERT_NE(client, nullptr);
-    for (size_t key = 0; key <= kRead; ++key)
+    for (size_t key = 0; key <= kRead + 1; ++key)
       ASSERT_EQ(Ask(*client, {"SET", Key(key), Value()}), "OK");
     std::atomic<bool> is_over{false};
     std::thread one([&] { BearLoad(server.port(), 10'000, &is_over); });
@@ -200,8 +200,11 @@ TEST(EvictionKillTest, ReadsThatWereAnsweredBeforeAKillCountUnderLoad) {
   ServerProcess server(kServer, dir.File("data"), settings);
   const std::unique_ptr<Client> client = Connect(server);
   ASSERT_NE(client, nullptr);
-  // Before the order is open, writes alone count.
-  ASSERT_TRUE(Eventually([&] { return Stat(*client, "eviction_noted_reads") > 0; }));
+  // Before the order is open, writes alone count, and no read is noted.
+  ASSERT_TRUE(Eventually([&] {
+    return Ask(*client, {"GET", Key(kRead + 1)}) == Value() &&
+           Stat(*client, "eviction_noted_reads") > 0;
+  }));
   const auto idle = [&](size_t key) {
     return std::stoull(Ask(*client, {"OBJECT", "IDLETIME", Key(key)}));
   };
