@@ -171,7 +171,7 @@ TEST(IngestTest, NoClockMarkTakesASequenceOfTheIngestWhileItsManifestIsWritten) 
   };
   CommitOf(*ingest);
   files.look = nullptr;
-  EXPECT_EQ(looks, 1);
+  EXPECT_GE(looks, 1);
   EXPECT_EQ(store.Scan(), "k=1 ");
 }
 

@@ -708,7 +708,10 @@ TEST_F(HbaseStoreTest, EveryServerSeesByItselfThatAnotherOneIsDead) {
   const std::unique_ptr<HbaseStore> dead = Open();
   const std::unique_ptr<HbaseStore> store = Open();
   ASSERT_TRUE(Step(*dead).ok());  // it was the remover, too
+  clock_.Advance(30'000);
+  ASSERT_TRUE(store->roster().Beat().ok());
   clock_.Advance(100'000);
+  ASSERT_TRUE(store->roster().Beat().ok());
   WriteBatch batch;
   batch.ClearNamespace(kDefaultNamespace);
   const absl::Status cleared = store->Write({}, &batch).status();

@@ -25,8 +25,9 @@ void Fill(TestStore& store) {
   ASSERT_TRUE(store->Compact("", "").ok());
 }
 
+// Estimates are less exact for the small segments that the environment may ask for.
 EngineOptions Options() {
-  EngineOptions options = testing::TestEngineOptions();
+  EngineOptions options;
   options.sync = Durability::kNone;
   options.segment_size = 512 << 10;
   return options;
