@@ -488,7 +488,8 @@ TEST_F(RemoteStoreTest, KeysThatAreAwayTakeHalfOfTheThreads) {
           {"EXEC"},
           {"EXEC"},
           {"GET", "live"}},
-         error + ":1\r\n+OK\r\n+QUEUED\r\n" + error + "-ERR EXEC without MULTI\r\n$1\r\n1\r\n");
+         error + ":1\r\n+OK\r\n+QUEUED\r\n-EXECABORT Transaction discarded because of: " +
+             error.substr(1) + "-ERR EXEC without MULTI\r\n$1\r\n1\r\n");
   far().Release();
   for (const auto& connection : stuck) EXPECT_EQ(connection->Receive(4), ":1\r\n");
   EXPECT_EQ(GetDirectly("dead:2"), "(missing)");
