@@ -73,7 +73,8 @@ class RemoteRounds {
     void GiveBack(const Session::RemotePart& part);
   };
 
-  // Returns whether the keys of the next request are away. For whoever has the session's batch.
+  // Returns whether the keys of the next request are away. The I/O thread calls it, and a thread of
+  // the pool for a batch that was handed over to it.
   bool IsAway(Session* session) const;
   // Has the session answer its next request with an error. Returns true.
   static bool Refuse(Session* session);

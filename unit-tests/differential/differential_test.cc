@@ -8,42 +8,48 @@
 namespace varve::differential {
 namespace {
 
-TEST(DifferentialTest, AnswersAsRedisDoes) {
-  RunOptions options;
-  options.varve_server = VARVE_SERVER_MAIN;
-  if (!ProgramExists(options.redis_server)) GTEST_SKIP() << "redis-server is not installed";
-  const auto run = DifferentialRun::Start(options);
-  ASSERT_TRUE(run.ok()) << run.status();
-  const auto result = (*run)->Run();
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->commands, options.commands);
-  for (const std::string& difference : result->differences) ADD_FAILURE() << difference;
+class DifferentialTest : public ::testing::Test {
+ protected:
+  // Sends the commands to both servers and expects the same of them. Skips the test where there is
+  // no redis-server.
+  void ExpectNoDifference() {
+    if (!ProgramExists(options_.redis_server)) GTEST_SKIP() << "redis-server is not installed";
+    options_.varve_server = VARVE_SERVER_MAIN;
+    const auto run = DifferentialRun::Start(options_);
+    ASSERT_TRUE(run.ok()) << run.status();
+    const auto result = (*run)->Run();
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->commands, options_.commands);
+    for (const std::string& difference : result->differences) ADD_FAILURE() << difference;
+    by_command_ = result->by_command;
+  }
+
+  RunOptions options_;
+  decltype(RunResult::by_command) by_command_;
+};
+
+TEST_F(DifferentialTest, AnswersAsRedisDoes) {
+  ASSERT_NO_FATAL_FAILURE(ExpectNoDifference());
+  if (IsSkipped()) return;
   for (const char* name : {"get", "set", "setbit", "bitfield", "bitop", "lcs", "client", "config",
                            "hello", "multi", "watch", "expire", "setex", "getex"}) {
-    EXPECT_GT(result->by_command.at(name), 50u) << name;
+    EXPECT_GT(by_command_.at(name), 50u) << name;
   }
 }
 
-TEST(DifferentialTest, AnswersAsRedisDoesInANamespaceOfOneGroup) {
-  RunOptions options;
-  options.varve_server = VARVE_SERVER_MAIN;
-  options.commands = 4'000;
-  options.grouped = true;
-  if (!ProgramExists(options.redis_server)) GTEST_SKIP() << "redis-server is not installed";
-  const auto run = DifferentialRun::Start(options);
-  ASSERT_TRUE(run.ok()) << run.status();
-  const auto result = (*run)->Run();
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->commands, options.commands);
-  for (const std::string& difference : result->differences) ADD_FAILURE() << difference;
+TEST_F(DifferentialTest, AnswersAsRedisDoesInANamespaceOfOneGroup) {
+  options_.commands = 4'000;
+  options_.grouped = true;
+  ASSERT_NO_FATAL_FAILURE(ExpectNoDifference());
+  if (IsSkipped()) return;
   for (const char* name : {"mset", "rename", "copy", "bitop", "exec"})
-    EXPECT_GT(result->by_command.at(name), 10u) << name;
-  EXPECT_FALSE(result->by_command.contains("select"));
+    EXPECT_GT(by_command_.at(name), 10u) << name;
+  EXPECT_FALSE(by_command_.contains("select"));
 }
 
 // A Redis with other limits refuses what Varve takes. A round has hundreds of commands, a report
 // the few that matter.
-TEST(DifferentialTest, FindsADifferenceAndShortensIt) {
+TEST_F(DifferentialTest, FindsADifferenceAndShortensIt) {
   RunOptions options;
   options.varve_server = VARVE_SERVER_MAIN;
   options.redis_arguments = {"--proto-max-bulk-len", "1mb"};
@@ -59,7 +65,7 @@ TEST(DifferentialTest, FindsADifferenceAndShortensIt) {
   EXPECT_LE(std::count(difference.begin(), difference.end(), '>'), 10) << difference;
 }
 
-TEST(DifferentialTest, OnlyTheOrderOfUnorderedRepliesIsForgiven) {
+TEST_F(DifferentialTest, OnlyTheOrderOfUnorderedRepliesIsForgiven) {
   EXPECT_EQ(Comparable({"KEYS", "*"}, "*2\r\n$1\r\nb\r\n$1\r\na\r\n"),
             Comparable({"keys", "*"}, "*2\r\n$1\r\na\r\n$1\r\nb\r\n"));
   EXPECT_NE(Comparable({"KEYS", "*"}, "*2\r\n$1\r\nb\r\n$1\r\na\r\n"),
@@ -72,7 +78,7 @@ TEST(DifferentialTest, OnlyTheOrderOfUnorderedRepliesIsForgiven) {
   EXPECT_NE(Comparable({"RANDOMKEY"}, "$1\r\na\r\n"), Comparable({"RANDOMKEY"}, "$-1\r\n"));
 }
 
-TEST(DifferentialTest, OnlyTheIdentityOfAServerIsForgivenInHello) {
+TEST_F(DifferentialTest, OnlyTheIdentityOfAServerIsForgivenInHello) {
   const std::string redis = "*4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:2\r\n";
   const std::string varve = "*4\r\n$6\r\nserver\r\n$5\r\nvarve\r\n$5\r\nproto\r\n:2\r\n";
   const std::string other = "*4\r\n$6\r\nserver\r\n$5\r\nvarve\r\n$5\r\nproto\r\n:3\r\n";
@@ -88,7 +94,7 @@ TEST(DifferentialTest, OnlyTheIdentityOfAServerIsForgivenInHello) {
 }
 
 // What random commands leave out, since a wrong password is answered late.
-TEST(DifferentialTest, PasswordsAreAskedForAlike) {
+TEST_F(DifferentialTest, PasswordsAreAskedForAlike) {
   RunOptions options;
   options.varve_server = VARVE_SERVER_MAIN;
   if (!ProgramExists(options.redis_server)) GTEST_SKIP() << "redis-server is not installed";
@@ -127,7 +133,7 @@ TEST(DifferentialTest, PasswordsAreAskedForAlike) {
   }
 }
 
-TEST(DifferentialTest, TheSameSeedGivesTheSameCommands) {
+TEST_F(DifferentialTest, TheSameSeedGivesTheSameCommands) {
   const std::set<std::string> known = {"get", "set", "bitfield", "scan"};
   CommandGenerator first(7, known);
   CommandGenerator second(7, known);
