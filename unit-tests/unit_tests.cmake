@@ -22,10 +22,6 @@ varve_test_lanes(layering_tests)
 varve_test_program(tools LINK varve_tools)
 varve_test_lanes(tools_tests SLOW *.AnyCall*MayFail *.AKillAtAnyMoment* *.APowerCutAtAnyMoment* RewindTest.EveryVersion*)
 
-# What every store keeps to, the engine among them.
-varve_test_program(store LINK varve_hbase)
-varve_test_lanes(store_tests)
-
 # Models, crashes, scans under load, and what waits for the background. AddressSanitizer sees the buffers flushed in every test,
 # ThreadSanitizer sees them at their usual size; elsewhere the tests run in both ways (below).
 set(small_buffers VARVE_TEST_WRITE_BUFFER=64KiB)
@@ -46,18 +42,12 @@ list(JOIN left_out ":" filter)
 varve_test_entry(db_tests_small_buffers PROGRAM db_tests FILTER "-${filter}" SHARDS 4 LABELS long unit again COST 30
                  ENVIRONMENT ${small_buffers})
 
-# The client of HBase: against a server that is made up, and against a cluster that runs (VARVE_TEST_HBASE_QUORUM names it, and
-# `scripts/hbase_cluster.sh up` starts one); without a cluster, the latter is skipped.
+# The client of HBase against a server that is made up; cluster_tests.cmake has its tests against a cluster.
 if(VARVE_HAS_HBASE)
   varve_test_sources(sources db/hbase_rpc ALL)
   list(FILTER sources EXCLUDE REGEX "/hbase_cluster_test.cc$")
   varve_test_program(hbase_rpc LINK varve_hbase_rpc SOURCES ${sources})
   varve_test_lanes(hbase_rpc_tests)
-  add_executable(hbase_rpc_cluster_tests db/hbase_rpc/hbase_cluster_test.cc)
-  target_link_libraries(hbase_rpc_cluster_tests PRIVATE varve_hbase_rpc GTest::gmock)
-  varve_compile_quickly(hbase_rpc_cluster_tests WAITS)
-  varve_test_entry(hbase_rpc_cluster_tests PROGRAM hbase_rpc_cluster_tests LABELS cluster COST 30)
-  set_tests_properties(hbase_rpc_cluster_tests PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
 # Programs that are started and killed, clocks, and clients that mean harm.
