@@ -16,7 +16,7 @@ constexpr size_t kChunk = 256;  // keys that are entered together
 constexpr uint64_t kChangesPerWalk = 250'000;
 constexpr uint64_t kPartPerWalk = 16;
 // For orders in which a new key may be the first one, a walk is due much sooner.
-constexpr uint64_t kChangesTolerated = 128;
+constexpr uint64_t kChangesTolerated = 16;
 constexpr uint64_t kPartTolerated = 8;
 // So many entries more than twice the keys make an order begin anew.
 constexpr uint64_t kEntriesTolerated = 500'000;
@@ -69,6 +69,9 @@ bool SpaceOrder::MayMissKeysBefore(uint64_t rank) const {
   if (record_.rule.order == EvictionOrder::kLru) return rank > walked_ms_;
   if (record_.rule.order == EvictionOrder::kTtl && rank != kNeverSoon)
     return rank > std::min(soonest_expiry_ms_, soonest_before_walk_ms_);
+  if (record_.rule.order == EvictionOrder::kLfu &&
+      rank <= walked_ms_ + kUsesOfNewKey * kMillisPerUse)
+    return false;  // what was written since the walk has the uses of a new key at least
   const uint64_t changes = store_.ChangeCount();
   const uint64_t since = changes - std::min(changes, changes_at_walk_);
   if (rank == std::numeric_limits<uint64_t>::max()) return since > 0;
