@@ -30,7 +30,7 @@ constexpr std::chrono::seconds kBetweenLooks{10};  // where the settings name no
 // Fills in the settings that were left to the server, by what the machine offers.
 ServerConfig ForThisMachine(ServerConfig config) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  if (config.server.io_threads <= 0) config.server.io_threads = std::clamp(cores / 2, 1, 16);
+  config.server.io_threads = IoLoopsOf(config);
   if (config.server.threads <= 0) config.server.threads = std::max(2, cores);
   config.engine.sync_backend = Resolve(config.engine.sync_backend);
   return config;

@@ -1,5 +1,6 @@
 #include "server/store_opening.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "fmt/format.h"
@@ -19,6 +20,11 @@ absl::StatusOr<std::unique_ptr<Store>> OpenHbaseStore(const ServerConfig& config
   cluster.masters = config.hbase.masters;
   cluster.znode_parent = config.hbase.znode_parent;
   cluster.open_deadline = config.store_deadline;
+  // Each I/O loop drives calls of its own, and the client's thread those of other threads. HBase
+  // refuses more than ten requests for each handler of a server, of which it has 30 by default.
+  constexpr int kMostInFlight = 192, kLeastInFlight = 12;
+  cluster.max_in_flight =
+      static_cast<size_t>(std::max(kMostInFlight / (IoLoopsOf(config) + 1), kLeastInFlight));
   VARVE_ASSIGN_OR_RETURN(std::unique_ptr<HbaseClient> client, HbaseClient::Open(cluster));
   HbaseStoreOptions options;
   options.table = config.hbase.table;

@@ -125,6 +125,7 @@ absl::Status AsStoreStatus(const absl::Status& status);
 // block.
 template <typename Answer>
 Answer AwaitAnswer(const std::function<void(std::function<void(Answer)>)>& start) {
+  const HbaseClient::Undriven undriven;
   const auto answer = std::make_shared<std::promise<Answer>>();
   std::future<Answer> future = answer->get_future();
   start([answer](Answer given) { answer->set_value(std::move(given)); });

@@ -38,7 +38,8 @@
 // says whether a write may have happened all the same. DataLoss for a row that no varve wrote.
 //
 // Thread-safety: All functions are thread-safe. The blocking ones wait for the cluster; the
-// asynchronous ones answer on a thread of the client, which must not be held up. What GetAsync
+// asynchronous ones answer on a thread of the client, or on one that drives it, neither of which
+// must be held up. What GetAsync
 // reads and WriteAsync writes goes out with the next Push().
 // Invariants: Every call is answered, soon after its deadline at the latest; a count, and a slice
 // with many rows that are gone, have a deadline for each of their steps, and a read of many keys
@@ -92,6 +93,9 @@ class HbaseStore final : public DurableStore {
                                            std::string_view key) override;
   uint64_t NowMillis() const override { return context_.clock.NowMillis(); }
   bool IsAway(NamespaceId space, std::string_view key) const override;
+  std::unique_ptr<StoreDriver> DriveOnThisThread(int descriptor) override {
+    return context_.client->DriveOnThisThread(descriptor);
+  }
   void GetAsync(const ReadOptions& options, std::string key, GetDone done) override;
   void MultiGetAsync(const ReadOptions& options, std::vector<std::string> keys,
                      MultiGetDone done) override;

@@ -1,13 +1,15 @@
-// ClientContext is what the parts of one HbaseClient share: the loop that runs them, its timers,
-// the settings and the counters.
+// ClientContext is what the parts of one core of an HbaseClient share: the loop that runs them and
+// its timers; and, with all other cores of the client, ClientCommons: the settings, the counters
+// and the regions that are away.
 //
-// Thread-safety: The thread that runs `io` alone uses everything but the counters, the
-// regions that are away and the options.
+// Thread-safety: The thread that runs `io` alone uses it and the timers. The commons are
+// thread-safe.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "asio/io_context.hpp"
@@ -31,21 +33,35 @@ struct HbaseCounters {
   std::atomic<uint64_t> wait_nanos{0};
 };
 
+struct ClientCommons {
+  explicit ClientCommons(HbaseOptions settings) : options(std::move(settings)) {}
+
+  const HbaseOptions options;
+  HbaseCounters counters;
+  AwayRegions away;
+};
+
 struct ClientContext {
   using Time = std::chrono::steady_clock::time_point;
 
-  explicit ClientContext(HbaseOptions settings) : options(std::move(settings)), timers(io) {}
+  explicit ClientContext(std::shared_ptr<ClientCommons> shared)
+      : commons(std::move(shared)),
+        options(commons->options),
+        counters(commons->counters),
+        away(commons->away),
+        timers(io) {}
 
   // When an attempt that begins now ends at the latest.
   Time AttemptEnd(Time deadline) const {
     return std::min(deadline, std::chrono::steady_clock::now() + options.attempt_timeout);
   }
 
-  const HbaseOptions options;
+  const std::shared_ptr<ClientCommons> commons;
+  const HbaseOptions& options;
+  HbaseCounters& counters;
+  AwayRegions& away;
   asio::io_context io;
   TimerQueue timers;
-  HbaseCounters counters;
-  AwayRegions away;
 };
 
 }  // namespace varve

@@ -2,26 +2,25 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <future>
 #include <map>
 #include <numeric>
+#include <system_error>
 #include <thread>
 #include <utility>
 
-#include "asio/executor_work_guard.hpp"
-#include "asio/post.hpp"
-#include "db/hbase_rpc/client_context.h"
-#include "db/hbase_rpc/cluster_registry.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "asio/posix/stream_descriptor.hpp"
+#include "db/hbase_rpc/client_core.h"
 #include "db/hbase_rpc/commit_call.h"
 #include "db/hbase_rpc/each_call.h"
 #include "db/hbase_rpc/read_call.h"
-#include "db/hbase_rpc/region_locator.h"
 #include "db/hbase_rpc/scan_call.h"
-#include "db/hbase_rpc/server_pool.h"
 #include "db/hbase_rpc/table_maker.h"
 #include "db/hbase_rpc/zookeeper_lookup.h"
 #include "google/protobuf/stubs/logging.h"
+#include "spdlog/spdlog.h"
 #include "util/base/assert.h"
 
 namespace varve {
@@ -66,37 +65,72 @@ size_t SizeOf(const std::vector<HbaseRowWrite>& writes) {
   return size;
 }
 
-// The client itself. One thread of its own runs all that it does.
+// The core that this thread drives.
+thread_local ClientCore* driven_here = nullptr;
+
+// The driver runs a core on the thread that made it.
+class CoreDriver final : public StoreDriver {
+ public:
+  // Takes over a core whose thread has ended.
+  using Adopt = std::function<void(std::shared_ptr<ClientCore> core)>;
+
+  CoreDriver(std::shared_ptr<ClientCore> core, int descriptor, Adopt adopt)
+      : core_(std::move(core)), wake_(core_->io(), descriptor), adopt_(std::move(adopt)) {
+    VARVE_ASSERT(driven_here == nullptr);
+    driven_here = core_.get();
+  }
+  ~CoreDriver() override {
+    VARVE_ASSERT(driven_here == core_.get());
+    driven_here = nullptr;
+    wake_.cancel();
+    core_->io().poll();  // of the wait for the descriptor, which is not the core's
+    wake_.release();
+    adopt_(std::move(core_));
+  }
+
+  void Poll() override { core_->io().poll(); }
+
+  void Wait(std::chrono::milliseconds most, absl::FunctionRef<bool()> is_done) override {
+    const auto end = std::chrono::steady_clock::now() + most;
+    if (!is_watched_) Watch();
+    is_awake_ = false;
+    while (!is_awake_ && !is_done()) {
+      if (core_->io().run_one_until(end) == 0) break;
+    }
+  }
+
+ private:
+  void Watch() {
+    is_watched_ = true;
+    wake_.async_wait(asio::posix::stream_descriptor::wait_read,
+                     [this](const asio::error_code& /*ended*/) {
+                       is_watched_ = false;
+                       is_awake_ = true;
+                     });
+  }
+
+  std::shared_ptr<ClientCore> core_;
+  asio::posix::stream_descriptor wake_;
+  const Adopt adopt_;
+  bool is_watched_ = false;
+  bool is_awake_ = false;
+};
+
+// The client itself. A thread of its own runs all that it does but for the calls of those threads
+// that drive it.
 class AsioHbaseClient final : public HbaseClient {
  public:
   AsioHbaseClient(const HbaseOptions& options, std::vector<std::string> hosts, bool are_masters)
-      : context_(options),
-        servers_(context_),
-        registry_(context_, servers_, std::move(hosts), are_masters),
-        locator_(context_, servers_, registry_),
-        environment_{context_, servers_, locator_, {}},
-        work_(asio::make_work_guard(context_.io)),
-        thread_([this] { context_.io.run(); }) {}
-
-  ~AsioHbaseClient() override {
-    VARVE_ASSERT(std::this_thread::get_id() != thread_.get_id());
-    is_closing_ = true;
-    asio::post(context_.io, [this] {
-      EndCalls();
-      // Calls that callbacks made just before it closed stand in line before this.
-      asio::post(context_.io, [this] {
-        EndCalls();
-        context_.io.stop();
-      });
-    });
-    thread_.join();
-  }
+      : commons_(std::make_shared<ClientCommons>(options)),
+        hosts_(std::move(hosts)),
+        are_masters_(are_masters),
+        own_(NewCore()) {}
 
   // Waits until the cluster has said where its regions are listed.
   absl::Status Connect() {
     std::promise<absl::Status> promise;
-    asio::post(context_.io, [this, &promise] {
-      registry_.FindMeta([&promise](const absl::StatusOr<std::string>& server) {
+    own_.core().Post([this, &promise] {
+      own_.core().registry().FindMeta([&promise](const absl::StatusOr<std::string>& server) {
         promise.set_value(server.status());
       });
     });
@@ -107,83 +141,95 @@ class AsioHbaseClient final : public HbaseClient {
                RowsDone done) override {
     const absl::Status checked = CheckRows(rows);
     const size_t bytes = SizeOf(rows);
-    const absl::Status admitted = checked.ok() ? Enter(bytes) : checked;
+    ClientCore& core = Core();
+    const absl::Status admitted = checked.ok() ? Enter(core, bytes) : checked;
     if (!admitted.ok()) {
       std::vector<RowValue> refused(rows.size(), admitted);
-      return Refuse([done, refused] { done(refused); });
+      return Refuse(core, [done, refused] { done(refused); });
     }
-    Submit(std::make_shared<ReadCall>(environment_, std::move(table), std::move(rows), deadline,
-                                      Leaving(bytes, std::move(done))));
+    core.Submit(std::make_shared<ReadCall>(core.environment(), std::move(table), std::move(rows),
+                                           deadline, Leaving(bytes, std::move(done))));
   }
 
   void CommitRows(std::string table, std::vector<HbaseRowWrite> writes, Deadline deadline,
                   CommitDone done) override {
     const absl::Status checked = CheckWrites(writes);
     const size_t bytes = SizeOf(writes);
-    const absl::Status admitted = checked.ok() && !writes.empty() ? Enter(bytes) : checked;
-    if (!admitted.ok() || writes.empty()) return Refuse([done, admitted] { done(admitted); });
-    Submit(std::make_shared<CommitCall>(environment_, std::move(table), std::move(writes), deadline,
-                                        Leaving(bytes, std::move(done))));
+    ClientCore& core = Core();
+    const absl::Status admitted = checked.ok() && !writes.empty() ? Enter(core, bytes) : checked;
+    if (!admitted.ok() || writes.empty()) return Refuse(core, [done, admitted] { done(admitted); });
+    core.Submit(std::make_shared<CommitCall>(core.environment(), std::move(table),
+                                             std::move(writes), deadline,
+                                             Leaving(bytes, std::move(done))));
   }
 
   void CommitEach(std::string table, std::vector<HbaseRowWrite> writes, Deadline deadline,
                   EachDone done) override {
     const absl::Status checked = CheckWrites(writes);
     const size_t bytes = SizeOf(writes);
-    const absl::Status admitted = checked.ok() ? Enter(bytes) : checked;
+    ClientCore& core = Core();
+    const absl::Status admitted = checked.ok() ? Enter(core, bytes) : checked;
     if (!admitted.ok()) {
       std::vector<absl::Status> statuses(writes.size(), admitted);
-      return Refuse([done, statuses] { done(statuses); });
+      return Refuse(core, [done, statuses] { done(statuses); });
     }
-    Submit(std::make_shared<EachCall>(environment_, std::move(table), std::move(writes), deadline,
-                                      Leaving(bytes, std::move(done))));
+    core.Submit(std::make_shared<EachCall>(core.environment(), std::move(table), std::move(writes),
+                                           deadline, Leaving(bytes, std::move(done))));
   }
 
   void ScanRows(std::string table, HbaseScanRequest request, Deadline deadline,
                 ScanDone done) override {
     const size_t bytes = request.lower.size() + request.upper.size();
-    const absl::Status admitted = Enter(bytes);
-    if (!admitted.ok()) return Refuse([done, admitted] { done(admitted); });
-    Submit(std::make_shared<ScanCall>(environment_, std::move(table), std::move(request), deadline,
-                                      Leaving(bytes, std::move(done))));
+    ClientCore& core = Core();
+    const absl::Status admitted = Enter(core, bytes);
+    if (!admitted.ok()) return Refuse(core, [done, admitted] { done(admitted); });
+    core.Submit(std::make_shared<ScanCall>(core.environment(), std::move(table), std::move(request),
+                                           deadline, Leaving(bytes, std::move(done))));
   }
 
   void SplitByRegion(std::string table, std::vector<std::string> rows, PartsDone done) override {
-    if (is_closing_) {
+    ClientCore& core = Core();
+    if (core.is_closing()) {
       Part all(rows.size());
       std::iota(all.begin(), all.end(), 0);
       return done({std::move(all)});
     }
-    asio::post(context_.io,
-               [this, table = std::move(table), rows = std::move(rows), done = std::move(done)] {
-                 std::map<RegionPtr, Part> regions;
-                 for (uint32_t i = 0; i < rows.size(); ++i)
-                   regions[locator_.FindKnown(table, rows[i])].push_back(i);
-                 std::vector<Part> parts;
-                 for (auto& [region, part] : regions) parts.push_back(std::move(part));
-                 done(std::move(parts));
-               });
+    core.Post([&core, table = std::move(table), rows = std::move(rows), done = std::move(done)] {
+      std::map<RegionPtr, Part> regions;
+      for (uint32_t i = 0; i < rows.size(); ++i)
+        regions[core.locator().FindKnown(table, rows[i])].push_back(i);
+      std::vector<Part> parts;
+      for (auto& [region, part] : regions) parts.push_back(std::move(part));
+      done(std::move(parts));
+    });
   }
 
   absl::Status EnsureTable(const HbaseTableLayout& layout, bool may_create) override {
-    VARVE_ASSERT(std::this_thread::get_id() != thread_.get_id());
+    VARVE_ASSERT(!own_.RunsHere());
     if (absl::Status status = CheckTableLayout(layout); !status.ok()) return status;
     std::promise<absl::Status> promise;
-    Submit(std::make_shared<TableMaker>(
-        environment_, registry_, layout, may_create,
-        std::chrono::steady_clock::now() + context_.options.open_deadline,
+    ClientCore& core = own_.core();
+    core.Submit(std::make_shared<TableMaker>(
+        core.environment(), core.registry(), layout, may_create,
+        std::chrono::steady_clock::now() + commons_->options.open_deadline,
         [&promise](const absl::Status& status) { promise.set_value(status); }));
     return promise.get_future().get();
   }
 
-  bool IsAnyAway() const override { return context_.away.has_any(); }
+  std::unique_ptr<StoreDriver> DriveOnThisThread(int descriptor) override {
+    return std::make_unique<CoreDriver>(
+        NewCore(), descriptor,
+        [this](std::shared_ptr<ClientCore> core) { Adopt(std::move(core)); });
+  }
+
+  bool IsAnyAway() const override { return commons_->away.has_any(); }
 
   bool IsAway(std::string_view table, std::string_view row) const override {
-    return context_.away.Holds(table, row, std::chrono::steady_clock::now());
+    return commons_->away.Holds(table, row, std::chrono::steady_clock::now());
   }
 
   HbaseStatistics Statistics() const override {
-    const HbaseCounters& counters = context_.counters;
+    const HbaseCounters& counters = commons_->counters;
     HbaseStatistics statistics;
     statistics.calls = counters.calls;
     statistics.requests = counters.requests;
@@ -200,11 +246,37 @@ class AsioHbaseClient final : public HbaseClient {
   }
 
  private:
+  std::shared_ptr<ClientCore> NewCore() const {
+    return std::make_shared<ClientCore>(commons_, hosts_, are_masters_);
+  }
+
+  // Returns the core of the calls that this thread makes.
+  ClientCore& Core() {
+    const bool is_driven = driven_here != nullptr && &driven_here->commons() == commons_.get();
+    return is_driven ? *driven_here : own_.core();
+  }
+
+  // Goes on with the calls of a thread that drives no longer.
+  void Adopt(std::shared_ptr<ClientCore> core) {
+    try {
+      auto thread = std::make_unique<CoreThread>(core);
+      const absl::MutexLock lock(&mutex_);
+      adopted_.push_back(std::move(thread));
+    } catch (const std::system_error& error) {
+      spdlog::warn("Calls of HBase were given up, as there is no thread for them: {}",
+                   error.what());
+      core->BeginClosing();
+      core->EndCalls();
+      core->io().poll();
+      core->EndCalls();
+    }
+  }
+
   // Takes a call in, unless there are too many.
-  absl::Status Enter(size_t bytes) {
-    HbaseCounters& counters = context_.counters;
-    if (is_closing_) return absl::CancelledError("the client of HBase is closed");
-    const HbaseOptions& options = context_.options;
+  absl::Status Enter(const ClientCore& core, size_t bytes) {
+    HbaseCounters& counters = commons_->counters;
+    if (core.is_closing()) return absl::CancelledError("the client of HBase is closed");
+    const HbaseOptions& options = commons_->options;
     const uint64_t calls = counters.in_flight.fetch_add(1);
     const uint64_t held = counters.in_flight_bytes.fetch_add(bytes);
     const bool fits = bytes <= options.small_call_bytes || held + bytes <= options.max_call_bytes;
@@ -220,8 +292,8 @@ class AsioHbaseClient final : public HbaseClient {
   }
 
   void Leave(size_t bytes) {
-    context_.counters.in_flight.fetch_sub(1);
-    context_.counters.in_flight_bytes.fetch_sub(bytes);
+    commons_->counters.in_flight.fetch_sub(1);
+    commons_->counters.in_flight_bytes.fetch_sub(bytes);
   }
 
   template <typename Argument>
@@ -232,36 +304,25 @@ class AsioHbaseClient final : public HbaseClient {
     };
   }
 
-  void Submit(std::shared_ptr<HbaseCall> call) {
-    asio::post(context_.io, [call = std::move(call)] { call->Begin(); });
+  // Answers a call that is none. A core that closes has nobody left to answer later.
+  static void Refuse(ClientCore& core, std::function<void()> answer) {
+    if (core.is_closing()) return answer();
+    core.Post(std::move(answer));
   }
 
-  // Answers a call that is none. A client that closes has nobody left to answer later.
-  void Refuse(std::function<void()> answer) {
-    if (is_closing_) return answer();
-    asio::post(context_.io, std::move(answer));
-  }
-
-  void EndCalls() {
-    const absl::Status closed = absl::CancelledError("the client of HBase is closed");
-    while (!environment_.calls.empty()) {
-      const std::shared_ptr<HbaseCall> call = *environment_.calls.begin();
-      call->GiveUp(closed);
-    }
-    servers_.CloseAll(closed);
-  }
-
-  ClientContext context_;
-  ServerPool servers_;
-  ClusterRegistry registry_;
-  RegionLocator locator_;
-  CallEnvironment environment_;
-  asio::executor_work_guard<asio::io_context::executor_type> work_;
-  std::atomic<bool> is_closing_ = false;
-  std::thread thread_;
+  const std::shared_ptr<ClientCommons> commons_;
+  const std::vector<std::string> hosts_;
+  const bool are_masters_;
+  CoreThread own_;
+  absl::Mutex mutex_;
+  // The cores of threads that have ended. Their answers may make calls of the core above.
+  std::vector<std::unique_ptr<CoreThread>> adopted_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
+
+HbaseClient::Undriven::Undriven() : driven_(std::exchange(driven_here, nullptr)) {}
+HbaseClient::Undriven::~Undriven() { driven_here = static_cast<ClientCore*>(driven_); }
 
 absl::StatusOr<std::unique_ptr<HbaseClient>> HbaseClient::Open(const HbaseOptions& options) {
   if (options.quorum.empty() == options.masters.empty()) {

@@ -8,7 +8,8 @@
 // held before and from what any other writer writes.
 //
 // Thread-safety: Every function may be called by any thread. Answers come on a thread of the
-// client, which runs all of them, so that whoever is called there may not block.
+// client, which runs all of them, or on the calling thread if that drives the client
+// (DriveOnThisThread); so whoever is called there may not block.
 // Invariants: Every call is answered exactly once, at the latest soon after its deadline, and
 // before the destructor returns.
 // Requires: Rows have 1 to 32,767 bytes and values one at least, as HBase's conditions do not tell
@@ -28,6 +29,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "varve/store_driver.h"
 
 namespace varve {
 
@@ -50,9 +52,9 @@ struct HbaseOptions {
   // long in its queue or for a row.
   std::chrono::milliseconds connect_timeout{3'000};
   std::chrono::milliseconds attempt_timeout{10'000};
-  // Requests that one server gets at a time; further ones wait in the client, so that a server that
-  // is slow or away takes nothing from the others. HBase itself refuses more than ten for each of
-  // its handlers.
+  // Requests that one server gets at a time, from the client's thread and from each thread that
+  // drives it; further ones wait in the client, so that a server that is slow or away takes nothing
+  // from the others. HBase itself refuses more than ten for each of its handlers.
   size_t max_in_flight = 128;
   // Calls that are not answered yet, and the bytes that they hold; a call beyond either is refused
   // at once (Unavailable). The bytes do not count against small calls, so that large values which
@@ -215,6 +217,24 @@ class HbaseClient {
   // ask nobody.
   virtual bool IsAnyAway() const { return false; }
   virtual bool IsAway(std::string_view table, std::string_view row) const { return false; }
+
+  // Has the calling thread drive the calls that it makes (varve/store_driver.h), over connections
+  // of its own, and drive them also where `descriptor` can be read. Null: this client does not let
+  // others drive it.
+  // Requires: a thread drives one client at a time. The descriptor outlives the driver.
+  virtual std::unique_ptr<StoreDriver> DriveOnThisThread(int descriptor) { return nullptr; }
+  // While the object lives, calls of this thread are driven by the client. For threads that wait
+  // for an answer, and so could not drive it.
+  class Undriven {
+   public:
+    Undriven();
+    ~Undriven();
+    Undriven(const Undriven&) = delete;
+    Undriven& operator=(const Undriven&) = delete;
+
+   private:
+    void* const driven_;
+  };
 
   virtual HbaseStatistics Statistics() const = 0;
 

@@ -53,6 +53,7 @@
 #include "varve/range_watch.h"
 #include "varve/read_result.h"
 #include "varve/snapshot.h"
+#include "varve/store_driver.h"
 #include "varve/store_observation.h"
 #include "varve/types.h"
 #include "varve/write_batch.h"
@@ -144,6 +145,11 @@ class StoreReads {
   // may take as long as its deadline, and whoever shares something among calls leaves more of it to
   // others. Answered locally.
   virtual bool IsAway(NamespaceId space, std::string_view key) const { return false; }
+  // Has the calling thread drive the asynchronous calls that it makes, where other machines answer
+  // them. `descriptor` wakes the thread as well. Null: the store is here, or drives its calls by
+  // itself.
+  // Requires: the thread has no driver of the store. The descriptor outlives the driver.
+  virtual std::unique_ptr<StoreDriver> DriveOnThisThread(int descriptor) { return nullptr; }
 
   // The asynchronous forms answer through `done`, on any thread or inside the call; it must be
   // short. The store copies the options.

@@ -3,10 +3,12 @@
 #include <arpa/inet.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <limits>
 #include <sstream>
+#include <thread>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -693,6 +695,12 @@ std::string Show(const Setting& setting, const ServerConfig& config, bool short_
 }
 
 }  // namespace
+
+int IoLoopsOf(const ServerConfig& config) {
+  if (config.server.io_threads > 0) return config.server.io_threads;
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return std::clamp(cores / 2, 1, 16);
+}
 
 absl::Span<const Setting> AllSettings() { return kSettings; }
 

@@ -59,6 +59,9 @@ struct ServerConfig {
   std::set<std::string_view> given;
 };
 
+// Returns how many I/O loops the server runs: as many as are set, or as suit this machine.
+int IoLoopsOf(const ServerConfig& config);
+
 enum class SettingKind : uint8_t {
   kText,
   kWord,         // one of `words`; kept as its index

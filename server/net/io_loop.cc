@@ -47,6 +47,7 @@ void IoLoop::Run() {
   event.data.ptr = nullptr;  // the inbox
   ::epoll_ctl(epoll_, EPOLL_CTL_ADD, inbox_.descriptor(), &event);
   next_visit_ = CoarseNow() + kBetweenVisits;
+  remote_.Begin(epoll_);
   while (!inbox_.aborted()) {
     Round();
     if (drain_seen_ && sessions_.empty()) break;
@@ -57,10 +58,12 @@ void IoLoop::Run() {
   }
   PushKept();
   CloseAll();
+  remote_.End();
   DiskWaits::NoteIn(nullptr);
 }
 
 void IoLoop::Round() {
+  remote_.Poll();
   inbox_.BeginLooking();
   // Looked at before the inbox: what was adopted before the drain began is there.
   const bool drains = inbox_.draining();
@@ -96,7 +99,8 @@ void IoLoop::CollectEvents(int timeout) {
 }
 
 void IoLoop::CollectInbox() {
-  if (!inbox_.Take(&left_)) return;
+  (void)inbox_.Take(&left_);
+  remote_.TakeAnswered(&left_.completed);
   for (LoopInbox::Connection& connection : left_.connections) Welcome(std::move(connection));
   for (const std::shared_ptr<Session>& session : left_.completed) {
     const bool was_handshake = session->lent_for_handshake();
@@ -312,7 +316,12 @@ void IoLoop::PushKept() {
 void IoLoop::Rest() {
   if (SyncHere() || PollSockets()) return;
   VARVE_ASSERT(scheduled_.empty() && !unpushed_);
-  CollectEvents(inbox_.woken() ? 0 : SleepTime());
+  const int timeout = inbox_.woken() ? 0 : SleepTime();
+  if (remote_.drives()) [[unlikely]] {
+    remote_.Wait(timeout);
+  } else {
+    CollectEvents(timeout);
+  }
 }
 
 bool IoLoop::SyncHere() {
@@ -334,6 +343,7 @@ bool IoLoop::SyncHere() {
 bool IoLoop::PollSockets() {
   // Clients that wait for the log's threads are served better by a thread that sleeps meanwhile.
   if (!idle_policy_.serves_at_most_two() || !parked_.empty() || !idle_policy_.Polls()) return false;
+  if (remote_.drives()) return false;  // answers come elsewhere
   return idle_policy_.Poll([this] {
     CollectEvents(0);
     return !scheduled_.empty() || inbox_.woken();

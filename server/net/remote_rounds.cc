@@ -15,6 +15,9 @@ namespace {
 // After which a batch is tried again for which the system gave no thread.
 constexpr std::chrono::milliseconds kBetweenTries{5};
 
+// The rounds of the loop that this thread runs, if it drives the store.
+thread_local RemoteRounds* driving_here = nullptr;
+
 }  // namespace
 
 RemoteRounds::RemoteRounds(ServerState* server, ElasticPool* threads, IoLoop* loop)
@@ -25,6 +28,35 @@ RemoteRounds::RemoteRounds(ServerState* server, ElasticPool* threads, IoLoop* lo
       most_slow_threads_(std::max<size_t>(server->options.store_threads / 2 / loops_, 1)),
       prompt_{.most = kMostInFlight / loops_, .most_bytes = kMostBytes / loops_},
       slow_{.most = prompt_.most / 2, .most_bytes = prompt_.most_bytes / 2} {}
+
+// --- Answers -------------------------------------------------------------------------------------
+
+void RemoteRounds::Begin(int descriptor) {
+  if (server_->store_waits.remote()) driver_ = server_->store->DriveOnThisThread(descriptor);
+  if (drives()) driving_here = this;
+}
+
+void RemoteRounds::End() {
+  driving_here = nullptr;
+  driver_.reset();
+}
+
+void RemoteRounds::Wait(int timeout) {
+  driver_->Wait(std::chrono::milliseconds(timeout), [this] { return !answered_.empty(); });
+}
+
+void RemoteRounds::OnAnswered(std::shared_ptr<Session> session) {
+  if (driving_here == this) {
+    answered_.push_back(std::move(session));
+  } else {
+    loop_->Complete(std::move(session));
+  }
+}
+
+void RemoteRounds::TakeAnswered(std::vector<std::shared_ptr<Session>>* sessions) {
+  for (std::shared_ptr<Session>& session : answered_) sessions->push_back(std::move(session));
+  answered_.clear();
+}
 
 // --- Room ----------------------------------------------------------------------------------------
 
@@ -127,7 +159,7 @@ bool RemoteRounds::Ask(Session* session) {
   if (run == nullptr) run = RemoteRun::Take(server_, session->executor().cursor());
   if (run == nullptr) return false;
   session->Lend();
-  run->Send([loop = loop_, self = session->shared_from_this()] { loop->Complete(self); });
+  run->Send([this, self = session->shared_from_this()] { OnAnswered(self); });
   return true;
 }
 

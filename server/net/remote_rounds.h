@@ -13,6 +13,9 @@
 // once. A request that is not answered in time (StoreWaits::SlowAfter), as its machine has died
 // just now, goes over into that room.
 //
+// Where the store lets it, the loop's thread drives what it asks (varve/store_driver.h): it then
+// waits for answers and for its clients' sockets together, and no other thread is woken for either.
+//
 // Thread-safety: belongs to the loop's thread.
 // Invariants: where a batch waits for room, prompt requests of this loop are on their way.
 #pragma once
@@ -21,10 +24,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "server/execution/server_state.h"
 #include "server/net/session.h"
 #include "structure/elastic_pool.h"
+#include "varve/store_driver.h"
 
 namespace varve {
 
@@ -53,6 +58,22 @@ class RemoteRounds {
   void NoteSlow();
   // The loop ends: what the session has asked is not awaited any more, if it was asked from here.
   static void Abandon(Session* session);
+  // The thread begins to serve: it drives the store from now on until End(), where the store has it
+  // so. `descriptor` can be read once the loop has something to do.
+  void Begin(int descriptor);
+  void End();
+  bool drives() const { return driver_ != nullptr; }
+  // Takes what has come from the store's machines.
+  void Poll() {
+    if (drives()) [[unlikely]]
+      driver_->Poll();
+  }
+  // Waits until a batch is answered or the descriptor can be read, for so many milliseconds at most.
+  // Requires: drives().
+  void Wait(int timeout);
+  // Adds the sessions whose batches were answered on this thread.
+  void TakeAnswered(std::vector<std::shared_ptr<Session>>* sessions);
+
   // All of this round has been asked: the store may send it.
   void EndRound() {
     if (asked_) [[unlikely]]
@@ -83,6 +104,8 @@ class RemoteRounds {
   // Returns whether others have come before the session, and wait.
   bool ComesLater(const Session& session) const;
   void Wait(Session* session);
+  // The store has answered the session, on any thread.
+  void OnAnswered(std::shared_ptr<Session> session);
   // Return whether the session's batch is on its way.
   bool Ask(Session* session);
   bool HandOver(Session* session, bool is_away);
@@ -104,6 +127,8 @@ class RemoteRounds {
   std::map<uint64_t, Session*> in_prompt_;  // whose requests are on their way in that room
   uint64_t last_ticket_ = 0;
   std::map<uint64_t, std::weak_ptr<Session>> waiting_;  // by their tickets
+  std::unique_ptr<StoreDriver> driver_;
+  std::vector<std::shared_ptr<Session>> answered_;  // on this thread
 };
 
 }  // namespace varve
