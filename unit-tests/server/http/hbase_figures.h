@@ -1,4 +1,5 @@
-// The figures that a store over HBase alone has, of one that is new. Its tables are in memory.
+// HbaseFigures() returns the figures that a store over HBase alone has. They are those of a new
+// store, whose tables are in memory.
 #pragma once
 
 #include <gtest/gtest.h>
