@@ -4,7 +4,8 @@
   site below `repository/`: Markdown as it is, other text as a block of code, a folder as a list of its files. Pictures are copied.
 - Anchors are those that the repository's own test and code hosts make of a heading.
 - The search works without a web server, too (offline_search.js).
-- A block ```mermaid that holds a flowchart of single arrows is drawn by Graphviz while the site is built, so that readers need no script.
+- A block ```mermaid is drawn while the site is built, so that readers need no script: a flowchart of single arrows by Graphviz, a sequence
+  diagram of messages and notes here.
 """
 
 import html
@@ -160,13 +161,53 @@ def on_post_build(config):
 
 
 def drawing(chart, page):
-    """A flowchart of arrows as an SVG element in the colours of the page."""
+    """A chart as an SVG element in the colours of the page."""
     lines = [line.strip() for line in chart.strip().split("\n")]
+    svg = sequence(lines, page) if lines[0] == "sequenceDiagram" else flowchart(lines, page)
+    label = html.escape("; ".join(line.replace('"', "") for line in lines[1:]))
+    return f'<div role="img" aria-label="{label}">' + svg.replace("\n", "") + "</div>"
+
+
+def sequence(lines, page):
+    """Who tells whom what, from top to bottom."""
+    column, row = 170, 30
+    middle, parts = {}, []
+    text = '<text x="{}" y="{}" text-anchor="middle" font-size="11" font-family="sans-serif" fill="currentColor">{}</text>'
+    box = '<rect x="{}" y="{}" width="{}" height="20" rx="4" fill="none" stroke="currentColor"/>'
+    y = row
+    for line in lines[1:]:
+        who = re.fullmatch(r"participant (\w+) as (.+)", line)
+        note = re.fullmatch(r"Note over (\w+): (.+)", line)
+        told = re.fullmatch(r"(\w+)(--?)>>(\w+): (.+)", line)
+        if who:
+            middle[who[1]] = column // 2 + column * len(middle)
+            parts += [box.format(middle[who[1]] - 75, 6, 150), text.format(middle[who[1]], 20, html.escape(who[2]))]
+        elif note and note[1] in middle:
+            y += row
+            x = middle[note[1]]
+            parts += [box.format(x - 80, y - 14, 160), text.format(x, y, html.escape(note[2]))]
+        elif told and told[1] in middle and told[3] in middle:
+            y += row
+            start, end = middle[told[1]], middle[told[3]]
+            back = 6 if end < start else -6
+            dashes = ' stroke-dasharray="4 3"' if told[2] == "--" else ""
+            parts += [f'<path d="M{start} {y}H{end}" fill="none" stroke="currentColor"{dashes}/>',
+                      f'<path d="M{end} {y}l{back} -4v8z" fill="currentColor"/>',
+                      text.format((start + end) // 2, y - 5, html.escape(told[4]))]
+        else:
+            raise PluginError(f"{page}: this line of a sequence diagram can't be drawn: {line}")
+    height = y + row
+    parts += [f'<path d="M{x} 26V{height}" stroke="currentColor" stroke-opacity="0.3"/>' for x in middle.values()]
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" style="max-width: 100%; height: auto" width="{column * len(middle)}" '
+            f'viewBox="0 0 {column * len(middle)} {height}">' + "".join(parts) + "</svg>")
+
+
+def flowchart(lines, page):
     node = r'(\w+)\["([^"]+)"\]'
     dot = ["digraph {", 'bgcolor=transparent; ranksep=0.35; nodesep=0.2; node [shape=box, style=rounded, fontname="sans-serif", '
            "fontsize=12, height=0.3]; edge [arrowsize=0.6];"]
     if not lines[0].startswith("flowchart"):
-        raise PluginError(f"{page}: only flowcharts can be drawn, not: {lines[0]}")
+        raise PluginError(f"{page}: only flowcharts and sequence diagrams can be drawn, not: {lines[0]}")
     for line in lines[1:]:
         match = re.fullmatch(node + " --> " + node, line)
         if match is None:
@@ -176,6 +217,4 @@ def drawing(chart, page):
     svg = drawn[drawn.index("<svg"):]
     svg = svg.replace('"black"', '"currentColor"').replace("<text ", '<text fill="currentColor" ')
     svg = re.sub(r"<!--.*?-->|<title>.*?</title>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'width="\d+pt" height="\d+pt"', 'style="max-width: 100%; height: auto"', svg, count=1)
-    label = html.escape("; ".join(line.replace('"', "") for line in lines[1:]))
-    return f'<div role="img" aria-label="{label}">' + svg.replace("\n", "") + "</div>"
+    return re.sub(r'width="\d+pt" height="\d+pt"', 'style="max-width: 100%; height: auto"', svg, count=1)

@@ -25,7 +25,7 @@ constexpr std::string_view kLimits[] = {"sync",    "flush", "merge", "disk_full"
                                         "clients", "store", "cpu",   "nothing"};
 constexpr std::string_view kMergeFigure = "compactions_";
 
-// A figure of the store as a metric.
+// A figure of the store as a metric. The metric of a figure in nanoseconds has seconds.
 struct FigureMetric {
   std::string_view figure;
   std::string_view name;
@@ -104,6 +104,40 @@ constexpr FigureMetric kFigures[] = {
      "Offset tables that were read into memory."},
     {"offset_table_cache_bytes", "varve_table_cache_bytes", Type::kGauge, "bytes",
      "Memory of the resident offset tables."},
+    {"hbase_calls", "varve_hbase_calls", Type::kCounter, "",
+     "Reads, commits and scans that the store asked of the cluster of HBase."},
+    {"hbase_requests", "varve_hbase_requests", Type::kCounter, "",
+     "Requests that these calls took, to all servers of the cluster."},
+    {"hbase_retries", "varve_hbase_retries", Type::kCounter, "",
+     "How often a part of a call was tried again after a pause."},
+    {"hbase_region_lookups", "varve_hbase_region_lookups", Type::kCounter, "",
+     "How often the table of regions was asked where a region is."},
+    {"hbase_connections_opened", "varve_hbase_connections_opened", Type::kCounter, "",
+     "Connections to servers of the cluster that were opened."},
+    {"hbase_bytes_sent", "varve_hbase_sent_bytes", Type::kCounter, "bytes",
+     "What was sent to the cluster."},
+    {"hbase_bytes_received", "varve_hbase_received_bytes", Type::kCounter, "bytes",
+     "What came from the cluster."},
+    {"hbase_missed_deadlines", "varve_hbase_missed_deadlines", Type::kCounter, "",
+     "Calls that were not answered within their deadline."},
+    {"hbase_in_flight", "varve_hbase_calls_in_flight", Type::kGauge, "",
+     "Calls that are not answered yet."},
+    {"hbase_in_flight_bytes", "varve_hbase_calls_in_flight_bytes", Type::kGauge, "bytes",
+     "Memory that these calls hold."},
+    {"hbase_wait_nanos", "varve_hbase_wait_seconds", Type::kCounter, "seconds",
+     "How long calls took until they were answered, all of them together."},
+    {"hbase_guessed_versions", "varve_hbase_guessed_versions", Type::kCounter, "",
+     "Rows that were written without a read before, on a guess at what they hold."},
+    {"hbase_wrong_guesses", "varve_hbase_wrong_guesses", Type::kCounter, "",
+     "Guesses that were wrong, after which the row was read and written again."},
+    {"hbase_removed_rows", "varve_hbase_removed_rows", Type::kCounter, "",
+     "Rows of keys that were gone which this server removed from the cluster."},
+    {"hbase_is_remover", "varve_hbase_is_remover", Type::kGauge, "",
+     "1: this server is the one that removes such rows."},
+    {"hbase_trusts_namespaces", "varve_hbase_trusts_namespaces", Type::kGauge, "",
+     "1: this server knows the namespaces; 0: it refuses all keys until it can read them again."},
+    {"hbase_floor", "varve_hbase_floor_version", Type::kGauge, "",
+     "The version above which every new one is; what was removed for good is not above it."},
 };
 
 void WriteBuild(const ServerState& server, MetricsText* text) {
@@ -289,12 +323,7 @@ void WriteTls(const TlsContexts& tls, MetricsText* text) {
 }
 
 void WriteStore(const StoreObservation& seen, const StorePositions& positions, MetricsText* text) {
-  for (const FigureMetric& metric : kFigures) {
-    const auto found = std::find_if(seen.figures.begin(), seen.figures.end(),
-                                    [&](const auto& f) { return f.first == metric.figure; });
-    if (found != seen.figures.end())
-      text->Only(metric.name, metric.type, metric.unit, metric.help, found->second);
-  }
+  WriteStoreFigures(seen.figures, text);
   text->Only("varve_write_stall_seconds", Type::kCounter, "seconds",
              "For how long writers were slowed down or waited for room, all of them together.",
              static_cast<double>(positions.stall_nanos) / 1e9);
@@ -347,6 +376,22 @@ void WriteKeys(const ServerState& server, const StoreObservation& seen,
 }
 
 }  // namespace
+
+void WriteStoreFigures(const std::vector<std::pair<std::string, uint64_t>>& figures,
+                       MetricsText* text) {
+  VARVE_ASSERT(text != nullptr);
+  for (const FigureMetric& metric : kFigures) {
+    const auto found = std::find_if(figures.begin(), figures.end(),
+                                    [&](const auto& f) { return f.first == metric.figure; });
+    if (found == figures.end()) continue;
+    text->Family(metric.name, metric.type, metric.unit, metric.help);
+    if (metric.figure.ends_with("_nanos")) {
+      text->Sample({}, static_cast<double>(found->second) / 1e9);
+    } else {
+      text->Sample({}, found->second);
+    }
+  }
+}
 
 void WriteVarveMetrics(ServerState& server, const std::vector<std::string>& prefixes,
                        MetricsText* text) {

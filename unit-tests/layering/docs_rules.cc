@@ -77,6 +77,36 @@ std::set<std::string> Anchors(const std::string& text) {
   return anchors;
 }
 
+// Returns the source with literals that the compiler joins written as one, so that each message
+// stands on one line.
+std::string WithJoinedLiterals(std::string_view source) {
+  std::string joined;
+  for (size_t at = 0; at < source.size(); ++at) {
+    const size_t next = source[at] == '"' ? source.find_first_not_of(" \n", at + 1) : at;
+    const bool goes_on = next != std::string_view::npos && next > at + 1 && source[next] == '"';
+    if (goes_on) {
+      at = next;
+    } else {
+      joined += source[at];
+    }
+  }
+  return joined;
+}
+
+// Returns whether the line has what stands between the `...` of the message, in its order.
+bool HasMessage(std::string_view line, std::string_view message) {
+  constexpr std::string_view kLeftOpen = "...";
+  size_t at = 0;
+  for (;;) {
+    const size_t end = std::min(message.find(kLeftOpen), message.size());
+    at = line.find(message.substr(0, end), at);
+    if (at == std::string_view::npos) return false;
+    if (end == message.size()) return true;
+    at += end;
+    message.remove_prefix(end + kLeftOpen.size());
+  }
+}
+
 // Calls `found` with each match of `pattern` in `text`.
 template <typename Found>
 void ForEachMatch(const std::string& text, const std::regex& pattern, Found found) {
@@ -103,6 +133,7 @@ class DocsCheck {
         CheckThreads(page);
         CheckLocks(page);
       }
+      if (page.path == "docs/troubleshooting.md") CheckMessages(page);
     }
     return violations_;
   }
@@ -192,7 +223,7 @@ class DocsCheck {
     }
   }
 
-  // Calls `use` with the path and each line of the sources whose threads and locks a server has.
+  // Calls `use` with the path and each line of the sources that a server is made of.
   template <typename Use>
   void ForEachSourceLine(Use use) const {
     for (const char* folder : {"util", "structure", "db", "server"}) {
@@ -250,6 +281,22 @@ class DocsCheck {
       });
     });
     Compare(page, "lock", declared, {listed.begin(), listed.end()});
+  }
+
+  void CheckMessages(const Page& page) {
+    std::string source;
+    ForEachSourceLine([&](const std::string& path, const std::string& line) {
+      if (path.starts_with("db/") || path.starts_with("server/")) source += line + "\n";
+    });
+    const std::vector<std::string> lines = Lines(WithJoinedLiterals(source));
+    const auto rows = TableRows(page.text, "A server over HBase");
+    if (rows.empty()) Report(page, "has no messages of a server over HBase");
+    for (const std::vector<std::string>& row : rows) {
+      const std::string& message = row.front();
+      const auto has_it = [&](const std::string& line) { return HasMessage(line, message); };
+      if (std::none_of(lines.begin(), lines.end(), has_it))
+        Report(page, "lists a message that no source has: " + message);
+    }
   }
 
   void Compare(const Page& page, const std::string& what, const std::set<std::string>& there,

@@ -13,6 +13,8 @@
 //              other
 //   locks      it lists every lock of the engine and of the server by name and file, and no other;
 //              a lock that is annotated as acquired before another one stands above it
+//   messages   those that docs/troubleshooting.md lists of a server over HBase stand in a source
+//              of db/ or server/; `...` is what a message leaves open
 //
 // Thread-safety: pure functions over the file system.
 #pragma once

@@ -122,5 +122,24 @@ TEST_F(DocsRulesTest, ALockThatIsMissingOrGoneOrTooHighIsFound) {
                                         HasSubstr("lists a lock third_")));
 }
 
+TEST_F(DocsRulesTest, AMessageThatNoSourceHasIsFound) {
+  Write("db/hbase/store.cc",
+        "  return fmt::format(\n"
+        "      \"table {} was not \"\n"
+        "      \"made here; use {}\", table, other);\n"
+        "  return \"go away\";\n");
+  const std::string head = "## A server over HBase\n\n| the message | do |\n| --- | --- |\n";
+  const std::string good = "| `table ... was not made here; use ...` | a |\n| `go away` | b |\n";
+  Write("docs/troubleshooting.md", head + good);
+  EXPECT_THAT(Violations(), IsEmpty());
+  Write("docs/troubleshooting.md", head + good +
+                                       "| `table ... was made here` | c |\n"
+                                       "| `made here ... table` | d |\n");
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("no source has: table ... was made here"),
+                                        HasSubstr("no source has: made here ... table")));
+  Write("docs/troubleshooting.md", "");
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("has no messages of a server over HBase")));
+}
+
 }  // namespace
 }  // namespace varve

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "unit-tests/server/command_fixture.h"
+#include "unit-tests/server/http/hbase_figures.h"
 #include "unit-tests/server/http/programs.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/temp_dir.h"
@@ -24,7 +25,7 @@ using Format = MetricsText::Format;
 
 class VarveMetricsTest : public testing::CommandTest {
  protected:
-  // The page after some work of every kind.
+  // The page after some work of every kind, and what a server over HBase shows besides.
   std::string Page(Format format) {
     for (int i = 0; i < 100; ++i) Do({"set", "user:" + std::to_string(i), std::string(100, 'v')});
     Do({"get", "user:1"});
@@ -44,6 +45,7 @@ class VarveMetricsTest : public testing::CommandTest {
         [](LinkReport& link) { link.skipped["hash"] = 3; });
     MetricsText text(format);
     WriteVarveMetrics(server_.server().state(), {"user:"}, &text);
+    WriteStoreFigures(testing::HbaseFigures(), &text);
     return text.Take();
   }
 };
@@ -78,6 +80,20 @@ std::set<std::string> NamesInTheManual() {
 
 TEST_F(VarveMetricsTest, TheManualNamesEveryMetricAndNoOther) {
   EXPECT_THAT(NamesInTheManual(), ::testing::ContainerEq(NamesIn(Page(Format::kPlain))));
+}
+
+TEST(StoreFiguresTest, EachOneOfAStoreOverHbaseIsShown) {
+  for (const auto& [name, value] : testing::HbaseFigures()) {
+    MetricsText text(Format::kPlain);
+    WriteStoreFigures({{name, value}}, &text);
+    EXPECT_NE(text.Take(), "") << name;
+  }
+}
+
+TEST(StoreFiguresTest, NanosecondsAreShownAsSeconds) {
+  MetricsText text(Format::kPlain);
+  WriteStoreFigures({{"hbase_wait_nanos", 1'500'000'000}}, &text);
+  EXPECT_THAT(text.Take(), ::testing::EndsWith("\nvarve_hbase_wait_seconds_total 1.5\n"));
 }
 
 TEST_F(VarveMetricsTest, PromtoolFindsNoFault) {

@@ -12,6 +12,7 @@
 
 #include "server/http/varve_metrics.h"
 #include "unit-tests/server/command_fixture.h"
+#include "unit-tests/server/http/hbase_figures.h"
 #include "unit-tests/server/reference/reference_pages.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/temp_dir.h"
@@ -69,7 +70,8 @@ TEST(ReferenceTest, WhatCommandsNeedOfTheStore) {
 
 using MetricReferenceTest = testing::CommandTest;
 
-// Every family has a sample, so that its labels are seen.
+// Every family has a sample, so that its labels are seen. What a server over HBase shows besides
+// comes last.
 TEST_F(MetricReferenceTest, Metrics) {
   const testing::TempDir folder;
   testing::TestCertificates certificates(folder.path());
@@ -85,6 +87,7 @@ TEST_F(MetricReferenceTest, Metrics) {
   EXPECT_TRUE(testing::Eventually([&] {
     MetricsText text(MetricsText::Format::kPlain);
     WriteVarveMetrics(server_.server().state(), {"key"}, &text);
+    WriteStoreFigures(testing::HbaseFigures(), &text);
     page = text.Take();
     return page.find("varve_segments{") != std::string::npos;
   }));
