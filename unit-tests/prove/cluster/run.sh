@@ -75,7 +75,7 @@ if [ -z "${CLUSTER_TESTS_FILTER:-}" ]; then
   step_if_built "$build/store_tests" VARVE_TEST_HBASE_QUORUM="$address" --gtest_filter='Hbase/*/Cluster'
   seeds=1
   if [ "$form" = long ]; then seeds=3; fi
-  step "$root/unit-tests/prove/linearizability/run.sh" "$build/cluster_history_main" "$build/server_main" \
+  step_or_skip "$root/unit-tests/prove/linearizability/run.sh" "$build/cluster_history_main" "$build/server_main" \
     "$directory/linearizability" 1 $seeds
   # Both sides answer alike what a store can that is atomic within groups: unit-tests/differential names what is left out.
   commands=400
