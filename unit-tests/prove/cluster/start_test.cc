@@ -1,5 +1,5 @@
-// Servers find the cluster by its ZooKeeper and by its masters, and end with a message where a table
-// of it will not do.
+// Servers find the cluster by its ZooKeeper and by its masters, and end with a message where one of
+// its tables will not do.
 #include <memory>
 #include <string>
 #include <vector>
