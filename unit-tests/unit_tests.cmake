@@ -55,7 +55,7 @@ varve_test_program(server LINK varve_server varve_client STARTS server_main clie
                    PRECOMPILE unit-tests/server/test_server.h unit-tests/server/command_fixture.h)
 varve_test_lanes(server_tests COST 10 SHARDS 2 LEFT_OUT ${left_out}
                  SLOW *KillTest.* SlicesTest.* *LimitsTest.* *LimitTest.* ProgramTest.* AccessTest.* HostileClientsTest.* SaveTest.*
-                      SharedRoundsTest.* UnreadRepliesTest.* StartTest.* PassedSocketsTest.* ConfigTest.TimeoutHolds* RedisLinkTest.*
+                      SharedRoundsTest.* UnreadRepliesTest.* *StartTest.* PassedSocketsTest.* ConfigTest.TimeoutHolds* RedisLinkTest.*
                       *RedisCopyTest.* FollowRedisTest.*)
 
 # The client's tests start servers, and run the examples.

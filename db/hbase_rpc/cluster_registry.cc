@@ -24,6 +24,16 @@ Server NotOpenYet(std::string_view what) {
   return absl::FailedPreconditionError(fmt::format("HBase has no {} at the moment", what));
 }
 
+// Joins what two masters have said, neither of which tells where the server is. One that knows of
+// none at the moment knows more than one that does not answer.
+absl::Status Together(const absl::Status& before, const absl::Status& next) {
+  if (before.ok()) return next;
+  if (absl::IsFailedPrecondition(before)) return before;
+  if (absl::IsFailedPrecondition(next)) return next;
+  return absl::UnavailableError(
+      fmt::format("{}, {}", std::string(before.message()), std::string(next.message())));
+}
+
 Server MetaOfNode(const std::string& message) {
   hbase::pb::MetaRegionServer meta;
   if (!meta.ParseFromString(message)) return absl::DataLossError("a damaged node of HBase");
@@ -73,7 +83,7 @@ void ClusterRegistry::FindMaster(Done done) { Ask(for_master_, std::move(done));
 void ClusterRegistry::Ask(Question& question, Done done) {
   question.waiting.push_back(std::move(done));
   if (question.waiting.size() > 1) return;
-  if (are_masters_) return AskMaster(question, 0, "");
+  if (are_masters_) return AskMaster(question, 0, absl::OkStatus());
   const std::string path = fmt::format("{}/{}", context_.options.znode_parent, question.node);
   LookUpZookeeper(context_, hosts_, path, [this, &question](const Server& data) {
     Server message = data.ok() ? HbaseMessageOf(*data) : data;
@@ -83,17 +93,23 @@ void ClusterRegistry::Ask(Question& question, Done done) {
   });
 }
 
-void ClusterRegistry::AskMaster(Question& question, size_t index, std::string why) {
+void ClusterRegistry::AskMaster(Question& question, size_t index, const absl::Status& why) {
   if (index == hosts_.size()) {
-    return Answer(question,
-                  absl::UnavailableError(fmt::format("no master of HBase answers: {}", why)));
+    if (absl::IsFailedPrecondition(why)) return Answer(question, why);
+    return Answer(question, absl::UnavailableError(fmt::format(
+                                "no master of HBase answers ({}); do the names and ports of "
+                                "--hbase-masters stand for a cluster that runs?",
+                                std::string(why.message()))));
   }
-  const auto answered = [this, &question, index](const RpcResult& result) {
-    Server server = result.failure.has_value() ? result.failure->status
-                    : &question == &for_meta_  ? MetaOfAnswer(result.message)
-                                               : MasterOfAnswer(result.message);
+  const auto answered = [this, &question, index, why](const RpcResult& result) {
+    if (result.failure.has_value()) {
+      const absl::Status failed = absl::UnavailableError(result.failure->status.message());
+      return AskMaster(question, index + 1, Together(why, failed));
+    }
+    const Server server =
+        &question == &for_meta_ ? MetaOfAnswer(result.message) : MasterOfAnswer(result.message);
     if (server.ok()) return Answer(question, server);
-    AskMaster(question, index + 1, std::string(server.status().message()));
+    AskMaster(question, index + 1, Together(why, server.status()));
   };
   const ClientContext::Time end =
       std::chrono::steady_clock::now() + context_.options.connect_timeout;

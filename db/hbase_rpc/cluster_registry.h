@@ -41,7 +41,8 @@ class ClusterRegistry {
   };
 
   void Ask(Question& question, Done done);
-  void AskMaster(Question& question, size_t index, std::string why);
+  // `why` is what the masters before this one have said, OK for the first one.
+  void AskMaster(Question& question, size_t index, const absl::Status& why);
   void Answer(Question& question, const absl::StatusOr<std::string>& server);
 
   ClientContext& context_;

@@ -335,8 +335,9 @@ absl::StatusOr<std::unique_ptr<HbaseClient>> HbaseClient::Open(const HbaseOption
                     options.znode_parent));
   }
   const bool are_masters = options.quorum.empty();
-  auto hosts = are_masters ? ParseServerList(options.masters, "the list of HBase's masters")
-                           : ParseServerList(options.quorum, "the quorum of ZooKeeper");
+  auto hosts = are_masters
+                   ? ParseServerList(options.masters, "HBase's masters (--hbase-masters)")
+                   : ParseServerList(options.quorum, "the quorum of ZooKeeper (--hbase-quorum)");
   if (!hosts.ok()) return hosts.status();
   // What cannot be parsed is told by a status, and not on standard error as well.
   google::protobuf::SetLogHandler(nullptr);

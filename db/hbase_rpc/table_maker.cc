@@ -63,6 +63,12 @@ absl::Status NotOurs(const std::string& table, std::string_view what) {
                   table, what));
 }
 
+absl::Status MasterIsAway(const absl::Status& why) {
+  return absl::UnavailableError(fmt::format(
+      "the master of HBase, which checks and makes tables, cannot be asked at the moment: {}",
+      std::string(why.message())));
+}
+
 }  // namespace
 
 absl::Status CheckTableLayout(const HbaseTableLayout& layout) {
@@ -138,7 +144,7 @@ void TableMaker::LookForMaster() {
   const auto self = shared_from_this();
   registry_.FindMaster([this, self](const absl::StatusOr<std::string>& server) {
     if (has_ended()) return;
-    if (!server.ok()) return BeginAgain(server.status());
+    if (!server.ok()) return BeginAgain(MasterIsAway(server.status()));
     master_ = *server;
     Describe();
   });
@@ -176,11 +182,11 @@ void TableMaker::TakeDescription(const RpcResult& result) {
     return BeginAgain(absl::UnavailableError("the table is being made"));
   if (is_missing && may_create_) return Create();
   if (is_missing) {
-    return GiveUp(absl::NotFoundError(
-        fmt::format("HBase has no table '{}', and Varve may not make it", layout_.name)));
+    return GiveUp(absl::NotFoundError(fmt::format(
+        "HBase has no table '{}', and Varve may not make it (--hbase-create=no)", layout_.name)));
   }
   if (is_final) return GiveUp(status);
-  if (!status.ok()) return BeginAgain(status);
+  if (!status.ok()) return BeginAgain(MasterIsAway(status));
   status = CheckTableSchema(layout_, response.table_schema(0));
   if (!status.ok()) return GiveUp(status);
   hbase::pb::GetTableStateRequest request;

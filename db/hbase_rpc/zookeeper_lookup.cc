@@ -51,8 +51,8 @@ class Lookup : public std::enable_shared_from_this<Lookup> {
   void AskNext() {
     if (next_ == hosts_.size()) {
       return End(absl::UnavailableError(
-          fmt::format("no host of the ZooKeeper quorum answers ({}); do the names and ports of the "
-                      "quorum stand for a cluster that runs?",
+          fmt::format("no host of the ZooKeeper quorum answers ({}); do the names and ports of "
+                      "--hbase-quorum stand for a cluster that runs?",
                       why_)));
     }
     const uint64_t turn = ++turn_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "db/hbase/hbase_store.h"
+#include "db/hbase/row_codec.h"
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/tables_in_memory.h"
@@ -105,6 +106,20 @@ TEST_F(HbaseServersTest, AValueThatIsRefusedTakesNoOtherWithIt) {
     EXPECT_EQ(replies, (large_first ? error + "+OK\r\n" : "+OK\r\n" + error) + "+OK\r\n");
     EXPECT_EQ(Do(1, {"GET", "k"}), "small");
   }
+}
+
+TEST_F(HbaseServersTest, AKeyThatIsRefusedTakesNoOtherWithIt) {
+  const std::string longest(kMaxHbaseKeySize, 'k'), longer = longest + 'k';
+  RawConnection connection(nodes_[0].server->port());
+  ASSERT_TRUE(connection.Send(
+      Resp({"SET", "before", "1"}) + Resp({"SET", longer, "v"}) + Resp({"SET", longest, "v"}) +
+      Resp({"GET", longer}) + Resp({"INCR", longer}) + Resp({"EXISTS", longer, longest}) +
+      Resp({"DEL", longer, longest}) + Resp({"SET", "behind", "2"}) + Resp({"QUIT"})));
+  const std::string error =
+      "-ERR a key of 32764 bytes: this server's store keeps keys of at most 32763\r\n";
+  EXPECT_EQ(connection.ReceiveAll(),
+            "+OK\r\n" + error + "+OK\r\n$-1\r\n" + error + ":1\r\n:1\r\n+OK\r\n+OK\r\n");
+  EXPECT_EQ(Do(1, {"MGET", "before", "behind"}), "(1 2)");
 }
 
 TEST_F(HbaseServersTest, OnlyTheKeysOfARegionThatIsAwayAreUnavailable) {

@@ -1,6 +1,5 @@
 #include "unit-tests/db/hbase_rpc/fake_hbase.h"
 
-#include <HBase.pb.h>
 #include <ZooKeeper.pb.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -94,6 +93,26 @@ void FakeHbase::SetNode(std::string answer) {
   node_ = std::move(answer);
 }
 
+hbase::pb::ServerName FakeHbase::NameOf(size_t index) const {
+  hbase::pb::ServerName name;
+  name.set_host_name("127.0.0.1");
+  name.set_port(ports_[index + 1]);
+  return name;
+}
+
+void FakeHbase::RefuseConnections(const std::string& class_name, const std::string& why) {
+  constexpr uint32_t kNoCall = 0xffff'ffff;  // -1
+  hbase::pb::ResponseHeader response;
+  response.set_call_id(kNoCall);
+  response.mutable_exception()->set_exception_class_name(class_name);
+  response.mutable_exception()->set_stack_trace(why);
+  response.mutable_exception()->set_do_not_retry(true);
+  std::string bytes;
+  PutLengthPrefixed(&bytes, response.SerializeAsString());
+  const std::lock_guard lock(mutex_);
+  refusal_ = Framed(bytes);
+}
+
 std::string FakeHbase::Framed(std::string_view bytes) {
   std::string framed;
   for (int shift = 24; shift >= 0; shift -= 8) {
@@ -131,6 +150,17 @@ void FakeHbase::ServeZookeeper(int socket) {
 
 void FakeHbase::ServeHbase(size_t index, int socket) {
   if (!ReadBytes(socket, 6).has_value() || !ReadFrame(socket).has_value()) return;
+  std::string refusal;
+  {
+    const std::lock_guard lock(mutex_);
+    refusal = refusal_;
+  }
+  if (!refusal.empty()) {
+    // The request is read first, as one that came to a closed socket could break the connection
+    // before the client has read why it is refused.
+    if (ReadFrame(socket).has_value()) Send(socket, refusal);
+    return;
+  }
   while (true) {
     const std::optional<std::string> frame = ReadFrame(socket);
     if (!frame.has_value()) return;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <Client.pb.h>
+#include <HBase.pb.h>
 #include <RPC.pb.h>
 
 #include <atomic>
@@ -59,11 +60,15 @@ class FakeHbase {
 
   std::string quorum() const { return AddressOf(ports_.front()); }
   std::string server(size_t index) const { return AddressOf(ports_[index + 1]); }
+  hbase::pb::ServerName NameOf(size_t index) const;
   // Regions of the table `t`: where each begins, and its server; kNowhere: it is open on none.
   static constexpr size_t kNowhere = SIZE_MAX;
   void SetRegions(std::vector<std::pair<std::string, size_t>> regions);
   // Sets what ZooKeeper answers; by default, the first server has hbase:meta.
   void SetNode(std::string answer);
+  // From now on servers of HBase refuse every new connection by an exception that belongs to no
+  // call, as those of a cluster do that demands Kerberos.
+  void RefuseConnections(const std::string& class_name, const std::string& why);
   size_t meta_scans() const { return meta_scans_; }
 
   static std::string Framed(std::string_view bytes);
@@ -86,6 +91,7 @@ class FakeHbase {
   std::list<std::thread> threads_;
   std::vector<std::pair<std::string, size_t>> regions_;
   std::string node_;
+  std::string refusal_;  // a frame; empty: connections are not refused
   std::atomic<size_t> meta_scans_ = 0;
   bool is_over_ = false;
 };

@@ -2,6 +2,7 @@
 
 #include <Filter.pb.h>
 #include <MultiRowMutation.pb.h>
+#include <Registry.pb.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -654,6 +655,142 @@ TEST(HbaseClientTest, ATableThatIsDisabledIsToldAtOnce) {
   EXPECT_THAT(disabled.message(), HasSubstr("is disabled"));
   state = hbase::pb::TableState::ENABLED;
   EXPECT_TRUE(client->EnsureTable(layout, /*may_create=*/true).ok());
+}
+
+// Such a cluster refuses connections, and names no call.
+TEST(HbaseClientTest, AClusterThatDemandsKerberosIsToldAtOnce) {
+  FakeHbase cluster(1, [](const FakeRequest& request) {
+    ADD_FAILURE() << request.method;
+    return FakeAnswer::Silence();
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  uint64_t connections = 0;
+  const auto expect_refused = [&](const absl::Status& status, const std::string& text) {
+    EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr(cluster.server(0) + " refused a request: " + text));
+    EXPECT_THAT(status.message(), HasSubstr("need no authentication (`simple`)"));
+    EXPECT_EQ(client->Statistics().connections_opened, ++connections) << "it was tried again";
+  };
+  const auto expect_all_refused = [&](const std::string& text) {
+    expect_refused(client->EnsureTable({.name = "t"}, /*may_create=*/true), text);
+    expect_refused(Get(*client, {"a", "b"}).status(), text);
+    const absl::Status commit = Commit(*client, {PutIf("a", std::nullopt, "1")});
+    expect_refused(commit, text);
+    EXPECT_THAT(commit.message(), HasSubstr("nothing was written"));
+  };
+  cluster.RefuseConnections("org.apache.hadoop.hbase.security.AccessDeniedException",
+                            "Authentication is required");
+  expect_all_refused("AccessDeniedException: Authentication is required");
+  cluster.RefuseConnections("org.apache.hadoop.hbase.ipc.BadAuthException",
+                            "serverVersion=0, clientVersion=0, authMethod=80");
+  expect_all_refused("BadAuthException: serverVersion=0, clientVersion=0, authMethod=80");
+  EXPECT_EQ(cluster.meta_scans(), 0U);
+
+  HbaseOptions options;
+  options.masters = cluster.server(0);
+  const auto by_masters = HbaseClient::Open(options);
+  EXPECT_TRUE(absl::IsUnavailable(by_masters.status())) << by_masters.status();
+  EXPECT_THAT(by_masters.status().message(), HasSubstr("not Kerberos"));
+}
+
+// Answers what masters are asked for by those who know none of the cluster's servers yet: the table
+// of regions, and the active master, are at `server`.
+FakeAnswer Registry(const FakeHbase& cluster, const FakeRequest& request, size_t server) {
+  if (request.method == "GetActiveMaster") {
+    hbase::pb::GetActiveMasterResponse response;
+    *response.mutable_server_name() = cluster.NameOf(server);
+    return FakeAnswer::Message(response);
+  }
+  EXPECT_EQ(request.method, "GetMetaRegionLocations");
+  hbase::pb::GetMetaRegionLocationsResponse response;
+  for (const int replica : {1, 0}) {
+    hbase::pb::RegionLocation* location = response.add_meta_locations();
+    location->mutable_region_info()->set_region_id(1);
+    location->mutable_region_info()->mutable_table_name()->set_namespace_("hbase");
+    location->mutable_region_info()->mutable_table_name()->set_qualifier("meta");
+    location->mutable_region_info()->set_replica_id(replica);
+    location->set_seq_num(0);
+    // What a replica says may be old.
+    *location->mutable_server_name() = cluster.NameOf(replica == 0 ? server : 0);
+  }
+  return FakeAnswer::Message(response);
+}
+
+TEST(HbaseClientTest, MastersMayBeAskedInsteadOfZooKeeper) {
+  constexpr size_t kRefusing = 0, kStandby = 1, kActive = 2;
+  const HbaseTableLayout layout{.name = "t"};
+  FakeHbase* asked = nullptr;
+  FakeHbase cluster(3, [&](const FakeRequest& request) {
+    const bool is_registry =
+        request.method == "GetMetaRegionLocations" || request.method == "GetActiveMaster";
+    if (is_registry && request.server == kStandby) return Registry(*asked, request, kActive);
+    if (is_registry && request.server == kRefusing)
+      return FakeAnswer::Exception("org.apache.hadoop.hbase.ipc.ServerNotRunningYetException");
+    EXPECT_EQ(request.server, kActive) << request.method;
+    if (request.method == "Get") return RowOf(request);
+    if (request.method == "GetTableDescriptors") {
+      hbase::pb::GetTableDescriptorsResponse response;
+      *response.add_table_schema() = TableSchemaOf(layout);
+      return FakeAnswer::Message(response);
+    }
+    EXPECT_EQ(request.method, "GetTableState");
+    hbase::pb::GetTableStateResponse response;
+    response.mutable_table_state()->set_state(hbase::pb::TableState::ENABLED);
+    return FakeAnswer::Message(response);
+  });
+  asked = &cluster;
+  cluster.SetRegions({{"", kActive}});
+  HbaseOptions options;
+  options.masters = "127.0.0.1:1," + cluster.server(kRefusing) + "," + cluster.server(kStandby);
+  const auto client = HbaseClient::Open(options);
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_TRUE((*client)->EnsureTable(layout, /*may_create=*/false).ok());
+  EXPECT_EQ(*Get(**client, {"a"}), Values{"1"});
+}
+
+TEST(HbaseClientTest, MastersThatKnowOfNoMetaYetAreAskedAgain) {
+  std::atomic<int> times = 0;
+  FakeHbase* asked = nullptr;
+  FakeHbase cluster(1, [&](const FakeRequest& request) {
+    if (request.method == "Get") return RowOf(request);
+    return ++times == 1 ? FakeAnswer::Message(hbase::pb::GetMetaRegionLocationsResponse())
+                        : Registry(*asked, request, 0);
+  });
+  asked = &cluster;
+  cluster.SetRegions({{"", 0}});
+  HbaseOptions options;
+  // What the second one says must not hide that the first one knows of none.
+  options.masters = cluster.server(0) + ",127.0.0.1:1";
+  const auto client = HbaseClient::Open(options);
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_EQ(times, 2);
+  EXPECT_EQ(*Get(**client, {"a"}), Values{"1"});
+}
+
+TEST(HbaseClientTest, MastersThatAreNoneAreToldAtOnce) {
+  FakeHbase cluster(2, [](const FakeRequest& request) {
+    return request.server == 0
+               ? FakeAnswer::Exception("org.apache.hadoop.hbase.ipc.UnknownServiceException")
+               : FakeAnswer::Bytes(FakeHbase::Framed(std::string(100, '\xff')));
+  });
+  HbaseOptions options;
+  options.masters = "127.0.0.1:1," + cluster.server(0) + "," + cluster.server(1);
+  const auto refused = HbaseClient::Open(options);
+  EXPECT_TRUE(absl::IsUnavailable(refused.status())) << refused.status();
+  for (const std::string& text : {"--hbase-masters", "127.0.0.1:1: it cannot be connected to",
+                                  "UnknownServiceException", "is it one of HBase?"}) {
+    EXPECT_THAT(refused.status().message(), HasSubstr(text));
+  }
+  for (const char* malformed : {"127.0.0.1", "127.0.0.1:x", "127.0.0.1:1,,127.0.0.1:2"}) {
+    options.masters = malformed;
+    const auto none = HbaseClient::Open(options);
+    EXPECT_TRUE(absl::IsInvalidArgument(none.status())) << none.status();
+    EXPECT_THAT(none.status().message(), HasSubstr("--hbase-masters"));
+  }
+  options.masters = cluster.server(0);
+  options.quorum = cluster.quorum();
+  EXPECT_TRUE(absl::IsInvalidArgument(HbaseClient::Open(options).status()));
 }
 
 TEST(HbaseClientTest, AQuorumThatIsNoneIsToldAtOnce) {

@@ -1,5 +1,6 @@
 // HbaseClient against a cluster of HBase that runs: VARVE_TEST_HBASE_QUORUM names its ZooKeeper
-// (scripts/hbase_cluster.sh up). Without it, the tests are left out and the program exits with 77.
+// (scripts/hbase_cluster.sh up), and VARVE_TEST_HBASE_MASTERS its masters. Without the first, the
+// tests are left out and the program exits with 77.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,6 +21,7 @@ using Kind = HbaseRowWrite::Kind;
 using Values = std::vector<std::optional<std::string>>;
 
 constexpr char kQuorum[] = "VARVE_TEST_HBASE_QUORUM";
+constexpr char kMasters[] = "VARVE_TEST_HBASE_MASTERS";
 
 HbaseClient::Deadline In(std::chrono::seconds time) {
   return std::chrono::steady_clock::now() + time;
@@ -287,6 +289,24 @@ TEST_F(HbaseClusterTest, ATableThatIsMissingIsSaidToBe) {
   const auto values = AllOrNone(promise.get_future().get());
   EXPECT_TRUE(absl::IsNotFound(values.status())) << values.status();
   EXPECT_THAT(values.status().message(), HasSubstr("varve-rpc-none"));
+}
+
+TEST_F(HbaseClusterTest, MastersMayBeAskedInsteadOfZooKeeper) {
+  const char* const masters = std::getenv(kMasters);
+  if (masters == nullptr) GTEST_SKIP() << kMasters << " names no masters";
+  ASSERT_TRUE(Commit({Put(Row("a"), "1")}).ok());
+  HbaseOptions options;
+  options.masters = fmt::format("127.0.0.1:1,{}", masters);  // nobody listens at the first one
+  const auto opened = HbaseClient::Open(options);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const absl::Status found = (*opened)->EnsureTable({.name = kTable}, /*may_create=*/false);
+  EXPECT_TRUE(found.ok()) << found;
+  std::promise<std::vector<HbaseClient::RowValue>> promise;
+  (*opened)->GetRows(kTable, {Row("a")}, In(std::chrono::seconds(60)),
+                     [&](auto values) { promise.set_value(std::move(values)); });
+  const auto values = AllOrNone(promise.get_future().get());
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(*values, Values{"1"});
 }
 
 }  // namespace

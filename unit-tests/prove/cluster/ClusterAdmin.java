@@ -6,6 +6,7 @@
 //   owners TABLE              prints a line for each row: the number of the region server that has it, and the row in hexadecimal
 //   churn TABLE SECONDS SEED  splits regions at rows chosen at random, and moves regions to servers chosen at random, one after the
 //                             other, and prints how many splits and moves there were, and how many were refused
+//   make TABLE FAMILY         makes a table with one column family, as programs other than Varve do
 //   drop PREFIX               removes the tables whose names begin with it
 //
 // A split that HBase refuses as a region is "NOT splittable" yet is asked for again.
@@ -19,6 +20,7 @@ import org.apache.hadoop.hbase.HBaseConfiguration;
 import org.apache.hadoop.hbase.ServerName;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
+import org.apache.hadoop.hbase.client.ColumnFamilyDescriptorBuilder;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.ConnectionFactory;
 import org.apache.hadoop.hbase.client.RegionInfo;
@@ -27,6 +29,7 @@ import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.ResultScanner;
 import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
+import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 import org.apache.hadoop.hbase.filter.KeyOnlyFilter;
 import org.apache.hadoop.hbase.util.Bytes;
 
@@ -42,6 +45,7 @@ public class ClusterAdmin {
       case "share" -> share(TableName.valueOf(arguments[1]));
       case "owners" -> owners(TableName.valueOf(arguments[1]));
       case "churn" -> churn(TableName.valueOf(arguments[1]), Integer.parseInt(arguments[2]), Long.parseLong(arguments[3]));
+      case "make" -> make(TableName.valueOf(arguments[1]), arguments[2]);
       case "drop" -> drop(arguments[1]);
       default -> throw new IllegalArgumentException("unknown command " + arguments[0]);
     }
@@ -148,6 +152,10 @@ public class ClusterAdmin {
       Thread.sleep(100);
     }
     System.out.println(splits + " splits " + moves + " moves " + refused + " refused");
+  }
+
+  private static void make(TableName name, String family) throws Exception {
+    admin.createTable(TableDescriptorBuilder.newBuilder(name).setColumnFamily(ColumnFamilyDescriptorBuilder.of(family)).build());
   }
 
   private static void drop(String prefix) throws Exception {

@@ -21,9 +21,29 @@ std::string Script() { return std::string(VARVE_SOURCE_DIR) + "/scripts/hbase_cl
 
 }  // namespace
 
+std::vector<std::string> Cluster::ByQuorum() {
+  return {"--store=hbase", Variable("VARVE_CLUSTER_QUORUM")};
+}
+
+std::vector<std::string> Cluster::ByMasters() {
+  return {"--store=hbase", "--hbase-masters=" + Variable("VARVE_TEST_HBASE_MASTERS")};
+}
+
+std::string Cluster::StartInVain(std::vector<std::string> flags) {
+  ServerProcess server(VARVE_SERVER_MAIN, directory_.File("server" + std::to_string(++servers_)),
+                       std::move(flags));
+  if (server.port() != 0) {
+    ADD_FAILURE() << "the server has come up: " << server.log();
+  } else {
+    EXPECT_EQ(server.process().Wait(), 1) << server.log();
+  }
+  return server.log();
+}
+
 std::unique_ptr<ServerProcess> Cluster::StartServer(std::vector<std::string> flags) {
-  flags.insert(flags.begin(),
-               {"--store=hbase", Variable("VARVE_CLUSTER_QUORUM"), "--hbase-table=" + table_});
+  const std::vector<std::string> cluster = ByQuorum();
+  flags.insert(flags.begin(), "--hbase-table=" + table_);
+  flags.insert(flags.begin(), cluster.begin(), cluster.end());
   // A cluster some of whose processes were killed needs a while to make tables again, and those end
   // themselves that were not answered for too long; whoever runs a cluster starts them again.
   constexpr int kTries = 6;

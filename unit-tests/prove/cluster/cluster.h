@@ -2,8 +2,9 @@
 // ends and starts its processes, and splits and moves the regions of tables.
 //
 // Thread-safety: One thread at a time uses a cluster.
-// Requires: VARVE_CLUSTER_QUORUM is set to what `hbase_cluster.sh up` printed, and
-// VARVE_CLUSTER_CLASSES to the folder of the compiled ClusterAdmin (run.sh does both).
+// Requires: VARVE_CLUSTER_QUORUM is set to what `hbase_cluster.sh up` printed,
+// VARVE_TEST_HBASE_MASTERS to the address of its master, and VARVE_CLUSTER_CLASSES to the folder of
+// the compiled ClusterAdmin (run.sh does all three).
 #pragma once
 
 #include <chrono>
@@ -28,6 +29,13 @@ class Cluster {
 
   // Starts another server over the cluster. Fails the test where it does not come up.
   std::unique_ptr<ServerProcess> StartServer(std::vector<std::string> flags = {});
+
+  // Starts a server that cannot serve, with these flags alone. Fails the test where the server does
+  // not end by itself, with exit code 1. Returns what it said.
+  std::string StartInVain(std::vector<std::string> flags);
+  // The flags that say where the cluster is: its ZooKeeper, or its master.
+  static std::vector<std::string> ByQuorum();
+  static std::vector<std::string> ByMasters();
 
   // Runs a command of hbase_cluster.sh, and returns whether it succeeded.
   bool Do(const std::vector<std::string>& command);

@@ -2,6 +2,7 @@
 // node, the master, ZooKeeper.
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "unit-tests/prove/cluster/cluster.h"
 #include "unit-tests/prove/cluster/writers.h"
@@ -18,6 +20,8 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 constexpr size_t kWriters = 12;
 
@@ -61,8 +65,19 @@ class ClusterDeadNodesTest : public ::testing::Test {
 
   // Kills region server and data node, looks at the writers for 70 s, and starts them.
   void KillServer(int number);
-  // Kills the process for a while, and expects each writer to go on within `silence` of the start.
-  void KillProcess(const std::string& name, seconds down, seconds silence);
+  // Kills the process for a while, during which it calls `meanwhile`, and expects each writer to go
+  // on within `silence` of the start.
+  void KillProcess(
+      const std::string& name, seconds down, seconds silence,
+      const std::function<void()>& meanwhile = [] {});
+
+  // The flags of a server over the table of the test, with some more.
+  std::vector<std::string> WithTable(std::vector<std::string> more) const {
+    std::vector<std::string> flags = Cluster::ByQuorum();
+    flags.push_back("--hbase-table=" + cluster_.table());
+    flags.insert(flags.end(), more.begin(), more.end());
+    return flags;
+  }
 
   void ExpectNothingLost() {
     writers_->Stop();
@@ -103,12 +118,15 @@ void ClusterDeadNodesTest::KillServer(int number) {
   ASSERT_TRUE(cluster_.Do({"start", name}));
 }
 
-void ClusterDeadNodesTest::KillProcess(const std::string& name, seconds down, seconds silence) {
+void ClusterDeadNodesTest::KillProcess(const std::string& name, seconds down, seconds silence,
+                                       const std::function<void()>& meanwhile) {
   writers_->WaitForEach(5);
   writers_->Restart();
   pinger_->TakeSlowest();
   ASSERT_TRUE(cluster_.Do({"kill", name}));
-  std::this_thread::sleep_for(down);
+  const auto end = std::chrono::steady_clock::now() + down;
+  meanwhile();
+  std::this_thread::sleep_until(end);
   ASSERT_TRUE(cluster_.Do({"start", name}));
   // Region servers and the master end themselves where HDFS fails them, as a busy machine may have
   // it; whoever runs a cluster starts them again.
@@ -139,13 +157,35 @@ TEST_F(ClusterDeadNodesTest, AKilledRegionServerLosesNothing) {
 // What holds no data stops nothing while it is away: regions stay where they are.
 TEST_F(ClusterDeadNodesTest, AKilledMasterStopsNobody) {
   ASSERT_NO_FATAL_FAILURE(Begin(4));
-  KillProcess("master", seconds(10), seconds(2));
+  // A server waits for the master until this deadline.
+  const auto impatient = cluster_.StartServer({"--store-deadline=10s"});
+  ASSERT_NE(impatient->port(), 0);
+  // Groups of a new delimiter have a table of their own, which the master makes.
+  const auto create = [](const ServerProcess& server) {
+    return ConnectTo(server)->Call({"NAMESPACE", "CREATE", "commas", "GROUP", ","}).status();
+  };
+  KillProcess("master", seconds(10), seconds(2), [&] {
+    constexpr char kWhy[] = "the master of HBase, which checks and makes tables, cannot be asked";
+    EXPECT_THAT(
+        create(*impatient).message(),
+        AllOf(HasSubstr("UNAVAILABLE HBase did not answer within the time that"), HasSubstr(kWhy)));
+    EXPECT_THAT(
+        cluster_.StartInVain(WithTable({"--store-deadline=5s"})),
+        AllOf(HasSubstr("can't be opened: UNAVAILABLE: HBase did not answer"), HasSubstr(kWhy)));
+  });
+  const absl::Status created = create(*server_);
+  EXPECT_TRUE(created.ok()) << created;
   ExpectNothingLost();
 }
 
 TEST_F(ClusterDeadNodesTest, AKilledZooKeeperStopsNobody) {
   ASSERT_NO_FATAL_FAILURE(Begin(4));
-  KillProcess("zookeeper", seconds(6), seconds(2));
+  KillProcess("zookeeper", seconds(6), seconds(2), [&] {
+    EXPECT_THAT(cluster_.StartInVain(WithTable({})),
+                AllOf(HasSubstr("can't be opened: UNAVAILABLE: no host of the ZooKeeper quorum "
+                                "answers ("),
+                      HasSubstr("--hbase-quorum")));
+  });
   ExpectNothingLost();
 }
 

@@ -19,9 +19,11 @@
 #include "server/remote/remote_run.h"
 #include "server/status/server_health.h"
 #include "unit-tests/server/test_server.h"
+#include "unit-tests/server/tls/tls_client.h"
 #include "unit-tests/testing/delayed_store.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/temp_dir.h"
+#include "unit-tests/testing/test_certificates.h"
 #include "varve/key_group.h"
 #include "varve/store_status.h"
 
@@ -233,6 +235,42 @@ TEST_F(RemoteStoreTest, WhatALimitedUserMayDoGoesOutTogether) {
       "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"
       "-NOPERM this user has no permissions to run the 'exists' command\r\n$1\r\nw\r\n";
   EXPECT_EQ(connection->Receive(replies.size()), replies);
+}
+
+TEST_F(RemoteStoreTest, ClientsOverTlsAreServedAsTheOthers) {
+  const testing::TempDir directory;
+  testing::TestCertificates certificates(directory.path());
+  certificates.Issue("server", {.common_name = "server"});
+  ServerOptions options;
+  options.tls.mode = TlsMode::kOptional;
+  options.tls.certificate_file = certificates.File("server.crt");
+  options.tls.key_file = certificates.File("server.key");
+  options.tls.client_certificates = TlsClientCertificates::kNo;
+  options.tls.reload_seconds = 0;
+  Start(options);
+  const testing::TlsClient::Options trusting = {.authority = certificates.authority()};
+  testing::TlsClient client(server().port(), trusting);
+  ASSERT_TRUE(client.connected());
+  far().Withhold();
+  ASSERT_TRUE(client.Send(Resp({"SET", "a", "1"}) + Resp({"GET", "b"}) + Resp({"INCR", "a"}) +
+                          Resp({"PING"}) + Resp({"SET", "c", "3"})));
+  far().AwaitWithheld(2);  // what goes out together; the others stand behind it
+  // Others over TLS are answered meanwhile, and so are those without.
+  testing::TlsClient other(server().port(), trusting);
+  ASSERT_TRUE(other.connected());
+  EXPECT_EQ(other.Ask(Resp({"PING"}), "+PONG\r\n"), "+PONG\r\n");
+  ExpectPing();
+  far().Release();
+  const std::string replies = "+OK\r\n$-1\r\n:2\r\n+PONG\r\n+OK\r\n";
+  EXPECT_EQ(client.Receive(replies.size()), replies);
+  EXPECT_EQ(GetDirectly("c"), "3");
+  // Replies of many records of TLS, with others behind them.
+  const std::string large(1u << 20, 'v');
+  const std::string reply = "$1048576\r\n" + large + "\r\n";
+  const std::string all = "+OK\r\n" + reply + ":1\r\n" + reply;
+  EXPECT_TRUE(client.Ask(Resp({"SET", "large", large}) + Resp({"GET", "large"}) +
+                             Resp({"EXISTS", "c"}) + Resp({"GET", "large"}),
+                         all) == all);
 }
 
 TEST_F(RemoteStoreTest, OfSeveralSetsOfAKeyTheLastOneIsSent) {
