@@ -2,8 +2,8 @@
 // server over a cluster. It makes the table, fills it with KEYS keys, listens on PORT of 127.0.0.1, and answers each line with a line:
 //
 //   get|put|scan THREADS BATCH WARM_UP_SECONDS SECONDS   "requests seconds p50_us p99_us": so many threads, each with one call under
-//                                                        way; a put writes BATCH keys in one call, each of which is a request; a scan
-//                                                        reads 50 rows
+//                                                        way; a get or a put is of BATCH keys in one call, each of which is a request;
+//                                                        a scan reads 50 rows
 //   drop PREFIX                                          removes the tables whose names begin with it: "dropped"
 //
 // A put is on the disks of all copies when it is answered (`hsync`). Anything that fails ends the program.
@@ -168,10 +168,30 @@ public class HbaseLoad {
 
     private void call(Table table) throws Exception {
       switch (work) {
-        case "get" -> check(table.get(new Get(key(random.nextInt(keys))).addColumn(FAMILY, QUALIFIER)));
+        case "get" -> read(table);
         case "put" -> write(table);
         case "scan" -> scan(table);
         default -> throw new IllegalArgumentException("unknown work " + work);
+      }
+    }
+
+    private Get get() {
+      return new Get(key(random.nextInt(keys))).addColumn(FAMILY, QUALIFIER);
+    }
+
+    private void read(Table table) throws Exception {
+      if (batch == 1) {
+        check(table.get(get()));
+        return;
+      }
+      List<Get> gets = new ArrayList<>();
+      for (int i = 0; i < batch; i++) gets.add(get());
+      Result[] rows = table.get(gets);
+      if (rows.length != batch) throw new IllegalStateException("a get of many has answered " + rows.length + " rows");
+      for (int i = 0; i < batch; i++) {
+        check(rows[i]);
+        if (!Arrays.equals(rows[i].getRow(), gets.get(i).getRow()))
+          throw new IllegalStateException("a get of many has answered another row");
       }
     }
 

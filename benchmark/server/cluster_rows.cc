@@ -23,6 +23,7 @@ namespace {
 constexpr double kGoal = 0.9;         // of the Java client's rate
 constexpr double kGoalPipeline = 10;  // of the rate without a pipeline
 constexpr double kWarmUpSeconds = 1;
+constexpr uint64_t kKeysOfMultiGet = 50;
 constexpr char kNoPipeline[] = "cluster/SET/100B/P1/c1";
 constexpr char kPipeline[] = "cluster/SET/100B/P64/c1";
 
@@ -155,6 +156,7 @@ ClusterRow Row(const std::string& work, Operation operation, int pipeline, int c
                           pipeline == 1 ? "" : fmt::format("{} at a time, ", pipeline), connections,
                           connections == 1 ? "" : "s");
   row.load.operation = operation;
+  row.load.keys_a_call = kKeysOfMultiGet;
   row.load.pipeline = pipeline;
   row.load.connections = connections;
   row.load.warm_up_seconds = kWarmUpSeconds;
@@ -174,9 +176,11 @@ void Fill(const ClusterSettings& settings, VarveOverHbase* varve) {
 
 // Has the virtual machines of Java compile what they will run.
 void WarmUp(const ClusterSettings& settings, VarveOverHbase* varve, JavaClient* java) {
-  for (const Operation operation : {Operation::kSet, Operation::kGet, Operation::kRange}) {
+  for (const Operation operation :
+       {Operation::kSet, Operation::kGet, Operation::kMultiGet, Operation::kRange}) {
     Load load;
     load.operation = operation;
+    load.keys_a_call = kKeysOfMultiGet;
     load.connections = 16;
     load.keys = settings.keys;
     load.seconds = 3;
@@ -191,6 +195,10 @@ std::vector<ClusterRow> AllClusterRows() {
   std::vector<ClusterRow> rows;
   for (const int connections : {1, 64})
     rows.push_back(Row("GET", Operation::kGet, 1, connections, "GET"));
+  for (const int connections : {1, 16}) {
+    rows.push_back(Row("GET", Operation::kGet, 50, connections, "GET"));
+    rows.push_back(Row("MGET50", Operation::kMultiGet, 1, connections, "MGET of 50 keys"));
+  }
   for (const int connections : {1, 64})
     rows.push_back(Row("RANGE50", Operation::kRange, 1, connections, "a range of 50 keys"));
   for (const int connections : {1, 64})

@@ -3,10 +3,12 @@
 // values and the same durability (`hsync`), run on the same cores, and are measured in turns.
 //
 //   cluster/WORK/SIZE/PIPELINE/CONNECTIONS
-//       cluster/GET/100B/P1/c64, cluster/SET/100B/P50/c1, cluster/RANGE50/100B/P1/c1
+//       cluster/GET/100B/P1/c64, cluster/SET/100B/P50/c1, cluster/RANGE50/100B/P1/c1,
+//       cluster/MGET50/100B/P1/c1
 //
-// A connection is a thread of the Java client, with one call under way, and a pipeline of SETs is
-// one put of as many keys.
+// A connection is a thread of the Java client, with one call under way; a pipeline of SETs is one
+// put of as many keys, and a pipeline of GETs or an MGET one get of as many. An atomic batch has no
+// row, since the Java client's tables have no call that is atomic beyond one row.
 //
 // Thread-safety: one thread calls these functions.
 #pragma once

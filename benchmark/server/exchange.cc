@@ -132,9 +132,9 @@ class FormMaker {
       case Operation::kGet:
         return {Get("GET", 1)};
       case Operation::kMultiSet:
-        return {Set("MSET", kKeysACall)};
+        return {Set("MSET", load_.keys_a_call)};
       case Operation::kMultiGet:
-        return {Get("MGET", kKeysACall)};
+        return {Get("MGET", load_.keys_a_call)};
       case Operation::kIncrement:
         return {Increment()};
       case Operation::kRange:

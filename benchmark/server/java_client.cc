@@ -44,6 +44,7 @@ const char* WorkOf(const Load& load) {
     case Operation::kSet:
       return "put";
     case Operation::kGet:
+    case Operation::kMultiGet:
       return "get";
     case Operation::kRange:
       return "scan";
@@ -104,14 +105,17 @@ std::string JavaClient::Ask(const std::string& line) {
 }
 
 LoadResult JavaClient::Run(const Load& load) {
+  const bool is_multi_get = load.operation == Operation::kMultiGet;
+  const uint64_t batch = is_multi_get ? load.keys_a_call : static_cast<uint64_t>(load.pipeline);
   const std::string answer = Ask(fmt::format("{} {} {} {} {}", WorkOf(load), load.connections,
-                                             load.pipeline, load.warm_up_seconds, load.seconds));
+                                             batch, load.warm_up_seconds, load.seconds));
   const std::vector<std::string> parts = absl::StrSplit(answer, ' ');
   LoadResult result;
   if (parts.size() != 4 || !absl::SimpleAtoi(parts[0], &result.requests) ||
       !absl::SimpleAtod(parts[1], &result.seconds) || !absl::SimpleAtod(parts[2], &result.p50) ||
       !absl::SimpleAtod(parts[3], &result.p99))
     Fail("HBase's Java client has answered: " + answer);
+  if (is_multi_get) result.requests /= batch;  // it counts keys
   result.p50 /= 1e6;
   result.p99 /= 1e6;
   return result;

@@ -36,8 +36,9 @@ class JavaClient {
   JavaClient(const JavaClient&) = delete;
   JavaClient& operator=(const JavaClient&) = delete;
 
-  // Runs a load by as many threads as it has connections. Requires: it is one of SET, GET and
-  // RANGE. A pipeline of SETs is one put of several keys.
+  // Runs a load by as many threads as it has connections. Requires: it is one of SET, GET, MGET and
+  // RANGE, and no pipeline of the last two. A pipeline of SETs is one put of several keys, and a
+  // pipeline of GETs one get of several, as an MGET is.
   LoadResult Run(const Load& load);
   // Removes the tables whose names begin so.
   void Drop(const std::string& prefix);

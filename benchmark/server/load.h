@@ -15,8 +15,8 @@ namespace varve::bench {
 enum class Operation {
   kSet,
   kGet,
-  kMultiSet,   // MSET of kKeysACall
-  kMultiGet,   // MGET of kKeysACall
+  kMultiSet,   // MSET of `keys_a_call`
+  kMultiGet,   // MGET of `keys_a_call`
   kIncrement,  // INCR
   kRange,      // the kRangeEntries entries from a key on, in order
   kMixed,      // GET and SET in one pipeline
@@ -26,7 +26,6 @@ enum class Operation {
   kModify,
 };
 
-inline constexpr uint64_t kKeysACall = 10;
 inline constexpr uint64_t kRangeEntries = 50;
 
 enum class KeyChoice {
@@ -42,6 +41,7 @@ struct Load {
   std::string space;                      // Varve's namespace of all connections; empty: database 0
   const ClientTlsContext* tls = nullptr;  // of all connections; null: plain text
   Operation operation = Operation::kSet;
+  uint64_t keys_a_call = 10;  // of kMultiSet and kMultiGet
   uint64_t get_percent = 50;  // of the operations behind kMixed
   int client_threads = 1;     // among which the connections are divided
   // The number of keys beyond `keys` that earlier loads inserted; of kLateReads and kScans.

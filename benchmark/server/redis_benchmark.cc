@@ -15,7 +15,7 @@ namespace {
 // __rand_int__ by 12 digits, which makes the keys of exchange.h.
 std::vector<std::string> Work(const Load& load) {
   const std::string key = "key:__rand_int__";
-  std::vector<std::string> mget(kKeysACall + 1, key);
+  std::vector<std::string> mget(load.keys_a_call + 1, key);
   mget[0] = "MGET";
   switch (load.operation) {
     case Operation::kSet:

@@ -39,6 +39,7 @@ StoreCapabilities SleepingStore::capabilities() const {
           .constant_time_clone = false,
           .constant_time_range_delete = false,
           .exact_counts = false,
+          .size_estimates = false,
           .remote = true};
 }
 

@@ -272,6 +272,7 @@ StoreCapabilities HbaseStore::capabilities() const {
           .constant_time_clone = false,
           .constant_time_range_delete = false,
           .exact_counts = false,
+          .size_estimates = false,
           .quotas = false,
           .swaps = false,
           .history = false,

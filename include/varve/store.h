@@ -72,6 +72,7 @@ struct StoreCapabilities {
   bool constant_time_clone = true;         // WriteBatch::CloneNamespace
   bool constant_time_range_delete = true;  // WriteBatch::DeleteRange, also inside a batch
   bool exact_counts = true;                // Count() of a whole namespace is exact and cheap
+  bool size_estimates = true;              // EstimateSize() knows about what a range has
   bool quotas = true;                      // NamespaceOptions::max_bytes and max_keys are kept
   bool swaps = true;                       // WriteBatch::SwapNamespaces
   bool history = false;                    // past states can be read
@@ -318,7 +319,8 @@ class StoreUpkeep {
   virtual StoreObservation Observe() const { return {}; }
   // Returns about how many keys [lower, upper) has (an empty `upper` means no end), and how many
   // bytes they and their values take: of the blocks of segments that may hold them, without a look
-  // at the disk. What no segment holds yet is not counted. Answered locally.
+  // at the disk. What no segment holds yet is not counted. A store without
+  // StoreCapabilities::size_estimates returns zeros. Answered locally.
   virtual RangeSize EstimateSize(NamespaceId space, std::string_view lower,
                                  std::string_view upper) const {
     return {};

@@ -396,7 +396,6 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
   const absl::StatusOr<CountResult> count =
       context.store.Count(NoWaitReadOptions(space->id), "", "");
   if (!count.ok()) return context.Fail(count.status());
-  const RangeSize size = context.server.store->EstimateSize(space->id, "", "");
   context.DependOn(count->durable_after);
   const NamespaceOptions& options = space->options;
   const std::pair<std::string_view, uint64_t> figures[] = {
@@ -411,7 +410,8 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
   const std::optional<HistoryLimits>& keeps = options.history;
   const absl::StatusOr<SequenceNumber> first = context.server.store->FirstVersion(space->id);
   RespWriter& reply = context.reply;
-  reply.Map(std::size(figures) + 9 + kShownPromises + (first.ok() ? 1 : 0));
+  const bool estimates = context.server.store->capabilities().size_estimates;
+  reply.Map(std::size(figures) + 7 + kShownPromises + (estimates ? 2 : 0) + (first.ok() ? 1 : 0));
   reply.Bulk("name");
   reply.Bulk(arguments[2]);
   for (const auto& [name, figure] : figures) {
@@ -428,10 +428,13 @@ void ShowNamespace(CommandContext& context, Arguments arguments) {
   reply.Bulk("compress");
   reply.Bulk(options.compression ? FormatCompression(*options.compression)
                                  : std::string(kStoresMode));
-  reply.Bulk("plain_value_bytes");
-  reply.Integer(static_cast<int64_t>(size.plain_value_bytes));
-  reply.Bulk("stored_value_bytes");
-  reply.Integer(static_cast<int64_t>(size.stored_value_bytes));
+  if (estimates) {
+    const RangeSize size = context.server.store->EstimateSize(space->id, "", "");
+    reply.Bulk("plain_value_bytes");
+    reply.Integer(static_cast<int64_t>(size.plain_value_bytes));
+    reply.Bulk("stored_value_bytes");
+    reply.Integer(static_cast<int64_t>(size.stored_value_bytes));
+  }
   reply.Bulk("evict");
   reply.Bulk(NameOf(options.eviction.order));
   reply.Bulk("evictable");

@@ -780,15 +780,21 @@ absl::Status CheckStore(const ServerConfig& config) {
         "store=hbase and replicaof: the servers of one cluster share its keys, and none of them "
         "follows another");
   }
-  if (config.server.max_memory != 0 || config.max_disk_bytes != 0) {
-    return absl::InvalidArgumentError(
-        "store=hbase with maxmemory or max-disk-bytes: no server can bound what all of them keep "
-        "in the cluster");
-  }
-  return absl::OkStatus();
+  return CheckDataLimits(config);
 }
 
 }  // namespace
+
+absl::Status CheckDataLimits(const ServerConfig& config) {
+  if (config.store != StoreKind::kHbase) return absl::OkStatus();
+  const std::string& policy = config.server.max_memory_policy;
+  const bool evicts = ParseEvictionPolicy(policy).value_or(EvictionRule()).on();
+  if (config.server.max_memory == 0 && !evicts && config.max_disk_bytes == 0)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "store=hbase with maxmemory, maxmemory-policy or max-disk-bytes: no server can bound what "
+      "all of them keep in the cluster");
+}
 
 absl::Status CheckTogether(const ServerConfig& config) {
   if (absl::Status store = CheckStore(config); !store.ok()) return store;

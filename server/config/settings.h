@@ -146,6 +146,8 @@ std::string WriteSetting(const Setting& setting, const ServerConfig& config);
 
 // Checks what no row can tell alone. InvalidArgument names the settings that do not go together.
 [[nodiscard]] absl::Status CheckTogether(const ServerConfig& config);
+// The part of it that is about bounds of the data, which may be set while the server runs.
+[[nodiscard]] absl::Status CheckDataLimits(const ServerConfig& config);
 // Reads the password from the file that holds it, if one is set; after CheckTogether.
 // InvalidArgument: it can't be read, or holds none.
 [[nodiscard]] absl::Status LoadPassword(ServerConfig* config);

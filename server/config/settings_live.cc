@@ -5,6 +5,7 @@
 #include "server/config/live_settings.h"
 #include "server/config/settings.h"
 #include "spdlog/spdlog.h"
+#include "util/base/status.h"
 
 namespace varve {
 
@@ -46,6 +47,7 @@ absl::Status ApplyMaxClients(LiveSettings& live, const ServerConfig& config) {
 }
 
 absl::Status ApplyMaxMemory(LiveSettings& live, const ServerConfig& config) {
+  VARVE_RETURN_IF_ERROR(CheckDataLimits(config));
   live.live_options().max_memory = config.server.max_memory;
   live.SetDataLimit(config.server);
   return absl::OkStatus();

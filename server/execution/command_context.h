@@ -209,6 +209,13 @@ inline std::shared_ptr<const Snapshot> SnapshotOfReply(StoreContents& store) {
   return store.capabilities().snapshots ? store.GetSnapshot() : nullptr;
 }
 
+// Returns whether the sizes of ranges may be estimated, which a store does of its present alone, if
+// at all. Where they may not, a reply with sizes reads the keys.
+inline bool EstimatesSizes(const CommandContext& context) {
+  return &context.store == context.server.store &&
+         context.server.store->capabilities().size_estimates;
+}
+
 inline constexpr size_t kReadTogetherBytes = 1u << 20;
 // Returns NoWaitReadOptions() for a MultiGet of keys whose values may be of any size. They bound
 // the memory of the values that are read together.

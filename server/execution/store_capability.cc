@@ -20,10 +20,10 @@ using Without = WithoutNeed;
 constexpr CommandNeed kNeeds[] = {
     {"at", Need::kHistory, Without::kRefused},
     {"backup", Need::kOwnFiles, Without::kRefused},
-    {"bgsave", Need::kOwnFiles, Without::kRefused},
     {"bitop", Need::kAnyKeys, Without::kOneGroup},
     {"changes", Need::kHistory, Without::kRefused},
     {"children", Need::kSnapshots, Without::kInParts},
+    {"children", Need::kSizeEstimates, Without::kReadsSizes},
     {"copy", Need::kAnyKeys, Without::kOneGroup},
     {"count", Need::kSnapshots, Without::kInParts},
     {"dbsize", Need::kExactCounts, Without::kReads},
@@ -38,8 +38,10 @@ constexpr CommandNeed kNeeds[] = {
     {"feed", Need::kHistory, Without::kRefused},
     {"flushall", Need::kAnyKeys, Without::kGroupByGroup},
     {"history", Need::kHistory, Without::kRefused},
+    {"info", Need::kExactCounts, Without::kReadsIfAsked},
     {"ingest", Need::kOwnFiles, Without::kRefused},
     {"keys", Need::kSnapshots, Without::kInParts},
+    {"memory|stats", Need::kExactCounts, Without::kReads},
     {"mget", Need::kSnapshots, Without::kGroupByGroup},
     {"move", Need::kAnyKeys, Without::kOneGroup},
     {"mset", Need::kAnyKeys, Without::kOneGroup},
@@ -52,6 +54,7 @@ constexpr CommandNeed kNeeds[] = {
     {"namespace|create", Need::kHistory, Without::kKeepOptions},
     {"namespace|create", Need::kOwnFiles, Without::kFileOptions},
     {"namespace|info", Need::kExactCounts, Without::kReads},
+    {"namespace|info", Need::kSizeEstimates, Without::kNoValueSizes},
     {"namespace|undrop", Need::kHistory, Without::kRefused},
     {"prefix", Need::kSnapshots, Without::kInParts},
     {"purge", Need::kOwnFiles, Without::kRefused},
@@ -64,10 +67,16 @@ constexpr CommandNeed kNeeds[] = {
     {"swapdb", Need::kSwaps, Without::kRefused},
     {"touch", Need::kSnapshots, Without::kGroupByGroup},
     {"tree", Need::kSnapshots, Without::kInParts},
+    {"tree", Need::kSizeEstimates, Without::kReadsSizes},
     {"undelete", Need::kHistory, Without::kRefused},
     {"unlink", Need::kAnyKeys, Without::kGroupByGroup},
     {"watchprefix", Need::kSnapshots, Without::kRefused},
     {"watchrange", Need::kSnapshots, Without::kRefused},
+    {"xinfo|stream", Need::kHistory, Without::kRefused},
+    {"xlen", Need::kHistory, Without::kRefused},
+    {"xrange", Need::kHistory, Without::kRefused},
+    {"xread", Need::kHistory, Without::kRefused},
+    {"xrevrange", Need::kHistory, Without::kRefused},
 };
 
 struct NeedWords {
@@ -86,6 +95,8 @@ constexpr NeedWords kWords[kStoreNeeds] = {
     {"clone", "a namespace is cloned in constant time", "can't clone a namespace"},
     {"exact-counts", "the keys of a namespace are counted exactly without reading them",
      "keeps no exact count of its keys"},
+    {"size-estimates", "the size of a range of keys is estimated without reading them",
+     "does not know how large a range of its keys is"},
     {"quotas", "what a namespace holds can be limited", "keeps no quotas of namespaces"},
     {"history", "past states and the changes between them can be read",
      "keeps neither old versions nor a feed of changes"},
@@ -174,6 +185,12 @@ std::string_view DescriptionOf(WithoutNeed without) {
       return "deletes in slices; refused inside MULTI";
     case WithoutNeed::kReads:
       return "reads all keys to count them";
+    case WithoutNeed::kReadsIfAsked:
+      return "leaves out Keyspace unless asked for it, and then reads all keys";
+    case WithoutNeed::kReadsSizes:
+      return "with WITHSIZES, reads all keys below the names that it shows";
+    case WithoutNeed::kNoValueSizes:
+      return "leaves out plain_value_bytes and stored_value_bytes";
     case WithoutNeed::kQuotaOptions:
       return "refused with MAXKEYS, MAXBYTES, EVICT or EVICTABLE";
     case WithoutNeed::kKeepOptions:
@@ -184,6 +201,10 @@ std::string_view DescriptionOf(WithoutNeed without) {
       break;
   }
   return "refused";
+}
+
+std::string LackOf(StoreNeed need) {
+  return fmt::format("the store of this server {}", WordsOf(need).refusal);
 }
 
 bool Meets(const StoreCapabilities& capabilities, StoreNeed need) {
@@ -198,6 +219,8 @@ bool Meets(const StoreCapabilities& capabilities, StoreNeed need) {
       return capabilities.constant_time_clone;
     case StoreNeed::kExactCounts:
       return capabilities.exact_counts;
+    case StoreNeed::kSizeEstimates:
+      return capabilities.size_estimates;
     case StoreNeed::kQuotas:
       return capabilities.quotas;
     case StoreNeed::kHistory:
@@ -212,7 +235,7 @@ bool Meets(const StoreCapabilities& capabilities, StoreNeed need) {
 
 bool StoreMeets(CommandContext& context, StoreNeed need) {
   if (Meets(context.server.store->capabilities(), need)) return true;
-  context.reply.Error(fmt::format("ERR the store of this server {}", WordsOf(need).refusal));
+  context.reply.Error("ERR " + LackOf(need));
   return false;
 }
 

@@ -22,12 +22,13 @@ enum class StoreNeed : uint8_t {
   kRangeDelete,  // a range is deleted in one step
   kClone,
   kExactCounts,
+  kSizeEstimates,
   kQuotas,
   kHistory,
   kSwaps,
   kOwnFiles,  // the data lies in files of this server
 };
-inline constexpr size_t kStoreNeeds = 9;
+inline constexpr size_t kStoreNeeds = 10;
 
 // A command does this on a store that doesn't meet its need.
 enum class WithoutNeed : uint8_t {
@@ -37,6 +38,9 @@ enum class WithoutNeed : uint8_t {
   kInParts,       // it reads each part of the keys at a moment of its own
   kInSlices,      // it deletes in slices; inside MULTI it is refused
   kReads,         // it reads all keys to count them
+  kReadsIfAsked,  // INFO: it leaves out what takes a read of all keys, unless asked for it
+  kReadsSizes,    // with WITHSIZES, it reads all keys below the names that it shows
+  kNoValueSizes,  // it leaves out what values take
   kQuotaOptions,  // the options of a namespace that need it are refused
   kKeepOptions,
   kFileOptions,
@@ -56,13 +60,16 @@ absl::Span<const CommandNeed> NeedsOf(std::string_view command);
 std::string_view NameOf(StoreNeed need);
 std::string_view DescriptionOf(StoreNeed need);
 std::string_view DescriptionOf(WithoutNeed without);
+// Returns what is said of a store that does not meet the need.
+std::string LackOf(StoreNeed need);
 
 bool Meets(const StoreCapabilities& capabilities, StoreNeed need);
 inline bool MeetsAll(const StoreCapabilities& capabilities) {
   return capabilities.atomicity == StoreCapabilities::Atomicity::kAnyKeys &&
          capabilities.snapshots && capabilities.constant_time_range_delete &&
-         capabilities.constant_time_clone && capabilities.exact_counts && capabilities.quotas &&
-         capabilities.history && capabilities.swaps && !capabilities.remote;
+         capabilities.constant_time_clone && capabilities.exact_counts &&
+         capabilities.size_estimates && capabilities.quotas && capabilities.history &&
+         capabilities.swaps && !capabilities.remote;
 }
 
 // Returns whether the server's store meets the need. If not, the command was answered with an error

@@ -236,7 +236,7 @@ ChangePush::Outcome ChangePush::ReadChanges(ByteBuffer* message) {
   word_ = server_.clients.changes.word();
   const absl::StatusOr<ChangePositions> positions = server_.store->GetChangePositions();
   if (!positions.ok()) {
-    Fail(ExplainNoChanges(positions.status()));
+    Fail(ExplainNoChanges(*server_.store, positions.status()));
     return Outcome::kMore;
   }
   RespWriter reply(message, kProtocol);

@@ -8,6 +8,7 @@
 #include "server/execution/database_index.h"
 #include "server/execution/request_checks.h"
 #include "server/execution/rights_check.h"
+#include "server/execution/store_capability.h"
 #include "util/base/assert.h"
 
 namespace varve {
@@ -53,8 +54,10 @@ bool FindSpace(CommandContext& context, const ChangeRequest& request,
 
 }  // namespace
 
-absl::Status ExplainNoChanges(const absl::Status& status) {
+absl::Status ExplainNoChanges(const Store& store, const absl::Status& status) {
   if (!absl::IsFailedPrecondition(status)) return status;
+  if (!Meets(store.capabilities(), StoreNeed::kHistory))
+    return absl::FailedPreconditionError(LackOf(StoreNeed::kHistory));
   return absl::FailedPreconditionError(
       "the server retains no changes: set change-retention-bytes or change-retention-time");
 }
@@ -62,7 +65,7 @@ absl::Status ExplainNoChanges(const absl::Status& status) {
 bool FindChangeStart(CommandContext& context, const ChangeRequest& request, ChangeStart* start) {
   const absl::StatusOr<ChangePositions> positions = context.server.store->GetChangePositions();
   if (!positions.ok()) {
-    context.Fail(ExplainNoChanges(positions.status()));
+    context.Fail(ExplainNoChanges(*context.server.store, positions.status()));
     return false;
   }
   using Start = ChangeRequest::Start;
@@ -155,7 +158,7 @@ ChangeStream::Found ChangeStream::Collect(CommandContext& context) {
         context.server.store->NewChangeIterator(start_.since, start_.filter);
     if (!opened.ok() && !empty()) return Found::kAll;
     if (!opened.ok()) {
-      context.Fail(ExplainNoChanges(opened.status()));
+      context.Fail(ExplainNoChanges(*context.server.store, opened.status()));
       return Found::kFailed;
     }
     iterator_ = *std::move(opened);
@@ -201,7 +204,7 @@ void CommitStream::Answer(CommandContext& context, SequenceNumber position) {
 bool WriteChangesHead(CommandContext& context, std::optional<SequenceNumber> position) {
   const absl::StatusOr<ChangePositions> positions = context.server.store->GetChangePositions();
   if (!positions.ok()) {
-    context.Fail(ExplainNoChanges(positions.status()));
+    context.Fail(ExplainNoChanges(*context.server.store, positions.status()));
     return false;
   }
   context.reply.Array(4);

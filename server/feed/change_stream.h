@@ -25,9 +25,9 @@ struct ChangeStart {
   ChangeFilter filter;
 };
 
-// Returns the error of a store that retains no changes, with the settings that make it do so; other
-// statuses as they are.
-absl::Status ExplainNoChanges(const absl::Status& status);
+// Returns the error of a store that retains no changes, with the settings that make it do so, or
+// with its lack if it is of a kind that never does; other statuses as they are.
+absl::Status ExplainNoChanges(const Store& store, const absl::Status& status);
 
 // Finds where the request begins. False: it can't, and the error was answered.
 [[nodiscard]] bool FindChangeStart(CommandContext& context, const ChangeRequest& request,

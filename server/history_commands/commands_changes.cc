@@ -15,7 +15,7 @@ namespace {
 bool MayBegin(CommandContext& context, const ChangeStart& start) {
   const absl::Status status =
       context.server.store->NewChangeIterator(start.since, start.filter).status();
-  if (!status.ok()) context.Fail(ExplainNoChanges(status));
+  if (!status.ok()) context.Fail(ExplainNoChanges(*context.server.store, status));
   return status.ok();
 }
 

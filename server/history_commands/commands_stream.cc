@@ -61,7 +61,7 @@ void HandleXread(CommandContext& context, Arguments arguments) {
 std::optional<ChangePositions> FindPositions(CommandContext& context) {
   const absl::StatusOr<ChangePositions> positions = context.server.store->GetChangePositions();
   if (positions.ok()) return *positions;
-  context.Fail(ExplainNoChanges(positions.status()));
+  context.Fail(ExplainNoChanges(*context.server.store, positions.status()));
   return std::nullopt;
 }
 

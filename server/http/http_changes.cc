@@ -65,9 +65,13 @@ HttpReply Refuse(int status, std::string_view why, std::string_view headers = {}
   return {.status = status, .body = fmt::format("{}\n", why), .more_headers = headers};
 }
 
-HttpReply RefuseStatus(const absl::Status& status) {
-  const int code = FirstOfTrimmed(status) ? 410 : absl::IsOutOfRange(status) ? 400 : 503;
-  return Refuse(code, CommandContext::ErrorText(ExplainNoChanges(status)));
+HttpReply RefuseStatus(const ServerState& server, const absl::Status& status) {
+  const bool never = absl::IsFailedPrecondition(status) && !server.store->capabilities().history;
+  const int code = FirstOfTrimmed(status)       ? 410
+                   : absl::IsOutOfRange(status) ? 400
+                   : never                      ? 501
+                                                : 503;
+  return Refuse(code, CommandContext::ErrorText(ExplainNoChanges(*server.store, status)));
 }
 
 // Returns the last value that the query has for the name; null: none.
@@ -91,7 +95,7 @@ std::optional<HttpReply> FindSpace(ServerState* server, const User& user,
   }
   if (name != nullptr) {
     const absl::StatusOr<NamespaceList> list = server->store->Namespaces();
-    if (!list.ok()) return RefuseStatus(list.status());
+    if (!list.ok()) return RefuseStatus(*server, list.status());
     const std::optional<uint64_t> number = ParseCount(*name);
     const NamespaceDescription* const found = !number ? list->Find(*name)
                                               : *number < kFirstNamedNamespace
@@ -113,7 +117,7 @@ std::optional<HttpReply> FindSpace(ServerState* server, const User& user,
 std::optional<HttpReply> FindStart(ServerState* server, const HttpRequest& request,
                                    ChangeStart* start) {
   const absl::StatusOr<ChangePositions> positions = server->store->GetChangePositions();
-  if (!positions.ok()) return RefuseStatus(positions.status());
+  if (!positions.ok()) return RefuseStatus(*server, positions.status());
   const std::string* const given = Find(request, "since");
   const std::string since = !request.last_event_id.empty() ? request.last_event_id
                             : given != nullptr             ? *given
@@ -126,7 +130,7 @@ std::optional<HttpReply> FindStart(ServerState* server, const HttpRequest& reque
   }
   const absl::Status status =
       server->store->NewChangeIterator(start->since, start->filter).status();
-  if (!status.ok()) return RefuseStatus(status);
+  if (!status.ok()) return RefuseStatus(*server, status);
   return std::nullopt;
 }
 

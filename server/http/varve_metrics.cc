@@ -365,7 +365,7 @@ void WriteKeys(const ServerState& server, const StoreObservation& seen,
                "About how many of these keys expire.");
   for (const NamespaceEstimate& space : spaces)
     text->Sample({{"namespace", space.name}}, space.expiring);
-  if (prefixes.empty()) return;
+  if (prefixes.empty() || !server.store->capabilities().size_estimates) return;
   text->Family("varve_prefix_bytes", Type::kGauge, "bytes",
                "About how many bytes of segments the keys with a prefix take.");
   for (const std::string& prefix : prefixes) {

@@ -51,7 +51,8 @@ bool ChildrenStream::Find(CommandContext& context) {
         child_ = std::exchange(directory_, {});
         return true;
       }
-      if (EstimatesSizes(context) && counted_ == kMostCounted) {
+      if (counted_ == kMostCounted && request_.figures == Figures::kSizes &&
+          EstimatesSizes(context)) {
         LeaveDirectory(context);
         return true;
       }
@@ -74,10 +75,6 @@ bool ChildrenStream::Find(CommandContext& context) {
     }
   }
   return false;
-}
-
-bool ChildrenStream::EstimatesSizes(const CommandContext& context) const {
-  return request_.figures == Figures::kSizes && &context.store == context.server.store;
 }
 
 void ChildrenStream::FoundDirectory(CommandContext& context, std::string_view name) {

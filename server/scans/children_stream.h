@@ -1,5 +1,5 @@
 // The reply to CHILDREN: the names directly below a prefix, in order, as if the delimiter divided
-// keys into paths. A directory costs one seek, whatever lies in it.
+// keys into paths. A directory costs one seek, whatever lies in it, unless its keys are counted.
 //
 // Thread-safety: one thread at a time uses a stream.
 #pragma once
@@ -30,8 +30,9 @@ struct ChildrenRequest {
 
 class ChildrenStream final : public CountedStream {
  public:
-  // With sizes, the keys of a directory are counted up to so many; a larger one is estimated.
-  static constexpr int kMostCounted = 128;
+  // With sizes, the keys of a directory are counted up to so many; a larger one is estimated, or
+  // counted in full where EstimatesSizes() is false.
+  static constexpr uint64_t kMostCounted = 128;
 
   // Requires: `keys` are of request.Range().
   ChildrenStream(SelectedKeys keys, const ChildrenRequest& request);
@@ -53,8 +54,6 @@ class ChildrenStream final : public CountedStream {
   // Makes the directory the child at hand and goes on behind it. Where sizes are wanted, the store
   // estimates this one.
   void LeaveDirectory(CommandContext& context);
-  // Returns whether large sizes are estimated, which the store does of its present alone.
-  bool EstimatesSizes(const CommandContext& context) const;
   // Returns what the key at the cursor adds to the figure of its child.
   uint64_t FigureOfKey() const;
   // Returns the bytes below the directory that the client's user may read, as estimated.
@@ -64,7 +63,7 @@ class ChildrenStream final : public CountedStream {
   std::string child_;      // the one at hand
   uint64_t figure_ = 0;    // its keys or bytes
   std::string directory_;  // whose keys are being added up; empty: none
-  int counted_ = 0;        // of its keys
+  uint64_t counted_ = 0;   // of its keys
   bool ended_ = false;     // nothing is behind the last child
 };
 

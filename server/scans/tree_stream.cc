@@ -37,6 +37,11 @@ bool TreeStream::Collect(CommandContext& context) {
 void TreeStream::TakeKey(CommandContext& context) {
   std::string_view name = cursor_.key().substr(request_.prefix.size());
   while (!open_.empty() && !name.starts_with(path_)) CloseDirectory(context);
+  if (cut_) {  // what is left out is counted to the end of the directories that are open
+    ended_ = open_.empty();
+    if (!ended_) CountKey();
+    return;
+  }
   name.remove_prefix(path_.size());
   while (open_.size() < request_.depth) {
     const size_t delimiter = name.find(request_.delimiter);
@@ -51,17 +56,11 @@ void TreeStream::TakeKey(CommandContext& context) {
   // A key that is named as its directory is no name below it, but is counted.
   if (name.empty() && open_.empty()) return cursor_.Step();
   if (!name.empty() && !AddNode(name)) return;
-  const uint64_t bytes = cursor_.key().size() + cursor_.value_size();
   if (!name.empty()) {
     nodes_.back().keys = 1;
-    nodes_.back().bytes = bytes;
+    nodes_.back().bytes = cursor_.key().size() + cursor_.value_size();
   }
-  if (!open_.empty()) {
-    Node& directory = nodes_[open_.back().node];
-    ++directory.keys;
-    directory.bytes += bytes;
-  }
-  cursor_.Step();
+  open_.empty() ? cursor_.Step() : CountKey();
 }
 
 bool TreeStream::AddNode(std::string_view name) {
@@ -69,8 +68,8 @@ bool TreeStream::AddNode(std::string_view name) {
   cut_ = names == request_.limit;
   too_large_ =
       !cut_ && (names == TreeRequest::kMaxNames || names_.size() + name.size() > kMaxNameBytes);
-  ended_ = cut_ || too_large_;
-  if (ended_) return false;
+  ended_ = too_large_ || (cut_ && !counts_all_);
+  if (cut_ || too_large_) return false;
   ++(open_.empty() ? roots_ : nodes_[open_.back().node].children);
   nodes_.push_back({.name_begin = names_.size(), .name_size = name.size()});
   names_.append(name);
@@ -84,13 +83,17 @@ void TreeStream::TakeHiddenKey(CommandContext& context) {
     (void)context.SliceSpent(kStepsPerSeek);
     return SkipDirectory();
   }
-  // The store estimates the sizes of its present alone.
-  const bool is_present = &context.store == context.server.store;
-  if (is_present && directory.keys == kMostCounted) {
+  if (!counts_all_ && directory.keys == kMostCounted) {
     (void)context.SliceSpent(kStepsPerSeek);
     Estimate(context, &directory);
     return SkipDirectory();
   }
+  CountKey();
+}
+
+void TreeStream::CountKey() {
+  VARVE_ASSERT(!open_.empty());
+  Node& directory = nodes_[open_.back().node];
   ++directory.keys;
   directory.bytes += cursor_.key().size() + cursor_.value_size();
   cursor_.Step();
@@ -108,8 +111,7 @@ void TreeStream::SkipDirectory() {
 void TreeStream::CloseDirectory(CommandContext& context) {
   VARVE_ASSERT(!open_.empty() && open_.back().path_size == path_.size());
   Node& directory = nodes_[open_.back().node];
-  if (cut_ && request_.sizes && &context.store == context.server.store)
-    Estimate(context, &directory);
+  if (cut_ && request_.sizes && !counts_all_) Estimate(context, &directory);
   open_.pop_back();
   path_.resize(open_.empty() ? 0 : open_.back().path_size);
   if (open_.empty()) return;
@@ -133,6 +135,7 @@ void TreeStream::Estimate(CommandContext& context, Node* directory) {
 
 ReplyStream::Progress TreeStream::Produce(CommandContext& context, size_t budget) {
   if (!is_collected_) {
+    counts_all_ = request_.sizes && !EstimatesSizes(context);
     const RangeCursor::Slice slice(&cursor_, context);
     if (!Collect(context)) return Progress::kMore;
     is_collected_ = true;

@@ -1,6 +1,7 @@
 // The reply to TREE: the names below a prefix as nested arrays, as if the delimiter divided keys
 // into paths. One walk over the keys in their order meets each directory before what is in it; a
-// directory at the greatest depth costs one seek, whatever lies in it.
+// directory at the greatest depth costs one seek, whatever lies in it. Where sizes are wanted that
+// cannot be estimated, the walk reads every key below the names shown.
 //
 // An array says its length before its elements, so the whole tree is collected before its first
 // byte is sent. The bounds on names and their bytes bound that memory.
@@ -35,7 +36,7 @@ class TreeStream final : public ReplyStream {
  public:
   static constexpr size_t kMaxNameBytes = 16u << 20;
   // The keys of a directory whose contents are not shown are counted up to so many; the size of a
-  // larger one is estimated.
+  // larger one is estimated, or counted in full where EstimatesSizes() is false.
   static constexpr uint64_t kMostCounted = 128;
 
   // Requires: `keys` are of the prefix; the limit is not above TreeRequest::kMaxNames.
@@ -65,6 +66,8 @@ class TreeStream final : public ReplyStream {
   bool AddNode(std::string_view name);
   // Counts the key at the cursor in the directory at the greatest depth, or skips the rest of it.
   void TakeHiddenKey(CommandContext& context);
+  // Counts the key at the cursor in the innermost open directory, and steps behind it.
+  void CountKey();
   void SkipDirectory();
   void CloseDirectory(CommandContext& context);
   // Raises the directory's figures to what the store estimates of the keys that the client's user
@@ -80,6 +83,7 @@ class TreeStream final : public ReplyStream {
   std::vector<OpenDirectory> open_;  // the outermost one first
   uint32_t roots_ = 0;               // nodes directly below the prefix
   bool ended_ = false;               // nothing more is to be taken
+  bool counts_all_ = false;          // sizes are wanted, and none may be estimated
   bool cut_ = false;                 // the limit left something out
   bool too_large_ = false;
   bool is_collected_ = false;

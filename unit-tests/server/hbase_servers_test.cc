@@ -13,12 +13,14 @@
 #include "db/hbase/hbase_store.h"
 #include "db/hbase/row_codec.h"
 #include "unit-tests/server/reply_text.h"
+#include "unit-tests/server/store_needs.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/tables_in_memory.h"
 
 namespace varve {
 namespace {
 
+using ::testing::HasSubstr;
 using testing::RawConnection;
 using testing::Resp;
 using ::testing::StartsWith;
@@ -43,7 +45,7 @@ class HbaseServersTest : public ::testing::Test {
       EXPECT_TRUE(store.ok()) << store.status();
       node.store = *std::move(store);
       absl::StatusOr<std::unique_ptr<Server>> server =
-          Server::Start(node.store.get(), {.server = {.port = 0}}, {});
+          Server::Start(node.store.get(), {.store = StoreKind::kHbase, .server = {.port = 0}}, {});
       EXPECT_TRUE(server.ok()) << server.status();
       node.server = *std::move(server);
       node.client = Connect(node);
@@ -90,6 +92,26 @@ TEST_F(HbaseServersTest, GroupsAreTheSameAtBoth) {
   EXPECT_EQ(Do(1, {"MGET", "b:1", "a:1", "a:2", "a:3"}), "(3 1 2 nil)");
   EXPECT_EQ(Do(1, {"DEL", "a:2", "b:1", "a:1", "a:3"}), "3");
   EXPECT_EQ(Do(0, {"DBSIZE"}), "0");
+}
+
+TEST_F(HbaseServersTest, CommandsDoWhatTheTableSays) {
+  testing::ExpectWhatTheTableSays(*nodes_[0].client, nodes_[0].store->capabilities());
+}
+
+TEST_F(HbaseServersTest, EverythingIsSavedAtAnyTime) {
+  ASSERT_EQ(Do(0, {"SET", "k", "v"}), "OK");
+  EXPECT_EQ(Do(0, {"SAVE"}), "OK");
+  EXPECT_EQ(Do(0, {"BGSAVE"}), "Background saving started");
+  EXPECT_EQ(Do(0, {"BGREWRITEAOF"}), "Background append only file rewriting started");
+}
+
+TEST_F(HbaseServersTest, NoServerBoundsTheDataOfAll) {
+  for (const std::vector<std::string>& setting : std::vector<std::vector<std::string>>{
+           {"maxmemory", "1mb"}, {"maxmemory-policy", "allkeys-lru"}}) {
+    EXPECT_THAT(Do(0, {"CONFIG", "SET", setting[0], setting[1]}), HasSubstr("no server can bound"));
+  }
+  EXPECT_EQ(Do(0, {"CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "noeviction"}), "OK");
+  EXPECT_EQ(Do(0, {"CONFIG", "GET", "maxmemory"}), "(maxmemory 0)");
 }
 
 TEST_F(HbaseServersTest, AValueThatIsRefusedTakesNoOtherWithIt) {

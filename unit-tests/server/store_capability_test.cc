@@ -14,8 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "server/commands/command_names.h"
-#include "server/commands/command_table.h"
+#include "server/feed/change_stream.h"
+#include "server/http/varve_metrics.h"
+#include "unit-tests/server/store_needs.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/map_store.h"
 #include "varve/store_status.h"
@@ -24,6 +25,7 @@ namespace varve {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Others win the races for its keys as often as a test wants, and one read of a key is not
 // answered.
@@ -302,26 +304,24 @@ TEST_F(StoreCapabilityTest, ARangeIsDeletedInSlicesAndKeysAreCountedByReading) {
 }
 
 // What the table says of a command is what the server does.
-TEST_F(StoreCapabilityTest, EveryRowOfTheTableNamesACommandAndItsRefusals) {
-  const std::string refusals = "the store of this server";
-  for (const CommandNeed& row : CommandNeeds()) {
-    const std::string name(row.command);
-    const size_t bar = name.find('|');
-    const Command* const command = FindCommand(name.substr(0, bar));
-    ASSERT_NE(command, nullptr) << name;
-    EXPECT_TRUE(bar == std::string::npos || FindSubcommand(name) != nullptr) << name;
-    if (row.without != WithoutNeed::kRefused) continue;
-    EXPECT_FALSE(Meets(store_.capabilities(), row.need)) << name;
-    std::vector<std::string> words = {name.substr(0, bar)};
-    if (bar != std::string::npos) words.push_back(name.substr(bar + 1));
-    while (!ArityMatches(command->arity, words.size()) || words.size() < 4) {
-      if (command->arity >= 0 && words.size() >= static_cast<size_t>(command->arity)) break;
-      words.push_back("1");
-    }
-    const std::vector<std::string_view> views(words.begin(), words.end());
-    const absl::StatusOr<Reply> reply = client_->Call(views);
-    EXPECT_THAT(std::string(reply.status().message()), HasSubstr(refusals)) << name;
-  }
+TEST_F(StoreCapabilityTest, CommandsDoWhatTheTableSays) {
+  testing::ExpectWhatTheTableSays(*client_, store_.capabilities());
+}
+
+TEST_F(StoreCapabilityTest, WhoAsksForChangesIsToldThatTheStoreHasNone) {
+  const absl::Status none = store_.GetChangePositions().status();
+  EXPECT_THAT(std::string(ExplainNoChanges(store_, none).message()),
+              HasSubstr("the store of this server keeps neither old versions nor a feed"));
+  const absl::Status other = absl::UnavailableError("no answer");
+  EXPECT_EQ(ExplainNoChanges(store_, other), other);
+}
+
+TEST_F(StoreCapabilityTest, MetricsHaveNoSizesThatNobodyKnows) {
+  MetricsText text(MetricsText::Format::kPlain);
+  WriteVarveMetrics(server_->state(), {"user:"}, &text);
+  const std::string page = text.Take();
+  EXPECT_THAT(page, HasSubstr("varve_build_info"));
+  EXPECT_THAT(page, Not(HasSubstr("varve_prefix_bytes")));
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ TEST(StoreCapabilitiesTest, TheEmbeddedEngineKeepsEveryPromiseOfThisProcess) {
   EXPECT_TRUE(capabilities.constant_time_clone);
   EXPECT_TRUE(capabilities.constant_time_range_delete);
   EXPECT_TRUE(capabilities.exact_counts);
+  EXPECT_TRUE(capabilities.size_estimates);
   EXPECT_TRUE(capabilities.quotas);
   EXPECT_TRUE(capabilities.swaps);
   EXPECT_TRUE(capabilities.history);

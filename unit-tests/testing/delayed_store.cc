@@ -163,6 +163,7 @@ void DelayedStore::AnswerAll() {
 
 StoreCapabilities DelayedStore::capabilities() const {
   StoreCapabilities capabilities = store_.capabilities();
+  capabilities.size_estimates = false;
   capabilities.remote = true;
   capabilities.history = false;
   return capabilities;

@@ -30,6 +30,7 @@ class MapStore : public DurableStore {
             .constant_time_clone = false,
             .constant_time_range_delete = false,
             .exact_counts = false,
+            .size_estimates = false,
             .quotas = false,
             .swaps = false,
             .remote = true};

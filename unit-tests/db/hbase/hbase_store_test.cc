@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -204,6 +205,52 @@ TEST_F(HbaseStoreTest, ANameThatIsNoneOfATableIsRefused) {
 TEST_F(HbaseStoreTest, AnAbsentClusterIsToldOfAtOpening) {
   Fail(absl::UnavailableError("no answer"));
   EXPECT_TRUE(absl::IsUnavailable(TryOpen(Options()).status()));
+}
+
+// --- Abilities -----------------------------------------------------------------------------------
+
+TEST_F(HbaseStoreTest, ItProvidesWhatARegionDoes) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  const StoreCapabilities capabilities = store->capabilities();
+  EXPECT_EQ(capabilities.atomicity, StoreCapabilities::Atomicity::kWithinGroup);
+  EXPECT_FALSE(capabilities.snapshots);
+  EXPECT_FALSE(capabilities.constant_time_clone);
+  EXPECT_FALSE(capabilities.constant_time_range_delete);
+  EXPECT_FALSE(capabilities.exact_counts);
+  EXPECT_FALSE(capabilities.size_estimates);
+  EXPECT_FALSE(capabilities.quotas);
+  EXPECT_FALSE(capabilities.swaps);
+  EXPECT_FALSE(capabilities.history);
+  EXPECT_TRUE(capabilities.remote);
+}
+
+TEST_F(HbaseStoreTest, WhatItDoesNotProvideFails) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Put(*store, "k", "v").ok());
+  ASSERT_TRUE(Create(*store, {.id = 3}).ok());
+  const auto write = [&](const std::function<void(WriteBatch*)>& fill) {
+    WriteBatch batch;
+    fill(&batch);
+    return store->Write({}, &batch).status();
+  };
+  const std::shared_ptr<const Snapshot> snapshot = store->GetSnapshot();
+  std::string value;
+  for (const absl::Status& status :
+       {store->Get({.snapshot = snapshot.get()}, "k", &value).status(),
+        write([](WriteBatch* batch) {
+          batch->CloneNamespace(kDefaultNamespace, {.id = kFirstNamedNamespace, .name = "copy"});
+        }),
+        write([](WriteBatch* batch) { batch->DeleteRange("a", "z"); }),
+        write([](WriteBatch* batch) { batch->SwapNamespaces(kDefaultNamespace, 3); }),
+        write([](WriteBatch* batch) {
+          batch->CreateNamespace({.id = 4, .options = {.max_keys = 1}});
+        }),
+        store->FirstVersion(kDefaultNamespace).status(), store->GetChangePositions().status(),
+        store->WatchRange(kDefaultNamespace, "a", "z").status()}) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  }
+  EXPECT_EQ(Get(*store, "k"), "v");
+  EXPECT_EQ(store->EstimateSize(kDefaultNamespace, "", "").keys, 0u);
 }
 
 // --- Limits --------------------------------------------------------------------------------------

@@ -191,7 +191,7 @@ TEST_F(KeyGroupCommandsTest, GroupsAreDeclaredOnceAndStay) {
 
 TEST_F(KeyGroupCommandsTest, InfoSaysWhatTheNamespaceProvides) {
   const std::string provides =
-      "(snapshots range-delete clone exact-counts quotas history swaps own-files)";
+      "(snapshots range-delete clone exact-counts size-estimates quotas history swaps own-files)";
   EXPECT_EQ(Info("users", "provides"), provides);
   EXPECT_EQ(Info("0", "provides"), "(any-keys " + provides.substr(1));
 }

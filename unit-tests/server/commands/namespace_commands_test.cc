@@ -188,7 +188,7 @@ TEST_F(NamespaceCommandsTest, NamedOnesComeAndGo) {
       " maxkeys 1000 maxbytes 1048576 default_expiry_ms 60000 value_separation_size 4096 sync ";
   const std::string promises =
       " together no group  atomicity any keys provides (any-keys snapshots range-delete clone "
-      "exact-counts quotas history swaps own-files)";
+      "exact-counts size-estimates quotas history swaps own-files)";
   EXPECT_EQ(Do({"NAMESPACE", "INFO", "users"}),
             "(name users id 65536 keys 1 bytes 8" + limits +
                 "everysec keep default keep_bytes 0 compress default plain_value_bytes 0 "

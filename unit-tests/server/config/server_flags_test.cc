@@ -338,6 +338,7 @@ TEST(ServerFlagsTest, AStoreOverHbaseNeedsAClusterThatCanBeAsked) {
            {"--hbase-znode-parent=", "begins with /"},
            {"--replicaof=10.0.0.7 7777", "none of them follows another"},
            {"--maxmemory=1GiB", "no server can bound"},
+           {"--maxmemory-policy=allkeys-lru", "no server can bound"},
            {"--max-disk-bytes=1GiB", "no server can bound"}}) {
     const std::string problem = Problem({"--store=hbase", "--hbase-quorum=a:2181", flag});
     EXPECT_NE(problem.find(word), std::string::npos) << flag << ": " << problem;

@@ -95,6 +95,19 @@ TEST_F(TreeTest, WhatLiesBelowTheDepthIsNotRead) {
   EXPECT_EQ(Do({"EXEC"}), "(((a/ 1 10 ()) (b/ 50000 800000 ()) (c/ 1 10 ())))");
 }
 
+TEST_F(TreeTest, WhatTheLimitLeavesOutIsCountedWhereKeysAreRead) {
+  Put({"l/a/1", "l/a/x/2", "l/a/x/y/3", "l/a/z", "l/b"});
+  const auto exec = [&](const std::string& limit) {
+    EXPECT_EQ(Do({"MULTI"}), "OK");
+    EXPECT_EQ(Tree({"l/", "WITHSIZES", "LIMIT", limit}), "QUEUED");
+    return Do({"EXEC"});
+  };
+  EXPECT_EQ(exec("1"), "(((a/ 4 46 ())))");
+  EXPECT_EQ(exec("2"), "(((a/ 4 46 ((1 1 10 ())))))");
+  EXPECT_EQ(exec("3"), "(((a/ 4 46 ((1 1 10 ()) (x/ 2 26 ())))))");
+  EXPECT_EQ(exec("4"), "(((a/ 4 46 ((1 1 10 ()) (x/ 2 26 ((2 1 12 ())))))))");
+}
+
 TEST_F(TreeTest, ATreeOfTooManyNamesIsRefused) {
   PutMany("big/", TreeRequest::kMaxNames);
   const std::string whole = Tree({"big/"});
@@ -202,6 +215,7 @@ TEST(TreeOfThePastTest, ATInFrontAndBehind) {
   EXPECT_EQ(Ask(*client, {"TREE", "p/", "AT", at}), "((a/ ((1 ()))) (b ()))");
   EXPECT_EQ(Ask(*client, {"AT", at, "TREE", "p/", "WITHSIZES", "DEPTH", "1"}),
             "((a/ 1 6 ()) (b 1 4 ()))");
+  EXPECT_EQ(Ask(*client, {"AT", at, "TREE", "p/", "WITHSIZES", "LIMIT", "1"}), "((a/ 1 6 ()))");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "unit-tests/server/http/http_client.h"
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/map_store.h"
 
 namespace varve {
 namespace {
@@ -110,6 +111,35 @@ TEST_F(HttpChangesTest, APollWaitsForTheNextCommit) {
   EXPECT_NE(body.find("\"next\":" + Now() + ","), std::string::npos) << body;
   EXPECT_NE(body.find("\"commits\":[{\"version\":"), std::string::npos) << body;
   EXPECT_NE(body.find("\"key\":\"k\",\"value\":\"v\""), std::string::npos) << body;
+}
+
+// Asks a server over the store for its changes, and returns the answer.
+HttpAnswer AskForChanges(Server* server) {
+  ServerConfig config;
+  config.server.http_port = -1;
+  HttpServer http;
+  EXPECT_TRUE(http.Start(config).ok());
+  http.ServeFor(&server->state());
+  HttpAnswer answer = Fetch(http.port(), "/changes");
+  server->Stop();
+  http.Stop();
+  return answer;
+}
+
+TEST(HttpNoChangesTest, TheSettingsAreNamedOrTheStoreThatNeverHasThem) {
+  TestServer embedded;
+  const HttpAnswer off = AskForChanges(&embedded.server());
+  EXPECT_EQ(off.status, 503);
+  EXPECT_NE(off.body.find("set change-retention-bytes"), std::string::npos) << off.body;
+  testing::MapStore store;
+  const absl::StatusOr<std::unique_ptr<Server>> server =
+      Server::Start(&store, {.server = {.port = 0}}, {});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const HttpAnswer never = AskForChanges(server->get());
+  EXPECT_EQ(never.status, 501);
+  EXPECT_NE(never.body.find("the store of this server keeps neither old versions nor a feed"),
+            std::string::npos)
+      << never.body;
 }
 
 TEST_F(HttpChangesTest, WhatCannotBeReadIsRefused) {
