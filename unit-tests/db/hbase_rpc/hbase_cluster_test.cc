@@ -1,5 +1,5 @@
 // HbaseClient against a cluster of HBase that runs: VARVE_TEST_HBASE_QUORUM names its ZooKeeper
-// (scripts/hbase_cluster.sh up), and VARVE_CLUSTER_MASTERS its masters. Without the first, the
+// (scripts/hbase_cluster.sh up), and HBASE_TEST_MASTERS its masters. Without the first, the
 // tests are left out and the program exits with 77.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ using Kind = HbaseRowWrite::Kind;
 using Values = std::vector<std::optional<std::string>>;
 
 constexpr char kQuorum[] = "VARVE_TEST_HBASE_QUORUM";
-constexpr char kMasters[] = "VARVE_CLUSTER_MASTERS";
+constexpr char kMasters[] = "HBASE_TEST_MASTERS";
 
 HbaseClient::Deadline In(std::chrono::seconds time) {
   return std::chrono::steady_clock::now() + time;

@@ -26,7 +26,7 @@ std::vector<std::string> Cluster::ByQuorum() {
 }
 
 std::vector<std::string> Cluster::ByMasters() {
-  return {"--store=hbase", "--hbase-masters=" + Variable("VARVE_CLUSTER_MASTERS")};
+  return {"--store=hbase", "--hbase-masters=" + Variable("HBASE_TEST_MASTERS")};
 }
 
 std::string Cluster::StartInVain(std::vector<std::string> flags) {

@@ -3,7 +3,7 @@
 //
 // Thread-safety: One thread at a time uses a cluster.
 // Requires: VARVE_CLUSTER_QUORUM is set to what `hbase_cluster.sh up` printed,
-// VARVE_CLUSTER_MASTERS to the address of its master, and VARVE_CLUSTER_CLASSES to the folder of
+// HBASE_TEST_MASTERS to the address of its master, and VARVE_CLUSTER_CLASSES to the folder of
 // the compiled ClusterAdmin (run.sh does all three).
 #pragma once
 

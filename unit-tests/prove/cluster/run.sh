@@ -41,7 +41,7 @@ begun=$SECONDS
 VARVE_CLUSTER_QUORUM=$("$cluster" up | tail -n 1)
 export VARVE_CLUSTER_QUORUM
 # The port of its master, as `hbase_cluster.sh status` tells it.
-export VARVE_CLUSTER_MASTERS=127.0.0.1:$((VARVE_CLUSTER_PORTS + 3))
+export HBASE_TEST_MASTERS=127.0.0.1:$((VARVE_CLUSTER_PORTS + 3))
 echo "the cluster is up after $((SECONDS - begun)) s: $VARVE_CLUSTER_QUORUM"
 rm -rf "$VARVE_CLUSTER_CLASSES"
 javac -cp "$jars/*" -d "$VARVE_CLUSTER_CLASSES" "$scripts/ClusterAdmin.java"
