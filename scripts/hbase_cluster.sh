@@ -85,11 +85,12 @@ install_jars() {
 
 # What every process of the cluster is started with; $1 names the process.
 java_options() {
-  local number=${1##*[a-z]} package
+  local number=${1##*[a-z]} package retries=10
   local server=${number:-1}
+  case $1 in datanode*) retries=1 ;; esac
   printf '%s\n' -XX:+UseSerialGC -XX:-UsePerfData -Xshare:auto -Djava.net.preferIPv4Stack=true -Dlog4j.configuration=file:"$conf/log4j.properties" \
     -Dvarve.cluster="$dir" -Dvarve.process="$1" -Dvarve.dir="$dir" -Dvarve.log="$dir/logs/$1.log" -Dvarve.number="$server" \
-    -Dvarve.session.millis="$session_millis" -Dvarve.port.zookeeper="$first_port" \
+    -Dvarve.session.millis="$session_millis" -Dvarve.connect.retries=$retries -Dvarve.port.zookeeper="$first_port" \
     -Dvarve.port.namenode=$((first_port + 1)) -Dvarve.port.namenode.http=$((first_port + 2)) -Dvarve.port.master=$((first_port + 3)) \
     -Dvarve.port.datanode=$((first_port + 10 * server)) -Dvarve.port.datanode.http=$((first_port + 10 * server + 1)) \
     -Dvarve.port.datanode.ipc=$((first_port + 10 * server + 2)) -Dvarve.port.regionserver=$((first_port + 10 * server + 3)) \

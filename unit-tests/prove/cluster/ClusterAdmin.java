@@ -2,7 +2,7 @@
 //
 //   spread TABLE N            splits the table at rows of its own into N regions or more of about the same number of rows, gives each
 //                             server its share of them, and prints how many there are
-//   share TABLE               gives each server its share of the regions
+//   share TABLE               gives each server its share of the regions, which the balancer does not touch from then on
 //   owners TABLE              prints a line for each row: the number of the region server that has it, and the row in hexadecimal
 //   churn TABLE SECONDS SEED  splits regions at rows chosen at random, and moves regions to servers chosen at random, one after the
 //                             other, and prints how many splits and moves there were, and how many were refused
@@ -119,6 +119,7 @@ public class ClusterAdmin {
   }
 
   private static void share(TableName table) throws Exception {
+    admin.balancerSwitch(false, true);
     List<ServerName> servers = servers();
     int next = 0;
     for (RegionInfo region : admin.getRegions(table)) move(region, servers.get(next++ % servers.size()));

@@ -92,8 +92,8 @@ class ClusterDeadNodesTest : public ::testing::Test {
 };
 
 void ClusterDeadNodesTest::KillServer(int number) {
-  const std::set<size_t> concerned = WritersOf(number);
   writers_->WaitForEach(5);
+  const std::set<size_t> concerned = WritersOf(number);
   const std::string name = std::to_string(number);
   writers_->Restart();
   pinger_->TakeSlowest();
