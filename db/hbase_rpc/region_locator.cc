@@ -49,24 +49,41 @@ hbase::pb::ScanRequest MetaScan(const RegionQuery& query) {
   return request;
 }
 
-// The region that a row of hbase:meta describes; null where it is not open anywhere, or where it
-// has been split.
-RegionPtr RegionOf(const std::vector<AnsweredCell>& cells) {
+// What a row of hbase:meta says of a region.
+struct MetaRegion {
+  Region region;  // without a server: it is open nowhere
+  bool is_split = false;
+};
+
+// Returns nullopt where the row is damaged, or is none of a region.
+std::optional<MetaRegion> MetaRegionOf(const std::vector<AnsweredCell>& cells) {
   hbase::pb::RegionInfo info;
-  auto region = std::make_shared<Region>();
+  MetaRegion found;
   bool has_info = false;
   for (const AnsweredCell& cell : cells) {
-    if (cell.qualifier == "server") region->server = std::string(cell.value);
+    if (cell.qualifier == "server") found.region.server = std::string(cell.value);
     if (cell.qualifier != "regioninfo" || !cell.value.starts_with(kMessageMark)) continue;
     has_info = ParseMessage(cell.value.substr(kMessageMark.size()), &info);
-    region->name = std::string(cell.row);
+    found.region.name = std::string(cell.row);
   }
-  const bool is_split = info.offline() || info.split();
-  if (!has_info || is_split || info.replica_id() != 0 || region->server.empty()) return nullptr;
-  region->start = info.start_key();
-  region->end = info.end_key();
-  if (!region->end.empty() && region->start >= region->end) return nullptr;
-  return region;
+  if (!has_info || info.replica_id() != 0) return std::nullopt;
+  found.is_split = info.offline() || info.split();
+  found.region.start = info.start_key();
+  found.region.end = info.end_key();
+  if (!found.region.end.empty() && found.region.start >= found.region.end) return std::nullopt;
+  return found;
+}
+
+// Returns the rows around that of the query which belong to one region, or to none: `last` is the
+// last region that begins before it.
+Region BoundsOf(const RegionQuery& query, const Region& last) {
+  Region bounds;
+  const bool is_behind = query.is_before
+                             ? !last.end.empty() && (query.row.empty() || last.end < query.row)
+                             : !last.IsBelowEnd(query.row);
+  bounds.start = is_behind ? last.end : last.start;
+  bounds.end = !is_behind ? last.end : query.is_before ? query.row : query.row + '\0';
+  return bounds;
 }
 
 }  // namespace
@@ -76,66 +93,99 @@ RegionPtr RegionLocator::AnswerTo(const RegionQuery& query) const {
                          : cache_.Find(query.table, query.row);
 }
 
+bool RegionLocator::IsTold(const Lookups& lookups, const RegionQuery& query) {
+  return query.is_before ? lookups.told.FindBefore(query.table, query.row) != nullptr
+                         : lookups.told.Find(query.table, query.row) != nullptr;
+}
+
+std::optional<RegionQuery> RegionLocator::NextOf(const Lookups& lookups) {
+  for (const Waiter& waiter : lookups.waiting) {
+    const RegionQuery& query = waiter.query;
+    if (!IsTold(lookups, query) && !lookups.asked.contains(query.row)) return query;
+  }
+  return std::nullopt;
+}
+
 void RegionLocator::Find(RegionQuery query, Time deadline, Done done) {
   if (RegionPtr known = AnswerTo(query); known != nullptr) return done(std::move(known));
   const std::string table = query.table;
   Lookups& lookups = lookups_[table];
   lookups.waiting.push_back({std::move(query), deadline, std::move(done)});
-  if (lookups.is_under_way) return;
-  lookups.is_under_way = true;
-  lookups.pace = RetryPace();
+  if (std::exchange(lookups.is_under_way, true)) return;
   LookUp(table);
 }
 
 void RegionLocator::LookUp(const std::string& table) {
   context_.counters.region_lookups.fetch_add(1, std::memory_order_relaxed);
   registry_.FindMeta([this, table](const absl::StatusOr<std::string>& server) {
-    if (!server.ok()) return GoOn(table, server.status());
+    if (!server.ok()) return GoOn(table, server.status(), /*has_told=*/false);
     ScanMeta(table, *server);
   });
 }
 
 void RegionLocator::ScanMeta(const std::string& table, const std::string& server) {
-  const Lookups& lookups = lookups_[table];
+  Lookups& lookups = lookups_[table];
   VARVE_ASSERT(!lookups.waiting.empty());
+  std::optional<RegionQuery> next = NextOf(lookups);
+  if (!next.has_value()) {
+    lookups.told.Clear();
+    lookups.asked.clear();
+    next = lookups.waiting.front().query;
+  }
   const Time end = std::chrono::steady_clock::now() + context_.options.attempt_timeout;
-  servers_.Call(server, kClientService, "Scan", MetaScan(lookups.waiting.front().query), end,
-                [this, table](const RpcResult& result) { TakeAnswer(table, result); });
+  servers_.Call(server, kClientService, "Scan", MetaScan(*next), end,
+                [this, query = *next](const RpcResult& result) { TakeAnswer(query, result); });
 }
 
-void RegionLocator::TakeAnswer(const std::string& table, const RpcResult& result) {
+void RegionLocator::TakeAnswer(const RegionQuery& query, const RpcResult& result) {
+  const std::string& table = query.table;
+  lookups_[table].asked.insert(query.row);
   if (result.failure.has_value()) {
     if (result.failure->is_misplaced()) registry_.ForgetMeta();
     if (result.failure->is_final()) return FailAll(table, result.failure->status);
-    return GoOn(table, result.failure->status);
+    return GoOn(table, result.failure->status, /*has_told=*/false);
   }
   size_t regions = 0;
-  if (!TakeMeta(table, result.message, result.cells, &regions)) {
-    return GoOn(table, absl::UnavailableError("an answer of hbase:meta cannot be read"));
+  if (!TakeMeta(query, result.message, result.cells, &regions)) {
+    return GoOn(table, absl::UnavailableError("an answer of hbase:meta cannot be read"),
+                /*has_told=*/false);
   }
   if (regions == 0) {
     return FailAll(table, absl::NotFoundError(
                               fmt::format("HBase has no table '{}', or no region of it", table)));
   }
-  GoOn(table, absl::UnavailableError(
-                  fmt::format("a region of table '{}' is open on no server of HBase", table)));
+  GoOn(table,
+       absl::UnavailableError(
+           fmt::format("a region of table '{}' is open on no server of HBase", table)),
+       IsTold(lookups_[table], query));
 }
 
-bool RegionLocator::TakeMeta(std::string_view table, std::string_view message,
+bool RegionLocator::TakeMeta(const RegionQuery& query, std::string_view message,
                              std::string_view cells, size_t* regions) {
   hbase::pb::ScanResponse response;
   std::vector<std::vector<AnsweredCell>> rows;
   if (!ParseMessage(message, &response) || !TakeScanResults(response, cells, &rows)) return false;
   *regions = rows.size();
+  Lookups& lookups = lookups_[query.table];
   // Those of the past come before those that took their place, so that the latter go in last.
   std::reverse(rows.begin(), rows.end());
+  std::optional<MetaRegion> found;
   for (const std::vector<AnsweredCell>& row : rows) {
-    if (RegionPtr region = RegionOf(row); region != nullptr) cache_.Insert(table, region);
+    found = MetaRegionOf(row);
+    if (!found.has_value() || found->is_split) continue;
+    const auto region = std::make_shared<const Region>(found->region);
+    lookups.told.Insert(query.table, region);
+    if (!region->server.empty()) cache_.Insert(query.table, region);
+  }
+  // Nobody has the row, or one that was split.
+  if (found.has_value() && !IsTold(lookups, query)) {
+    lookups.told.Insert(query.table,
+                        std::make_shared<const Region>(BoundsOf(query, found->region)));
   }
   return true;
 }
 
-void RegionLocator::GoOn(const std::string& table, const absl::Status& last) {
+void RegionLocator::GoOn(const std::string& table, const absl::Status& last, bool has_told) {
   const Time now = std::chrono::steady_clock::now();
   std::vector<Waiter> waiting = std::move(lookups_[table].waiting);
   lookups_[table].waiting.clear();
@@ -154,14 +204,15 @@ void RegionLocator::GoOn(const std::string& table, const absl::Status& last) {
   // Those who were answered may have asked anew meanwhile.
   Lookups& lookups = lookups_[table];
   std::move(left.begin(), left.end(), std::back_inserter(lookups.waiting));
-  lookups.is_under_way = !lookups.waiting.empty();
-  if (!lookups.is_under_way) return;
+  if (lookups.waiting.empty()) {
+    lookups_.erase(table);
+    return;
+  }
   if (answered > 0) {
     lookups.pace = RetryPace();
     return LookUp(table);
   }
-  // The next lookup is that of another one: the region of the first may be open nowhere for long.
-  std::rotate(lookups.waiting.begin(), lookups.waiting.begin() + 1, lookups.waiting.end());
+  if (has_told && NextOf(lookups).has_value()) return LookUp(table);
   context_.timers.At(now + lookups.pace.Next(), [this, table] { LookUp(table); });
 }
 

@@ -4,13 +4,16 @@
 //
 // Thread-safety: The thread that runs the io_context alone uses an object.
 // Invariants: A table has one lookup under way at a time; who needs a region of it meanwhile waits
-// for that one. Those who wait take turns. Nobody waits beyond his deadline for longer than one
-// attempt takes.
+// for that one. Lookups go by rounds: each region that somebody waits for is looked up once in a
+// round, and the next round begins after a pause, so that a region that is open nowhere holds up no
+// lookup of another one, however many wait for it. Whoever waits is answered by the first lookup
+// that ends after his deadline, if none answers him before.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,17 +63,27 @@ class RegionLocator {
     std::vector<Waiter> waiting;
     RetryPace pace;
     bool is_under_way = false;
+    // The regions that answers of this round have told of, open or not, and the rows that were
+    // looked up in it.
+    RegionCache told;
+    std::set<std::string, std::less<>> asked;
   };
 
   RegionPtr AnswerTo(const RegionQuery& query) const;
+  // Returns whether hbase:meta has said in this round where the region is, or that it is nowhere.
+  static bool IsTold(const Lookups& lookups, const RegionQuery& query);
+  // Returns what is to be looked up next; nullopt where the round is over.
+  static std::optional<RegionQuery> NextOf(const Lookups& lookups);
   void LookUp(const std::string& table);
   void ScanMeta(const std::string& table, const std::string& server);
-  void TakeAnswer(const std::string& table, const RpcResult& result);
+  void TakeAnswer(const RegionQuery& query, const RpcResult& result);
   // Takes the rows of hbase:meta in, and nothing of a row that is damaged.
-  bool TakeMeta(std::string_view table, std::string_view message, std::string_view cells,
+  bool TakeMeta(const RegionQuery& query, std::string_view message, std::string_view cells,
                 size_t* regions);
-  // Answers those whose regions are known now or whose time is up, and looks on for the others.
-  void GoOn(const std::string& table, const absl::Status& last);
+  // Answers those whose regions are known now or whose time is up, and looks on for the others: at
+  // once if the last lookup has answered anybody, or has told where its region is and the round is
+  // not over yet.
+  void GoOn(const std::string& table, const absl::Status& last, bool has_told);
   void FailAll(const std::string& table, const absl::Status& why);
 
   ClientContext& context_;

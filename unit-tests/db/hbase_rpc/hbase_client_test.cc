@@ -153,6 +153,26 @@ TEST(HbaseClientTest, ARegionThatIsOpenNowhereHoldsUpNoLookupOfAnother) {
   promise.get_future().wait();
 }
 
+// Lookups are for regions in turn, and not for those who wait for one.
+TEST(HbaseClientTest, ManyWhoWaitForARegionThatIsOpenNowhereHaveOneTurn) {
+  constexpr size_t kWaiting = 100;
+  FakeHbase cluster(1, RowOf);
+  cluster.SetRegions({{"", FakeHbase::kNowhere}, {"m", 0}});
+  auto client = Open(cluster);
+  std::vector<std::promise<void>> promises(kWaiting);
+  for (size_t i = 0; i < kWaiting; ++i) {
+    client->GetRows("t", {"a" + std::to_string(i)}, std::chrono::steady_clock::now() + kLong,
+                    [&promise = promises[i]](const auto&) { promise.set_value(); });
+  }
+  const size_t scans = cluster.meta_scans();
+  const auto values = Get(*client, {"z"});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(*values, Values{"1"});
+  EXPECT_LT(cluster.meta_scans() - scans, kWaiting / 2);
+  client.reset();
+  for (std::promise<void>& promise : promises) promise.get_future().wait();
+}
+
 TEST(HbaseClientTest, AServerThatIsSilentCostsTheDeadline) {
   FakeHbase cluster(1, [](const FakeRequest&) { return FakeAnswer::Silence(); });
   cluster.SetRegions({{"", 0}});
