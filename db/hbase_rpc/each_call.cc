@@ -48,9 +48,11 @@ void EachCall::WriteAll(const Numbers& numbers, const Manner& manner) {
   }
   for (const auto& [region, rows] : regions) WriteRegion(region, rows, manner);
   if (unknown.empty()) return;
-  const uint32_t first = unknown.front();
-  Find({table(), writes_[first].row, false}, [this, unknown = std::move(unknown), manner](
-                                                 const RegionPtr&) { WriteAll(unknown, manner); });
+  std::vector<std::string> wanted;
+  wanted.reserve(unknown.size());
+  for (const uint32_t number : unknown) wanted.push_back(writes_[number].row);
+  FindAny(std::move(wanted),
+          [this, unknown = std::move(unknown), manner] { WriteAll(unknown, manner); });
 }
 
 void EachCall::WriteRegion(const RegionPtr& region, const Numbers& numbers, const Manner& manner) {

@@ -47,7 +47,8 @@ class EachCall final : public HbaseCall {
   void Start() override;
   void AnswerUndone(const absl::Status& why) override;
 
-  // Sends the commits of rows whose regions are known, and has the others looked up.
+  // Sends the commits of rows whose regions are known, and has the others looked up. Each goes
+  // on once its region is known, and waits for no other one.
   void WriteAll(const Numbers& numbers, const Manner& manner);
   void WriteRegion(const RegionPtr& region, const Numbers& numbers, const Manner& manner);
   void Write(const RegionPtr& region, const Numbers& numbers, const Manner& manner);

@@ -70,6 +70,16 @@ void HbaseCall::Find(RegionQuery query, std::function<void(const RegionPtr& regi
       });
 }
 
+void HbaseCall::FindAny(std::vector<std::string> rows, std::function<void()> then) {
+  environment_.locator.FindAny(table_, std::move(rows), deadline_,
+                               [this, self = shared_from_this(),
+                                then = std::move(then)](const absl::StatusOr<RegionPtr>& region) {
+                                 if (has_ended_) return;
+                                 if (!region.ok()) return GiveUp(region.status());
+                                 then();
+                               });
+}
+
 void HbaseCall::NoteFailure(const HbaseFailure& failure, const RegionPtr& region) {
   if (failure.is_final() || region == nullptr) return;
   environment_.context.away.NoteFailure(table_, *region, std::chrono::steady_clock::now());

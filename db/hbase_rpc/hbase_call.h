@@ -11,6 +11,7 @@
 #include <string>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "db/hbase_rpc/client_context.h"
@@ -61,6 +62,9 @@ class HbaseCall : public std::enable_shared_from_this<HbaseCall> {
            const google::protobuf::MessageLite& parameter, RpcConnection::Done then);
   // Finds a region, and calls `then` unless the call has ended. A failure ends the call.
   void Find(RegionQuery query, std::function<void(const RegionPtr& region)> then);
+  // Calls `then` once the region of any of the rows is known, unless the call has ended. A failure
+  // ends the call.
+  void FindAny(std::vector<std::string> rows, std::function<void()> then);
   // Takes a failure that is not final in, and tries again after a pause. `region` is null where the
   // master was asked and no region.
   void TryLater(const HbaseFailure& failure, const RegionPtr& region, RetryPace& pace,

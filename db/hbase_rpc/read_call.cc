@@ -49,9 +49,11 @@ void ReadCall::ReadAll(const Numbers& rows, const RetryPace& pace) {
     if (!group.empty()) Read(std::move(group), pace);
   }
   if (unknown.empty()) return;
-  const uint32_t first = unknown.front();
-  Find({table(), rows_[first], false},
-       [this, unknown = std::move(unknown), pace](const RegionPtr&) { ReadAll(unknown, pace); });
+  std::vector<std::string> wanted;
+  wanted.reserve(unknown.size());
+  for (const uint32_t row : unknown) wanted.push_back(rows_[row]);
+  FindAny(std::move(wanted),
+          [this, unknown = std::move(unknown), pace] { ReadAll(unknown, pace); });
 }
 
 void ReadCall::Read(Group group, const RetryPace& pace) {

@@ -41,7 +41,8 @@ class ReadCall final : public HbaseCall {
   void Start() override;
   void AnswerUndone(const absl::Status& why) override;
 
-  // Sends the requests for rows whose regions are known, and has the others looked up.
+  // Sends the requests for rows whose regions are known, and has the others looked up. Each goes
+  // on once its region is known, and waits for no other one.
   void ReadAll(const Numbers& rows, const RetryPace& pace);
   void Read(Group group, const RetryPace& pace);
   void TakeRow(uint32_t row, const RegionPtr& region, const RpcResult& result, RetryPace pace);

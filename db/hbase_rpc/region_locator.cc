@@ -88,29 +88,50 @@ Region BoundsOf(const RegionQuery& query, const Region& last) {
 
 }  // namespace
 
-RegionPtr RegionLocator::AnswerTo(const RegionQuery& query) const {
-  return query.is_before ? cache_.FindBefore(query.table, query.row)
-                         : cache_.Find(query.table, query.row);
+RegionPtr RegionLocator::AnswerTo(const std::string& table, const Waiter& waiter) const {
+  if (waiter.is_before) return cache_.FindBefore(table, waiter.rows.front());
+  for (const std::string& row : waiter.rows) {
+    if (RegionPtr known = FindKnown(table, row); known != nullptr) return known;
+  }
+  return nullptr;
 }
 
-bool RegionLocator::IsTold(const Lookups& lookups, const RegionQuery& query) {
-  return query.is_before ? lookups.told.FindBefore(query.table, query.row) != nullptr
-                         : lookups.told.Find(query.table, query.row) != nullptr;
+bool RegionLocator::IsTold(const Lookups& lookups, std::string_view table, std::string_view row,
+                           bool is_before) {
+  return is_before ? lookups.told.FindBefore(table, row) != nullptr
+                   : lookups.told.Find(table, row) != nullptr;
 }
 
-std::optional<RegionQuery> RegionLocator::NextOf(const Lookups& lookups) {
+// Of the rows of one who waits, the last one comes first: a scan tells of the regions before it,
+// too.
+std::optional<RegionQuery> RegionLocator::NextOf(const std::string& table, const Lookups& lookups) {
   for (const Waiter& waiter : lookups.waiting) {
-    const RegionQuery& query = waiter.query;
-    if (!IsTold(lookups, query) && !lookups.asked.contains(query.row)) return query;
+    const std::string* last = nullptr;
+    for (const std::string& row : waiter.rows) {
+      if ((last != nullptr && row <= *last) || lookups.asked.contains(row)) continue;
+      if (!IsTold(lookups, table, row, waiter.is_before)) last = &row;
+    }
+    if (last != nullptr) return RegionQuery{table, *last, waiter.is_before};
   }
   return std::nullopt;
 }
 
 void RegionLocator::Find(RegionQuery query, Time deadline, Done done) {
-  if (RegionPtr known = AnswerTo(query); known != nullptr) return done(std::move(known));
-  const std::string table = query.table;
+  const std::string table = std::move(query.table);
+  Wait(table, {{std::move(query.row)}, query.is_before, deadline, std::move(done)});
+}
+
+void RegionLocator::FindAny(const std::string& table, std::vector<std::string> rows, Time deadline,
+                            Done done) {
+  VARVE_ASSERT(!rows.empty());
+  Wait(table, {std::move(rows), /*is_before=*/false, deadline, std::move(done)});
+}
+
+void RegionLocator::Wait(const std::string& table, Waiter waiter) {
+  if (RegionPtr known = AnswerTo(table, waiter); known != nullptr)
+    return waiter.done(std::move(known));
   Lookups& lookups = lookups_[table];
-  lookups.waiting.push_back({std::move(query), deadline, std::move(done)});
+  lookups.waiting.push_back(std::move(waiter));
   if (std::exchange(lookups.is_under_way, true)) return;
   LookUp(table);
 }
@@ -126,11 +147,11 @@ void RegionLocator::LookUp(const std::string& table) {
 void RegionLocator::ScanMeta(const std::string& table, const std::string& server) {
   Lookups& lookups = lookups_[table];
   VARVE_ASSERT(!lookups.waiting.empty());
-  std::optional<RegionQuery> next = NextOf(lookups);
+  std::optional<RegionQuery> next = NextOf(table, lookups);
   if (!next.has_value()) {
     lookups.told.Clear();
     lookups.asked.clear();
-    next = lookups.waiting.front().query;
+    next = NextOf(table, lookups);
   }
   const Time end = std::chrono::steady_clock::now() + context_.options.attempt_timeout;
   servers_.Call(server, kClientService, "Scan", MetaScan(*next), end,
@@ -157,7 +178,7 @@ void RegionLocator::TakeAnswer(const RegionQuery& query, const RpcResult& result
   GoOn(table,
        absl::UnavailableError(
            fmt::format("a region of table '{}' is open on no server of HBase", table)),
-       IsTold(lookups_[table], query));
+       IsTold(lookups_[table], table, query.row, query.is_before));
 }
 
 bool RegionLocator::TakeMeta(const RegionQuery& query, std::string_view message,
@@ -178,7 +199,7 @@ bool RegionLocator::TakeMeta(const RegionQuery& query, std::string_view message,
     if (!region->server.empty()) cache_.Insert(query.table, region);
   }
   // Nobody has the row, or one that was split.
-  if (found.has_value() && !IsTold(lookups, query)) {
+  if (found.has_value() && !IsTold(lookups, query.table, query.row, query.is_before)) {
     lookups.told.Insert(query.table,
                         std::make_shared<const Region>(BoundsOf(query, found->region)));
   }
@@ -192,7 +213,7 @@ void RegionLocator::GoOn(const std::string& table, const absl::Status& last, boo
   std::vector<Waiter> left;
   size_t answered = 0;
   for (Waiter& waiter : waiting) {
-    if (RegionPtr known = AnswerTo(waiter.query); known != nullptr) {
+    if (RegionPtr known = AnswerTo(table, waiter); known != nullptr) {
       waiter.done(std::move(known));
       ++answered;
     } else if (waiter.deadline <= now) {
@@ -201,9 +222,10 @@ void RegionLocator::GoOn(const std::string& table, const absl::Status& last, boo
       left.push_back(std::move(waiter));
     }
   }
-  // Those who were answered may have asked anew meanwhile.
+  // Those who were answered may have asked anew meanwhile. They come last.
   Lookups& lookups = lookups_[table];
-  std::move(left.begin(), left.end(), std::back_inserter(lookups.waiting));
+  std::move(lookups.waiting.begin(), lookups.waiting.end(), std::back_inserter(left));
+  lookups.waiting = std::move(left);
   if (lookups.waiting.empty()) {
     lookups_.erase(table);
     return;
@@ -212,7 +234,7 @@ void RegionLocator::GoOn(const std::string& table, const absl::Status& last, boo
     lookups.pace = RetryPace();
     return LookUp(table);
   }
-  if (has_told && NextOf(lookups).has_value()) return LookUp(table);
+  if (has_told && NextOf(table, lookups).has_value()) return LookUp(table);
   context_.timers.At(now + lookups.pace.Next(), [this, table] { LookUp(table); });
 }
 

@@ -50,12 +50,18 @@ class RegionLocator {
   }
   // Finds the region. `done` may be called at once.
   void Find(RegionQuery query, Time deadline, Done done);
+  // Finds a region that holds any of the rows. For those who need all of them, and make use of each
+  // as soon as it is known.
+  // Requires: there are rows.
+  void FindAny(const std::string& table, std::vector<std::string> rows, Time deadline, Done done);
   // The region is not, or no more, where it was thought to be.
   void Forget(std::string_view table, const RegionPtr& region) { cache_.Remove(table, region); }
 
  private:
   struct Waiter {
-    RegionQuery query;
+    // He wants the region of any of the rows, or, with is_before, that before the only one.
+    std::vector<std::string> rows;
+    bool is_before;
     Time deadline;
     Done done;
   };
@@ -69,11 +75,13 @@ class RegionLocator {
     std::set<std::string, std::less<>> asked;
   };
 
-  RegionPtr AnswerTo(const RegionQuery& query) const;
+  RegionPtr AnswerTo(const std::string& table, const Waiter& waiter) const;
+  void Wait(const std::string& table, Waiter waiter);
   // Returns whether hbase:meta has said in this round where the region is, or that it is nowhere.
-  static bool IsTold(const Lookups& lookups, const RegionQuery& query);
+  static bool IsTold(const Lookups& lookups, std::string_view table, std::string_view row,
+                     bool is_before);
   // Returns what is to be looked up next; nullopt where the round is over.
-  static std::optional<RegionQuery> NextOf(const Lookups& lookups);
+  static std::optional<RegionQuery> NextOf(const std::string& table, const Lookups& lookups);
   void LookUp(const std::string& table);
   void ScanMeta(const std::string& table, const std::string& server);
   void TakeAnswer(const RegionQuery& query, const RpcResult& result);

@@ -173,6 +173,39 @@ TEST(HbaseClientTest, ManyWhoWaitForARegionThatIsOpenNowhereHaveOneTurn) {
   for (std::promise<void>& promise : promises) promise.get_future().wait();
 }
 
+// Nor does the region of one row hold up the other rows of a call. The lookup of either of the two
+// that are open nowhere tells nothing of the one between them, which comes behind many others.
+TEST(HbaseClientTest, ARegionThatIsOpenNowhereTakesNoRowsOfOthersWithIt) {
+  std::vector<std::pair<std::string, size_t>> regions = {{"", FakeHbase::kNowhere}, {"m", 0}};
+  for (int i = 100; i < 150; ++i)
+    regions.emplace_back("n" + std::to_string(i), FakeHbase::kNowhere);
+  FakeHbase cluster(1, [](const FakeRequest& request) {
+    return request.method == "Get" ? RowOf(request) : Mutated(true);
+  });
+  cluster.SetRegions(regions);
+  auto client = Open(cluster);
+  std::promise<std::vector<HbaseClient::RowValue>> read;
+  client->GetRows("t", {"a", "m1", "z"}, std::chrono::steady_clock::now() + kLong,
+                  [&](auto values) { read.set_value(std::move(values)); });
+  std::promise<std::vector<absl::Status>> written;
+  client->CommitEach("t", {PutIf("a", "0", "1"), PutIf("m1", "0", "1"), PutIf("z", "0", "1")},
+                     std::chrono::steady_clock::now() + kLong,
+                     [&](std::vector<absl::Status> statuses) { written.set_value(statuses); });
+  EXPECT_EQ(*Get(*client, {"m2"}, kLong / 4), Values{"1"});  // its answer comes behind theirs
+  client.reset();
+  const std::vector<HbaseClient::RowValue> values = read.get_future().get();
+  const std::vector<absl::Status> statuses = written.get_future().get();
+  ASSERT_EQ(values.size(), 3U);
+  ASSERT_EQ(statuses.size(), 3U);
+  ASSERT_TRUE(values[1].ok()) << values[1].status();
+  EXPECT_EQ(*values[1], "1");
+  EXPECT_TRUE(statuses[1].ok()) << statuses[1];
+  for (const size_t nowhere : {0, 2}) {
+    EXPECT_TRUE(absl::IsCancelled(values[nowhere].status())) << values[nowhere].status();
+    EXPECT_TRUE(absl::IsCancelled(statuses[nowhere])) << statuses[nowhere];
+  }
+}
+
 TEST(HbaseClientTest, AServerThatIsSilentCostsTheDeadline) {
   FakeHbase cluster(1, [](const FakeRequest&) { return FakeAnswer::Silence(); });
   cluster.SetRegions({{"", 0}});
