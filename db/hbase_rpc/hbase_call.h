@@ -60,6 +60,11 @@ class HbaseCall : public std::enable_shared_from_this<HbaseCall> {
   // false where nothing is asked any more, as the deadline has passed.
   bool Ask(const RegionPtr& region, std::string_view method,
            const google::protobuf::MessageLite& parameter, RpcConnection::Done then);
+  // Asks several regions of a server, of which `region` is one. `then` notes which have answered.
+  bool AskSeveral(const RegionPtr& region, std::string_view method,
+                  const google::protobuf::MessageLite& parameter, RpcConnection::Done then);
+  // Takes in that the region has done what it was asked for.
+  void NoteAnswer(const RegionPtr& region);
   // Finds a region, and calls `then` unless the call has ended. A failure ends the call.
   void Find(RegionQuery query, std::function<void(const RegionPtr& region)> then);
   // Calls `then` once the region of any of the rows is known, unless the call has ended. A failure

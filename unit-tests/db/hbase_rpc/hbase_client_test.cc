@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
+#include "db/hbase_rpc/client_core.h"
+#include "db/hbase_rpc/read_call.h"
 #include "db/hbase_rpc/table_maker.h"
 #include "unit-tests/db/hbase_rpc/fake_hbase.h"
 
@@ -330,6 +332,45 @@ TEST(HbaseClientTest, ARegionThatRefusesForGoodTakesNoRowsOfOthersWithIt) {
   EXPECT_TRUE(absl::IsPermissionDenied(values[0].status())) << values[0].status();
   ASSERT_TRUE(values[1].ok()) << values[1].status();
   EXPECT_EQ(*values[1], "1");
+}
+
+// One request asks three regions of a server, of which it has the last one alone.
+TEST(HbaseClientTest, ARegionThatRefusesItsRowsOfARequestHasNotAnswered) {
+  std::promise<void> asked_again;
+  std::atomic<int> asked = 0;
+  FakeHbase cluster(1, [&](const FakeRequest& request) {
+    if (++asked == 2) asked_again.set_value();
+    hbase::pb::MultiRequest multi;
+    EXPECT_TRUE(multi.ParseFromString(request.parameter)) << request.method;
+    if (asked > 1) return FakeAnswer::Silence();
+    EXPECT_EQ(multi.regionaction_size(), 3);
+    hbase::pb::MultiResponse response;
+    for (const hbase::pb::RegionAction& action : multi.regionaction()) {
+      hbase::pb::RegionActionResult* region = response.add_regionactionresult();
+      if (action.region().value().starts_with("t,x")) {
+        region->add_resultorexception()->set_index(0);
+        region->mutable_resultorexception(0)->mutable_result();
+      } else {
+        region->mutable_exception()->set_name(kNotServing);
+      }
+    }
+    return FakeAnswer::Message(response);
+  });
+  cluster.SetRegions({{"", 0}, {"m", 0}, {"x", 0}});
+  const auto commons = std::make_shared<ClientCommons>(HbaseOptions());
+  const AwayRegions::Time now = std::chrono::steady_clock::now();
+  for (const auto& [start, end] : {std::pair("", "m"), std::pair("m", "x"), std::pair("x", "")})
+    commons->away.NoteFailure("t", {"", start, end, ""}, now - AwayRegions::kPatience);
+  for (const char* row : {"a1", "m1", "z"}) EXPECT_TRUE(commons->away.Holds("t", row, now)) << row;
+  CoreThread thread(std::make_shared<ClientCore>(
+      commons, std::vector<std::string>{cluster.quorum()}, /*are_masters=*/false));
+  thread.core().Submit(std::make_shared<ReadCall>(
+      thread.core().environment(), "t", std::vector<std::string>{"a1", "a2", "m1", "m2", "z"},
+      now + kLong, [](const std::vector<HbaseClient::RowValue>&) {}));
+  asked_again.get_future().wait();
+  EXPECT_TRUE(commons->away.Holds("t", "a1", now));
+  EXPECT_TRUE(commons->away.Holds("t", "m1", now));
+  EXPECT_FALSE(commons->away.Holds("t", "z", now));
 }
 
 TEST(HbaseClientTest, RowsOfSeveralRegionsAreNoCommit) {
