@@ -5,6 +5,8 @@
 // Thread-safety: As HbaseCall.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -59,6 +61,28 @@ class ReadCall final : public HbaseCall {
   std::vector<HbaseClient::RowValue> values_;
   size_t undone_;
   const HbaseClient::RowsDone done_;
+};
+
+// ReadSteps says how many rows a call reads at a time that looks into what became of a write and
+// keeps nothing of their values: so many that these take kBytes at most if they are like the last.
+class ReadSteps {
+ public:
+  size_t rows() const { return rows_; }
+
+  void Take(const std::vector<HbaseClient::RowValue>& values) {
+    size_t bytes = 0;
+    for (const HbaseClient::RowValue& value : values) {
+      if (value.ok() && value->has_value()) bytes += (*value)->size();
+    }
+    const size_t each = bytes / std::max<size_t>(values.size(), 1) + 1;
+    rows_ = std::clamp<size_t>(kBytes / each, 1, kMostRows);
+  }
+
+ private:
+  static constexpr size_t kBytes = size_t{16} << 20;
+  static constexpr size_t kMostRows = 512;
+
+  size_t rows_ = 16;
 };
 
 }  // namespace varve

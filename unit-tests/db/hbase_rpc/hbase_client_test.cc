@@ -410,6 +410,42 @@ TEST(HbaseClientTest, ACommitThatWasNotDoneIsTriedAgain) {
   EXPECT_EQ(commits, 4);
 }
 
+TEST(HbaseClientTest, LargeValuesAreReadInStepsToFindOutWhatBecameOfACommit) {
+  constexpr int kRows = 24, kMostAtATime = 16;
+  const std::string old = "old" + std::string(1 << 20, 'v');
+  std::atomic<int> commits = 0, read = 0;
+  FakeHbase cluster(1, [&](const FakeRequest& request) {
+    if (request.method == "ExecService")
+      return commits++ % 2 == 0 ? FakeAnswer::HangUp() : Mutated(true);
+    hbase::pb::MultiRequest multi;
+    EXPECT_TRUE(multi.ParseFromString(request.parameter)) << request.method;
+    hbase::pb::MultiResponse response;
+    hbase::pb::RegionActionResult* region = response.add_regionactionresult();
+    for (const hbase::pb::Action& action : multi.regionaction(0).action()) {
+      hbase::pb::ResultOrException* one = region->add_resultorexception();
+      one->set_index(action.index());
+      hbase::pb::Cell* cell = one->mutable_result()->add_cell();
+      cell->set_row(action.get().row());
+      cell->set_value(old);
+    }
+    EXPECT_LE(region->resultorexception_size(), kMostAtATime);
+    read += region->resultorexception_size();
+    return FakeAnswer::Message(response);
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  std::vector<HbaseRowWrite> writes;
+  for (int i = 0; i < kRows; ++i) {
+    writes.push_back(PutIf("row" + std::to_string(i), "old", "new"));
+    writes.back().expects_prefix = true;
+  }
+  EXPECT_TRUE(Commit(*client, writes).ok());
+  EXPECT_EQ(read, kRows);
+  for (const absl::Status& status : Each(*client, writes)) EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(read, 2 * kRows);
+  EXPECT_EQ(commits, 4);
+}
+
 TEST(HbaseClientTest, ACommitOfWhichNobodyKnowsIsSaidToBeOne) {
   FakeHbase cluster(1, [](const FakeRequest& request) {
     return request.method == "Get" ? Row("a", "another") : FakeAnswer::HangUp();
