@@ -115,7 +115,8 @@ struct HbaseScanRequest {
   // regions test them; where none passes for long, slices have no rows.
   std::vector<HbaseValueTest> tests = {};
   // The scan is one of everything, for which nobody waits: what it reads takes no place in the
-  // caches of the cluster, and it leaves out a region that does not answer until the deadline.
+  // caches of the cluster, and it leaves out a region that does not answer until the deadline, or
+  // that is open nowhere.
   bool is_sweep = false;
 };
 

@@ -89,7 +89,7 @@ Region BoundsOf(const RegionQuery& query, const Region& last) {
 }  // namespace
 
 RegionPtr RegionLocator::AnswerTo(const std::string& table, const Waiter& waiter) const {
-  if (waiter.is_before) return cache_.FindBefore(table, waiter.rows.front());
+  if (waiter.is_before) return IfOpen(cache_.FindBefore(table, waiter.rows.front()));
   for (const std::string& row : waiter.rows) {
     if (RegionPtr known = FindKnown(table, row); known != nullptr) return known;
   }
@@ -188,15 +188,22 @@ bool RegionLocator::TakeMeta(const RegionQuery& query, std::string_view message,
   if (!ParseMessage(message, &response) || !TakeScanResults(response, cells, &rows)) return false;
   *regions = rows.size();
   Lookups& lookups = lookups_[query.table];
-  // Those of the past come before those that took their place, so that the latter go in last.
+  // Those of the past come before those that took their place, and those that are open nowhere
+  // before those that are, so that what is right goes in last.
   std::reverse(rows.begin(), rows.end());
   std::optional<MetaRegion> found;
+  std::vector<RegionPtr> closed, open;
   for (const std::vector<AnsweredCell>& row : rows) {
     found = MetaRegionOf(row);
     if (!found.has_value() || found->is_split) continue;
-    const auto region = std::make_shared<const Region>(found->region);
-    lookups.told.Insert(query.table, region);
-    if (!region->server.empty()) cache_.Insert(query.table, region);
+    (found->region.server.empty() ? closed : open)
+        .push_back(std::make_shared<const Region>(found->region));
+  }
+  for (const std::vector<RegionPtr>* told : {&closed, &open}) {
+    for (const RegionPtr& region : *told) {
+      lookups.told.Insert(query.table, region);
+      cache_.Insert(query.table, region);
+    }
   }
   // Nobody has the row, or one that was split.
   if (found.has_value() && !IsTold(lookups, query.table, query.row, query.is_before)) {

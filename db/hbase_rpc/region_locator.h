@@ -44,9 +44,14 @@ class RegionLocator {
   RegionLocator(ClientContext& context, ServerPool& servers, ClusterRegistry& registry)
       : context_(context), servers_(servers), registry_(registry) {}
 
-  // The region as far as it is known; null where it is not.
+  // The region as far as it is known; null where it is not, or where it was open nowhere.
   RegionPtr FindKnown(std::string_view table, std::string_view row) const {
-    return cache_.Find(table, row);
+    return IfOpen(cache_.Find(table, row));
+  }
+  // The region, without a server, if it was open nowhere when hbase:meta told of it last; else null.
+  RegionPtr FindClosed(std::string_view table, std::string_view row) const {
+    RegionPtr found = cache_.Find(table, row);
+    return found != nullptr && found->server.empty() ? found : nullptr;
   }
   // Finds the region. `done` may be called at once.
   void Find(RegionQuery query, Time deadline, Done done);
@@ -75,6 +80,9 @@ class RegionLocator {
     std::set<std::string, std::less<>> asked;
   };
 
+  static RegionPtr IfOpen(RegionPtr found) {
+    return found != nullptr && !found->server.empty() ? found : nullptr;
+  }
   RegionPtr AnswerTo(const std::string& table, const Waiter& waiter) const;
   void Wait(const std::string& table, Waiter waiter);
   // Returns whether hbase:meta has said in this round where the region is, or that it is nowhere.
@@ -97,7 +105,7 @@ class RegionLocator {
   ClientContext& context_;
   ServerPool& servers_;
   ClusterRegistry& registry_;
-  RegionCache cache_;
+  RegionCache cache_;  // of closed regions, too
   std::map<std::string, Lookups, std::less<>> lookups_;
 };
 

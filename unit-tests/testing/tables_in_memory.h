@@ -32,7 +32,8 @@ class TablesInMemory {
   std::map<std::string, Rows> tables;
   // The highest timestamp that each row of each table had.
   std::map<std::string, std::map<std::string, uint64_t>> timestamps;
-  absl::Status failure;  // of every call; OK: none fails
+  absl::Status failure;                               // of every call; OK: none fails
+  std::map<std::string, absl::Status> scan_failures;  // of the scans of tables
   // Called once, without the lock, before rows are written, before rows are removed, and before
   // they are scanned.
   std::function<void()> before_scan;
@@ -121,6 +122,8 @@ class ClientInMemory final : public HbaseClient {
     {
       const std::lock_guard lock(tables_.mutex);
       failure = tables_.failure;
+      const auto fails = tables_.scan_failures.find(table);
+      if (failure.ok() && fails != tables_.scan_failures.end()) failure = fails->second;
       tables_.scanned = request.max_rows;
       if (tables_.silent.has_value() && failure.ok()) {
         failure = PassSilent(*tables_.silent, &request, &slice);

@@ -900,6 +900,57 @@ TEST_F(HbaseStoreTest, TheRowsOfAnEmptiedNamespaceGo) {
   EXPECT_EQ(Get(*store, "new"), "v");
 }
 
+TEST_F(HbaseStoreTest, ARetiredPlaceThatCannotBeReadKeepsNoOtherFromBeingRemoved) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Create(*store, {.id = 3, .options = {.grouping = KeyGrouping::Together()}}).ok());
+  ASSERT_TRUE(Put(*store, "k", "v", 3).ok());
+  WriteBatch batch;
+  batch.DropNamespace(3);
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  const auto remove_default = [&] {
+    ASSERT_TRUE(Put(*store, "k", "v").ok());
+    batch.ClearNamespace(kDefaultNamespace);
+    ASSERT_TRUE(store->Write({}, &batch).ok());
+    ASSERT_EQ(RowsOf("varve"), 1u);
+    Step(*store).IgnoreError();
+    clock_.Advance(60'000);
+    ASSERT_TRUE(store->roster().Beat().ok());
+  };
+  tables_.scan_failures["varve-together"] = absl::InternalError("no such filter");
+  remove_default();
+  EXPECT_TRUE(absl::IsInternal(Step(*store)));
+  EXPECT_EQ(RowsOf("varve"), 0u);
+  // Where somebody has dropped a table, nothing of the place is left.
+  tables_.scan_failures["varve-together"] = absl::NotFoundError("no such table");
+  remove_default();
+  const absl::Status removed = Step(*store);
+  EXPECT_TRUE(removed.ok()) << removed;
+  EXPECT_EQ(RowsOf("varve"), 0u);
+  tables_.scan_failures.clear();
+  clock_.Advance(60'000);
+  ASSERT_TRUE(store->roster().Beat().ok());
+  ASSERT_TRUE(Step(*store).ok());
+  EXPECT_EQ(RowsOf("varve-together"), 1u) << "the place was forgotten";
+}
+
+TEST_F(HbaseStoreTest, ANamespaceThatCannotBeReadKeepsNoOtherFromBeingSwept) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Create(*store, {.id = 3, .options = {.grouping = KeyGrouping::Together()}}).ok());
+  ASSERT_TRUE(Create(*store, {.id = 4, .options = {.grouping = KeyGrouping::By(':')}}).ok());
+  for (const NamespaceId space : {3u, 4u})
+    ASSERT_TRUE(Put(*store, "k", "v", space, clock_.WallMillis() + 10).ok());
+  Age(*store);
+  tables_.scan_failures["varve-together"] = absl::InternalError("no such filter");
+  EXPECT_TRUE(absl::IsInternal(Step(*store)));
+  EXPECT_EQ(RowsOf("varve-together"), 1u);
+  EXPECT_EQ(RowsOf("varve-group-3a"), 0u);
+  tables_.scan_failures.clear();
+  clock_.Advance(700'000);
+  ASSERT_TRUE(store->roster().Beat().ok());
+  ASSERT_TRUE(Step(*store).ok());
+  EXPECT_EQ(RowsOf("varve-together"), 0u);
+}
+
 TEST_F(HbaseStoreTest, OneServerIsElectedAndAnotherTakesOverOnceItIsDead) {
   const std::unique_ptr<HbaseStore> a = Open();
   const std::unique_ptr<HbaseStore> b = Open();

@@ -14,6 +14,7 @@
 #include "db/hbase_rpc/read_call.h"
 #include "db/hbase_rpc/table_maker.h"
 #include "unit-tests/db/hbase_rpc/fake_hbase.h"
+#include "unit-tests/testing/eventually.h"
 
 namespace varve {
 namespace {
@@ -160,8 +161,8 @@ TEST(HbaseClientTest, ManyWhoWaitForARegionThatIsOpenNowhereHaveOneTurn) {
   constexpr size_t kWaiting = 100;
   FakeHbase cluster(1, RowOf);
   cluster.SetRegions({{"", FakeHbase::kNowhere}, {"m", 0}});
-  auto client = Open(cluster);
   std::vector<std::promise<void>> promises(kWaiting);
+  auto client = Open(cluster);
   for (size_t i = 0; i < kWaiting; ++i) {
     client->GetRows("t", {"a" + std::to_string(i)}, std::chrono::steady_clock::now() + kLong,
                     [&promise = promises[i]](const auto&) { promise.set_value(); });
@@ -185,11 +186,11 @@ TEST(HbaseClientTest, ARegionThatIsOpenNowhereTakesNoRowsOfOthersWithIt) {
     return request.method == "Get" ? RowOf(request) : Mutated(true);
   });
   cluster.SetRegions(regions);
-  auto client = Open(cluster);
   std::promise<std::vector<HbaseClient::RowValue>> read;
+  std::promise<std::vector<absl::Status>> written;
+  auto client = Open(cluster);
   client->GetRows("t", {"a", "m1", "z"}, std::chrono::steady_clock::now() + kLong,
                   [&](auto values) { read.set_value(std::move(values)); });
-  std::promise<std::vector<absl::Status>> written;
   client->CommitEach("t", {PutIf("a", "0", "1"), PutIf("m1", "0", "1"), PutIf("z", "0", "1")},
                      std::chrono::steady_clock::now() + kLong,
                      [&](std::vector<absl::Status> statuses) { written.set_value(statuses); });
@@ -622,6 +623,32 @@ TEST(HbaseClientTest, ASweepLeavesOutARegionThatIsSilent) {
   ASSERT_TRUE(slice.ok()) << slice.status();
   EXPECT_TRUE(slice->is_complete);
   EXPECT_FALSE(slice->has_left_out);
+}
+
+TEST(HbaseClientTest, ASweepLeavesOutARegionThatIsOpenNowhere) {
+  FakeHbase cluster(
+      1, [](const FakeRequest&) { return FakeAnswer::Message(hbase::pb::ScanResponse()); });
+  cluster.SetRegions({{"", FakeHbase::kNowhere}, {"m", 0}});
+  std::promise<void> read;
+  auto client = Open(cluster);
+  client->GetRows("t", {"a"}, std::chrono::steady_clock::now() + kLong,
+                  [&](const auto&) { read.set_value(); });
+  // A second lookup begins once the answer to the first one was taken.
+  ASSERT_TRUE(testing::Eventually([&] { return cluster.meta_scans() > 1; }));
+  HbaseScanRequest request{.lower = "a", .upper = "z"};
+  EXPECT_TRUE(absl::IsUnavailable(Scan(*client, request, kShort).status()));
+  request.is_sweep = true;
+  auto slice = Scan(*client, request, kShort);
+  ASSERT_TRUE(slice.ok()) << slice.status();
+  EXPECT_TRUE(slice->has_left_out);
+  EXPECT_FALSE(slice->is_complete);
+  EXPECT_EQ(slice->rest, "m");
+  request.lower = slice->rest;
+  slice = Scan(*client, request);
+  ASSERT_TRUE(slice.ok()) << slice.status();
+  EXPECT_TRUE(slice->is_complete);
+  client.reset();
+  read.get_future().wait();
 }
 
 TEST(HbaseClientTest, ASweepTellsHowFarItCameWhereNoRowPassesItsTests) {
