@@ -24,6 +24,7 @@ namespace varve {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Others win the races for its keys as often as a test wants, and one read of a key is not
 // answered.
@@ -172,6 +173,19 @@ TEST_F(StoreCapabilityTest, ATransactionIsTriedUntilItWins) {
   ASSERT_EQ(done.elements.size(), 1u);
   EXPECT_EQ(done.elements[0].integer, 2);
   EXPECT_EQ(Call({"GET", "n"}).text, "2");
+}
+
+TEST_F(StoreCapabilityTest, ATransactionThatHasPublishedTellsSoWhenItLosesARace) {
+  Call({"SET", "n", "1"});
+  Call({"MULTI"});
+  Call({"INCR", "n"});
+  Call({"PUBLISH", "channel", "message"});
+  store_.LoseRaces(1);
+  const std::string refusal = Refusal({"EXEC"});
+  EXPECT_THAT(refusal, HasSubstr("UNAVAILABLE"));
+  EXPECT_THAT(refusal, HasSubstr("no key was written, but"));
+  EXPECT_THAT(refusal, Not(HasSubstr("nothing was done")));
+  EXPECT_EQ(Call({"GET", "n"}).text, "1");
 }
 
 // What a request would write may rest on what another one has read.

@@ -33,6 +33,7 @@ class TablesInMemory {
   // The highest timestamp that each row of each table had.
   std::map<std::string, std::map<std::string, uint64_t>> timestamps;
   absl::Status failure;                               // of every call; OK: none fails
+  absl::Status read_failure;                          // of every read of single rows
   std::map<std::string, absl::Status> scan_failures;  // of the scans of tables
   // Called once, without the lock, before rows are written, before rows are removed, and before
   // they are scanned.
@@ -213,6 +214,7 @@ class ClientInMemory final : public HbaseClient {
 
   RowValue ReadLocked(const std::string& table, const std::string& row, Deadline deadline) {
     if (!tables_.failure.ok()) return tables_.failure;
+    if (!tables_.read_failure.ok()) return tables_.read_failure;
     if (tables_.dead_regions.contains(tables_.RegionOf(row))) {
       ++tables_.asked_in_vain;
       tables_.missed.insert(deadline);

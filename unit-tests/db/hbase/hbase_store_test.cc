@@ -660,6 +660,30 @@ TEST_F(HbaseStoreTest, AClusterThatDoesNotAnswerIsToldOfAsUnavailable) {
   EXPECT_TRUE(IsStoreUnavailable(iterator->status()));
 }
 
+TEST_F(HbaseStoreTest, AWriteWhoseRowsCannotBeReadTellsThatNothingWasWritten) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Create(*store, {.id = 3, .options = {.grouping = KeyGrouping::Together()}}).ok());
+  const std::unique_ptr<HbaseStore> other = Open();
+  const auto write = [&](std::string_view first, std::string_view second,
+                         const WriteOptions& options) {
+    WriteBatch batch;
+    batch.UseNamespace(3);
+    batch.Put(first, "v");
+    batch.Put(second, "v");
+    return store->Write(options, &batch).status();
+  };
+  ASSERT_TRUE(write("a", "b", {}).ok());
+  ASSERT_TRUE(Put(*other, "a", "w", 3).ok());  // so that what the store guesses is wrong
+  tables_.read_failure = absl::UnavailableError("no answer");
+  for (const absl::Status& status :
+       {write("a", "b", {}), write("c", "d", {}), write("c", "d", {.independent_keys = true})}) {
+    EXPECT_TRUE(IsStoreUnavailable(status)) << status;
+    EXPECT_EQ(status.message(), "no answer; nothing was written");
+  }
+  tables_.read_failure = absl::OkStatus();
+  EXPECT_EQ(RowsOf("varve-together"), 2u);
+}
+
 // --- Several servers -----------------------------------------------------------------------------
 
 TEST_F(HbaseStoreTest, AChangeOfNamespacesIsKnownEverywhereOnceItIsAnswered) {
