@@ -25,14 +25,14 @@ class NamespaceWriter {
   // Makes all changes of the plan in one step. Unavailable: a namespace was emptied or dropped, but
   // some server may not know of it yet; the message says so. A server that is silent learns of
   // other changes after they were answered.
-  absl::StatusOr<CommitResult> Change(const BatchPlan& plan);
+  absl::StatusOr<CommitResult> Change(const BatchPlan& plan, HbaseClient::Deadline deadline);
 
   // Changes the catalog, again and again if others do so at the same time. Returns its version.
   absl::StatusOr<SequenceNumber> ChangeCatalog(
-      const std::function<absl::Status(SpaceCatalog*)>& change);
+      const std::function<absl::Status(SpaceCatalog*)>& change, HbaseClient::Deadline deadline);
 
  private:
-  HbaseClient::Deadline DeadlineOfWait(bool retires) const;
+  HbaseClient::Deadline DeadlineOfWait(bool retires, HbaseClient::Deadline deadline) const;
 
   HbaseContext* const context_;
   SystemRows* const rows_;

@@ -86,10 +86,12 @@ absl::Status Remover::RemoveRetiredPlace(const KeyPlace& place, SequenceNumber v
   VARVE_ASSIGN_OR_RETURN(const bool is_empty, RemovePlace(context_, place, ends));
   if (!is_empty) return absl::OkStatus();
   VARVE_RETURN_IF_ERROR(namespaces_
-                            ->ChangeCatalog([&](SpaceCatalog* changed) {
-                              changed->Forget(place);
-                              return absl::OkStatus();
-                            })
+                            ->ChangeCatalog(
+                                [&](SpaceCatalog* changed) {
+                                  changed->Forget(place);
+                                  return absl::OkStatus();
+                                },
+                                context_->NewDeadline())
                             .status());
   retired_since_nanos_.erase(place.generation);
   return absl::OkStatus();

@@ -717,6 +717,22 @@ TEST_F(HbaseStoreTest, AServerThatDoesNotConfirmIsNamed) {
   EXPECT_NE(cleared.message().find("has not confirmed"), absl::string_view::npos) << cleared;
 }
 
+TEST_F(HbaseStoreTest, AChangeOfNamespacesKeepsToTheDeadlineOfItsCommand) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  WriteBatch batch;
+  for (const bool creates : {true, false}) {
+    const auto deadline = std::chrono::steady_clock::now() + Options().deadline / 2;
+    if (creates) {
+      batch.CreateNamespace({.id = 3, .options = {.grouping = KeyGrouping::Together()}});
+    } else {
+      batch.ClearNamespace(3);
+    }
+    tables_.latest = {};
+    ASSERT_TRUE(store->Write({.deadline = deadline}, &batch).ok());
+    EXPECT_EQ(tables_.latest, deadline);
+  }
+}
+
 TEST_F(HbaseStoreTest, ANewNamespaceIsThereThoughAServerIsSilent) {
   HbaseStoreOptions options = Options();
   options.deadline = milliseconds(50);

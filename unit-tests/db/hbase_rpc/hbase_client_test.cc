@@ -806,11 +806,12 @@ TEST(HbaseClientTest, ATableThatIsDisabledIsToldAtOnce) {
   });
   cluster.SetRegions({{"", 0}});
   const auto client = Open(cluster);
-  const absl::Status disabled = client->EnsureTable(layout, /*may_create=*/true);
+  const absl::Status disabled =
+      client->EnsureTable(layout, /*may_create=*/true, HbaseClient::Deadline::max());
   EXPECT_TRUE(absl::IsFailedPrecondition(disabled)) << disabled;
   EXPECT_THAT(disabled.message(), HasSubstr("is disabled"));
   state = hbase::pb::TableState::ENABLED;
-  EXPECT_TRUE(client->EnsureTable(layout, /*may_create=*/true).ok());
+  EXPECT_TRUE(client->EnsureTable(layout, /*may_create=*/true, HbaseClient::Deadline::max()).ok());
 }
 
 TEST(HbaseClientTest, AQuorumThatIsNoneIsToldAtOnce) {
