@@ -51,24 +51,24 @@ absl::Status ServerRoster::Beat(HbaseClient::Deadline deadline) {
   SystemRows rows = rows_->Until(deadline);
   if (has_left_) return absl::FailedPreconditionError("the store is closed");
   const bool trusts = context_->spaces.IsTrusted();
-  if (!trusts) VARVE_RETURN_IF_ERROR(Show(&rows));
+  if (!trusts) VARVE_RETURN_IF_ERROR(Show(&rows, shown_));
   VARVE_RETURN_IF_ERROR(Look(&rows));
   const Seen seen{context_->spaces.version(), context_->clock.floor()};
   const bool is_new = seen.catalog != shown_.catalog || seen.floor != shown_.floor;
   const uint64_t age = context_->options.clock->MonotonicNanos() - shown_at_nanos_;
   if (trusts && !is_new && age < Nanos(context_->options.trust) / kShownPerTrust)
     return absl::OkStatus();
-  shown_ = seen;
-  VARVE_RETURN_IF_ERROR(Show(&rows));
+  VARVE_RETURN_IF_ERROR(Show(&rows, seen));
   context_->spaces.TrustUntil(shown_at_nanos_ + Nanos(context_->options.trust));
   Watch(deadline).status().IgnoreError();  // what it would have seen, it sees later
   return absl::OkStatus();
 }
 
-absl::Status ServerRoster::Show(SystemRows* rows) {
+absl::Status ServerRoster::Show(SystemRows* rows, const Seen& seen) {
   beating_.AssertHeld();
   const uint64_t begin = context_->options.clock->MonotonicNanos();
-  VARVE_RETURN_IF_ERROR(rows->Put(name_, EncodeSeen(shown_)));
+  VARVE_RETURN_IF_ERROR(rows->Put(name_, EncodeSeen(seen)));
+  shown_ = seen;
   shown_at_nanos_ = begin;
   return absl::OkStatus();
 }

@@ -69,7 +69,8 @@ class ServerRoster {
 
   absl::Status Look(SystemRows* rows);
   absl::Status ShowCatalog(const SystemRow& row);
-  absl::Status Show(SystemRows* rows);
+  // Writes what was seen into this server's row.
+  absl::Status Show(SystemRows* rows, const Seen& seen);
   // Lists the servers, and takes in since when the row of each is as it is.
   absl::StatusOr<std::vector<Server>> Watch(
       HbaseClient::Deadline deadline = HbaseClient::Deadline::max());
@@ -80,9 +81,9 @@ class ServerRoster {
 
   HbaseContext* const context_;
   SystemRows* const rows_;
-  const std::string name_;  // of this server's row
-  absl::Mutex beating_;     // a beat at a time
-  Seen shown_ ABSL_GUARDED_BY(beating_);
+  const std::string name_;                // of this server's row
+  absl::Mutex beating_;                   // a beat at a time
+  Seen shown_ ABSL_GUARDED_BY(beating_);  // by the last write that was answered
   uint64_t shown_at_nanos_ ABSL_GUARDED_BY(beating_) = 0;
   bool has_left_ ABSL_GUARDED_BY(beating_) = false;
   absl::Mutex watching_;

@@ -744,6 +744,25 @@ TEST_F(HbaseStoreTest, ANewNamespaceIsThereThoughAServerIsSilent) {
   EXPECT_FALSE(silent->HasNamespace(5));
 }
 
+TEST_F(HbaseStoreTest, WhatAServerCouldNotShowItShowsWithItsNextBeat) {
+  HbaseStoreOptions options = Options();
+  options.deadline = milliseconds(50);
+  const std::unique_ptr<HbaseStore> other = Open();
+  const std::unique_ptr<HbaseStore> store = Open(options);
+  WriteBatch batch;
+  batch.CreateNamespace({.id = 5});
+  const absl::StatusOr<CommitResult> created = store->Write({}, &batch);
+  ASSERT_TRUE(created.ok()) << created.status();
+  tables_.before_commit = [&] { Fail(absl::UnavailableError("no answer")); };
+  EXPECT_TRUE(absl::IsUnavailable(other->roster().Beat()));
+  Fail(absl::OkStatus());
+  ASSERT_TRUE(other->HasNamespace(5)) << "it has looked before it was to show it";
+  ASSERT_TRUE(other->roster().Beat().ok());
+  const absl::StatusOr<bool> have_seen =
+      store->roster().HaveAllSeen({.catalog = created->sequence});
+  EXPECT_TRUE(have_seen.ok() && *have_seen) << have_seen.status();
+}
+
 TEST_F(HbaseStoreTest, EveryServerSeesByItselfThatAnotherOneIsDead) {
   const std::unique_ptr<HbaseStore> dead = Open();
   const std::unique_ptr<HbaseStore> store = Open();
