@@ -250,6 +250,29 @@ TEST(HbaseClientTest, AServerThatWasSilentIsNotAskedByTheNextCall) {
   EXPECT_EQ(asked_in_vain, 1);
 }
 
+// Nothing came for the time of an attempt, but for most of it nothing was asked.
+TEST(HbaseClientTest, AConnectionThatWasIdleIsNotClosedOverOneLateAnswer) {
+  std::atomic<int> asked_other = 0;
+  FakeHbase cluster(2, [&](const FakeRequest& request) {
+    hbase::pb::GetRequest get;
+    EXPECT_TRUE(get.ParseFromString(request.parameter));
+    const bool is_silent = request.server == 1 ? asked_other++ > 0 : get.get().row() == "b";
+    return is_silent ? FakeAnswer::Silence() : RowOf(request);
+  });
+  cluster.SetRegions({{"", 0}, {"m", 1}});
+  HbaseOptions options;
+  options.attempt_timeout = std::chrono::milliseconds(2'000);
+  const auto client = Open(cluster, options);
+  EXPECT_EQ(*Get(*client, {"z"}), Values{"1"});
+  EXPECT_EQ(*Get(*client, {"a"}), Values{"1"});
+  // The other server takes all of its time, while the first one is asked nothing.
+  EXPECT_TRUE(absl::IsUnavailable(Get(*client, {"z"}, options.attempt_timeout).status()));
+  const uint64_t opened = client->Statistics().connections_opened;
+  EXPECT_TRUE(absl::IsUnavailable(Get(*client, {"b"}, kShort).status()));
+  EXPECT_EQ(*Get(*client, {"a"}), Values{"1"});
+  EXPECT_EQ(client->Statistics().connections_opened, opened);
+}
+
 TEST(HbaseClientTest, NothingIsAskedAfterTheDeadline) {
   std::atomic<int> asked = 0;
   FakeHbase cluster(1, [&](const FakeRequest&) {
