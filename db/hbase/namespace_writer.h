@@ -1,6 +1,13 @@
 // The changes of namespaces of a store over HBase: conditional writes of the catalog, seen by every
 // server before they are answered.
 //
+// Servers see a change at different moments: the one that makes it at once, another one with its
+// next beat. Where a namespace is emptied or dropped, the two work with different places until the
+// change is answered. The later one still reads the retired place, and what it writes there is
+// answered and lost, though its client may have seen the emptied namespace at the earlier one. To
+// have the earlier one wait would only exchange the two: nobody could use the new place before all
+// know of it without a time in which nobody uses either.
+//
 // Thread-safety: All functions are thread-safe. They wait for the cluster and for other servers.
 // Requires: The context, the rows and the roster outlive this object.
 #pragma once
