@@ -56,7 +56,8 @@ absl::Status CheckOptions(const HbaseStoreOptions& options) {
 absl::StatusOr<std::unique_ptr<HbaseStore>> HbaseStore::Open(std::unique_ptr<HbaseClient> client,
                                                              const HbaseStoreOptions& options) {
   VARVE_RETURN_IF_ERROR(CheckOptions(options));
-  VARVE_RETURN_IF_ERROR(client->EnsureTable(TableOf(options.table, {}), options.may_create));
+  VARVE_RETURN_IF_ERROR(client->EnsureTable(TableOf(options.table, {}), options.may_create,
+                                            HbaseClient::Deadline::max()));
   std::unique_ptr<HbaseStore> store(
       new HbaseStore(std::move(client), options, std::random_device()()));
   VARVE_RETURN_IF_ERROR(store->Begin());

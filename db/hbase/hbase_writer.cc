@@ -156,7 +156,7 @@ absl::StatusOr<CommitResult> HbaseWriter::Write(const WriteOptions& options, Wri
   VARVE_ASSIGN_OR_RETURN(BatchPlan plan, Plan(options, *batch));
   absl::StatusOr<CommitResult> committed = CommitResult();
   if (!plan.catalog_changes.empty()) {
-    committed = namespaces_->Change(plan);
+    committed = namespaces_->Change(plan, context_->NewDeadline(options.deadline));
     if (committed.ok()) context_->changes += plan.catalog_changes.size();
   } else if (!plan.tables.empty()) {
     committed = AwaitAnswer<absl::StatusOr<CommitResult>>([&](StoreWrites::WriteDone done) {

@@ -66,8 +66,10 @@ absl::StatusOr<bool> RemovePlace(HbaseContext* context, const KeyPlace& place,
     return !is_over();
   };
   HeaderSweep sweep{placed.table, placed.prefix, placed.behind, {}};
-  VARVE_ASSIGN_OR_RETURN(const bool came_to_end, SweepHeaders(*context, &sweep, take));
-  return came_to_end && !sweep.has_left_out;
+  const absl::StatusOr<bool> came_to_end = SweepHeaders(*context, &sweep, take);
+  if (absl::IsNotFound(came_to_end.status())) return true;  // the table was dropped
+  if (!came_to_end.ok()) return came_to_end.status();
+  return *came_to_end && !sweep.has_left_out;
 }
 
 }  // namespace varve

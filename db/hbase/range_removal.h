@@ -15,7 +15,7 @@
 namespace varve {
 
 // Removes all rows of a place that no namespace has any more, until `is_over` says to end. Returns
-// whether none is left.
+// whether none is left, as is so where somebody has dropped the table.
 absl::StatusOr<bool> RemovePlace(HbaseContext* context, const KeyPlace& place,
                                  const std::function<bool()>& is_over);
 

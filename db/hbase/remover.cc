@@ -44,20 +44,9 @@ absl::Status Remover::Step(const std::function<bool()>& is_over) {
   // It ends early enough for this server to be elected again, and for its other work.
   const uint64_t begin = context_->options.clock->MonotonicNanos();
   const auto ends = [&] { return is_over() || IsDue(begin, context_->options.dead_after / 2); };
-  VARVE_RETURN_IF_ERROR(RemoveRetired(ends));
-  VARVE_RETURN_IF_ERROR(LookWhoHasSeen());
-  if (context_->options.clock->MonotonicNanos() < paused_until_nanos_.load())
-    return absl::OkStatus();
-  if (!sweep_.has_value()) {
-    if (has_swept_ && !IsDue(swept_at_nanos_, context_->options.sweep)) return absl::OkStatus();
-    BeginSweep();
-  }
-  VARVE_ASSIGN_OR_RETURN(const bool is_done, GoOnSweeping(ends));
-  if (!is_done) return absl::OkStatus();
-  sweep_.reset();
-  has_swept_ = true;
-  swept_at_nanos_ = context_->options.clock->MonotonicNanos();
-  return RaiseFloor();
+  absl::Status status = RemoveRetired(ends);
+  status.Update(SweepOn(ends));
+  return status;
 }
 
 absl::Status Remover::Elect() {
@@ -80,21 +69,31 @@ absl::Status Remover::Elect() {
 absl::Status Remover::RemoveRetired(const std::function<bool()>& ends) {
   const std::shared_ptr<const SpaceCatalog> catalog = context_->spaces.catalog();
   const SequenceNumber version = context_->spaces.version();
+  absl::Status status;
   for (const KeyPlace& place : catalog->retired()) {
-    const uint64_t now = context_->options.clock->MonotonicNanos();
-    const auto since = retired_since_nanos_.try_emplace(place.generation, now).first->second;
-    if (!IsDue(since, Settled())) continue;
-    VARVE_RETURN_IF_ERROR(roster_->WaitForAll({.catalog = version}));
-    VARVE_ASSIGN_OR_RETURN(const bool is_empty, RemovePlace(context_, place, ends));
-    if (!is_empty) return absl::OkStatus();
-    VARVE_RETURN_IF_ERROR(namespaces_
-                              ->ChangeCatalog([&](SpaceCatalog* changed) {
-                                changed->Forget(place);
-                                return absl::OkStatus();
-                              })
-                              .status());
-    retired_since_nanos_.erase(place.generation);
+    status.Update(RemoveRetiredPlace(place, version, ends));
+    if (ends()) break;
   }
+  return status;
+}
+
+absl::Status Remover::RemoveRetiredPlace(const KeyPlace& place, SequenceNumber version,
+                                         const std::function<bool()>& ends) {
+  const uint64_t now = context_->options.clock->MonotonicNanos();
+  const auto since = retired_since_nanos_.try_emplace(place.generation, now).first->second;
+  if (!IsDue(since, Settled())) return absl::OkStatus();
+  VARVE_RETURN_IF_ERROR(roster_->WaitForAll({.catalog = version}));
+  VARVE_ASSIGN_OR_RETURN(const bool is_empty, RemovePlace(context_, place, ends));
+  if (!is_empty) return absl::OkStatus();
+  VARVE_RETURN_IF_ERROR(namespaces_
+                            ->ChangeCatalog(
+                                [&](SpaceCatalog* changed) {
+                                  changed->Forget(place);
+                                  return absl::OkStatus();
+                                },
+                                context_->NewDeadline())
+                            .status());
+  retired_since_nanos_.erase(place.generation);
   return absl::OkStatus();
 }
 
@@ -103,16 +102,34 @@ uint64_t Remover::OldestMillis() const {
   return now_ms - std::min(now_ms, static_cast<uint64_t>(context_->options.kept_when_gone.count()));
 }
 
+absl::Status Remover::SweepOn(const std::function<bool()>& ends) {
+  VARVE_RETURN_IF_ERROR(LookWhoHasSeen());
+  if (context_->options.clock->MonotonicNanos() < paused_until_nanos_.load())
+    return absl::OkStatus();
+  if (!sweep_.has_value()) {
+    if (has_swept_ && !IsDue(swept_at_nanos_, context_->options.sweep)) return absl::OkStatus();
+    BeginSweep();
+  }
+  if (!GoOnSweeping(ends)) return absl::OkStatus();
+  absl::Status status = std::move(sweep_->failed);
+  sweep_.reset();
+  has_swept_ = true;
+  swept_at_nanos_ = context_->options.clock->MonotonicNanos();
+  status.Update(RaiseFloor());
+  return status;
+}
+
 void Remover::BeginSweep() {
   // While a write may be under way that began before the floor was raised, nothing goes.
   const bool is_settled = IsDue(raised_at_nanos_, Settled());
   sweep_ = Sweep{.ready = is_settled ? raised_ : kNoSequence,
                  .oldest_ms = OldestMillis(),
                  .space = 0,
-                 .rows = HeaderSweep()};
+                 .rows = HeaderSweep(),
+                 .failed = absl::OkStatus()};
 }
 
-absl::StatusOr<bool> Remover::GoOnSweeping(const std::function<bool()>& ends) {
+bool Remover::GoOnSweeping(const std::function<bool()>& ends) {
   if (sweep_->ready == kNoSequence) return true;
   const std::shared_ptr<const SpaceCatalog> catalog = context_->spaces.catalog();
   for (const NamespaceDescription& space : catalog->List().namespaces) {
@@ -125,8 +142,9 @@ absl::StatusOr<bool> Remover::GoOnSweeping(const std::function<bool()>& ends) {
       sweep_->space = space.id;
       rows = {place->table, place->prefix, place->behind, TestsOfGone(sweep_->oldest_ms)};
     }
-    VARVE_ASSIGN_OR_RETURN(const bool is_done, SweepSpace(*place, ends));
-    if (!is_done) return false;
+    const absl::StatusOr<bool> is_done = SweepSpace(*place, ends);
+    sweep_->failed.Update(is_done.status());
+    if (is_done.ok() && !*is_done) return false;
     sweep_->space = space.id + 1;
     rows = HeaderSweep();
     if (ends()) return false;
@@ -137,7 +155,7 @@ absl::StatusOr<bool> Remover::GoOnSweeping(const std::function<bool()>& ends) {
 absl::StatusOr<bool> Remover::SweepSpace(const PlacedSpace& place,
                                          const std::function<bool()>& ends) {
   return SweepHeaders(*context_, &sweep_->rows, [&](const RowSlice& rows) -> absl::StatusOr<bool> {
-    VARVE_RETURN_IF_ERROR(RemoveDoomed(place, FindDoomed(place, rows)));
+    sweep_->failed.Update(RemoveDoomed(place, FindDoomed(place, rows)));
     return !ends();
   });
 }
@@ -165,15 +183,17 @@ Remover::Doomed Remover::FindDoomed(const PlacedSpace& place, const RowSlice& ro
 absl::Status Remover::RemoveDoomed(const PlacedSpace& place, Doomed doomed) {
   const std::vector<absl::Status> statuses =
       CommitEachAndWait(*context_, place.table, std::move(doomed.writes));
+  absl::Status failed;
   const absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < statuses.size(); ++i) {
     if (absl::IsAborted(statuses[i])) continue;  // somebody wrote it again
-    VARVE_RETURN_IF_ERROR(statuses[i]);
+    failed.Update(statuses[i]);
+    if (!statuses[i].ok()) continue;
     ++removed_rows_;
     if (listener_ && !doomed.expired[i].empty())
       listener_(sweep_->space, doomed.expired[i], kNoSequence);
   }
-  return absl::OkStatus();
+  return failed;
 }
 
 // Rows that go have been gone since the oldest instant. What has a higher version nevertheless, as

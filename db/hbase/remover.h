@@ -3,12 +3,13 @@
 // elected to do it; another one takes over when that has shown no life for
 // HbaseStoreOptions::dead_after.
 //
-// Sweeps over all rows take those of keys that have been gone for kept_when_gone. Before, the floor
-// of versions was raised to all that a clock has given by then, and every server has seen that; the
-// sweep is later than any write that was under way then can end, and removes a row if it is
-// unchanged. So a key never gets a version that it had before. The servers of regions look for
-// these rows, and send no others. A sweep takes as many steps as it needs, also after errors, and
-// leaves out regions that do not answer: the next one comes to them.
+// Sweeps over all rows take those of keys that had been gone for kept_when_gone when the sweep
+// began, and whose versions are not above the floor of versions. The floor was raised behind an
+// earlier sweep, to the versions of the instant kept_when_gone before; since then every server has
+// seen it, and every write that was under way then has ended. A row is removed if it is unchanged.
+// So a key never gets a version that it had before. The servers of regions look for these rows, and
+// send no others. A sweep takes as many steps as it needs. It leaves out regions that do not
+// answer, and the rest of a namespace that cannot be read; the next sweep comes to them.
 // The rows of a place that was retired go at once, since no key will ever lie there again.
 //
 // Thread-safety: One thread at a time takes steps; the other functions may be called by any.
@@ -65,13 +66,20 @@ class Remover {
     uint64_t oldest_ms;    // they were gone at that instant already
     NamespaceId space;     // those before it were done
     HeaderSweep rows;      // of this one
+    absl::Status failed;   // the first error; what is behind it was swept all the same
   };
 
   absl::Status Elect();
+  // Does what it can, and returns the first error of a place.
   absl::Status RemoveRetired(const std::function<bool()>& ends);
+  absl::Status RemoveRetiredPlace(const KeyPlace& place, SequenceNumber version,
+                                  const std::function<bool()>& ends);
+  // Begins a sweep if it is time, and goes on with it. Returns its first error when it has come to
+  // the end.
+  absl::Status SweepOn(const std::function<bool()>& ends);
   void BeginSweep();
   // Returns whether the sweep has come to the end.
-  absl::StatusOr<bool> GoOnSweeping(const std::function<bool()>& ends);
+  bool GoOnSweeping(const std::function<bool()>& ends);
   absl::StatusOr<bool> SweepSpace(const PlacedSpace& place, const std::function<bool()>& ends);
   Doomed FindDoomed(const PlacedSpace& place, const RowSlice& rows) const;
   absl::Status RemoveDoomed(const PlacedSpace& place, Doomed doomed);

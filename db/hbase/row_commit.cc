@@ -5,10 +5,21 @@
 #include <utility>
 
 #include "db/hbase/range_reads.h"
+#include "db/hbase_rpc/hbase_failure.h"
 #include "fmt/format.h"
 #include "util/base/assert.h"
+#include "util/base/memory_guard.h"
 
 namespace varve {
+namespace {
+
+// The status of a write whose row could not be read, before it was written or behind a commit that
+// was refused.
+absl::Status NotWritten(const absl::Status& read) {
+  return absl::Status(read.code(), fmt::format("{}; {}", WordsOf(read), OutcomeText(false)));
+}
+
+}  // namespace
 
 void RowCommit::Together(HbaseContext* context, std::string table, std::vector<RowIntent> intents,
                          HbaseClient::Deadline deadline, Done done) {
@@ -89,8 +100,8 @@ void RowCommit::TakeRead(const std::vector<size_t>& read,
   for (size_t i = 0; i < read.size(); ++i) {
     const absl::Status status = Note(read[i], cells[i]);
     if (status.ok()) continue;
-    if (is_together_) return FinishWith(status);
-    statuses_[read[i]] = status;
+    if (is_together_) return FinishWith(NotWritten(status));
+    statuses_[read[i]] = NotWritten(status);
     std::erase(open_, read[i]);
   }
   Send();
@@ -225,7 +236,7 @@ void RowCommit::TakeTogether(const absl::Status& status) {
 void RowCommit::TakeReadAgain(const std::vector<HbaseClient::RowValue>& cells) {
   for (size_t i = 0; i < cells.size(); ++i) {
     const absl::Status noted = Note(i, cells[i]);
-    if (!noted.ok()) return FinishWith(noted);
+    if (!noted.ok()) return FinishWith(NotWritten(noted));
     const RowIntent& intent = intents_[i];
     if (intent.required.has_value() && *intent.required != found_[i].version)
       return FinishWith(absl::AbortedError("a key was written since it was read"));

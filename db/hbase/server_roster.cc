@@ -17,6 +17,7 @@ namespace {
 constexpr int kShownPerTrust = 8;
 constexpr std::chrono::milliseconds kFirstPause{2};
 constexpr std::chrono::milliseconds kLongestPause{100};
+constexpr std::chrono::milliseconds kLeastTime{100};
 
 uint64_t Nanos(std::chrono::milliseconds span) {
   return static_cast<uint64_t>(std::chrono::nanoseconds(span).count());
@@ -45,36 +46,36 @@ ServerRoster::ServerRoster(HbaseContext* context, SystemRows* rows)
       name_(fmt::format("{}{:08x}{:08x}", kServerRows, context->writer,
                         static_cast<uint32_t>(context->clock.NowMillis()))) {}
 
-absl::Status ServerRoster::Beat() {
+absl::Status ServerRoster::Beat(HbaseClient::Deadline deadline) {
   const absl::MutexLock lock(&beating_);
+  SystemRows rows = rows_->Until(deadline);
   if (has_left_) return absl::FailedPreconditionError("the store is closed");
   const bool trusts = context_->spaces.IsTrusted();
-  if (!trusts) VARVE_RETURN_IF_ERROR(Show());
-  VARVE_RETURN_IF_ERROR(Look());
+  if (!trusts) VARVE_RETURN_IF_ERROR(Show(&rows, shown_));
+  VARVE_RETURN_IF_ERROR(Look(&rows));
   const Seen seen{context_->spaces.version(), context_->clock.floor()};
   const bool is_new = seen.catalog != shown_.catalog || seen.floor != shown_.floor;
   const uint64_t age = context_->options.clock->MonotonicNanos() - shown_at_nanos_;
   if (trusts && !is_new && age < Nanos(context_->options.trust) / kShownPerTrust)
     return absl::OkStatus();
-  shown_ = seen;
-  VARVE_RETURN_IF_ERROR(Show());
+  VARVE_RETURN_IF_ERROR(Show(&rows, seen));
   context_->spaces.TrustUntil(shown_at_nanos_ + Nanos(context_->options.trust));
-  Watch().status().IgnoreError();  // what it would have seen, it sees later
+  Watch(deadline).status().IgnoreError();  // what it would have seen, it sees later
   return absl::OkStatus();
 }
 
-absl::Status ServerRoster::Show() {
+absl::Status ServerRoster::Show(SystemRows* rows, const Seen& seen) {
   beating_.AssertHeld();
   const uint64_t begin = context_->options.clock->MonotonicNanos();
-  VARVE_RETURN_IF_ERROR(rows_->Put(name_, EncodeSeen(shown_)));
+  VARVE_RETURN_IF_ERROR(rows->Put(name_, EncodeSeen(seen)));
+  shown_ = seen;
   shown_at_nanos_ = begin;
   return absl::OkStatus();
 }
 
-absl::Status ServerRoster::Look() {
+absl::Status ServerRoster::Look(SystemRows* rows) {
   for (;;) {
-    VARVE_ASSIGN_OR_RETURN(const std::vector<SystemRow> read,
-                           rows_->Read({kCatalogRow, kFloorRow}));
+    VARVE_ASSIGN_OR_RETURN(const std::vector<SystemRow> read, rows->Read({kCatalogRow, kFloorRow}));
     const SystemRow& floor = read[1];
     if (floor.is_there) {
       uint64_t version = kNoSequence;
@@ -85,7 +86,7 @@ absl::Status ServerRoster::Look() {
     }
     if (read[0].is_there) return ShowCatalog(read[0]);
     const absl::Status made =
-        rows_->Replace(kCatalogRow, read[0], SpaceCatalog::New().Encode()).status();
+        rows->Replace(kCatalogRow, read[0], SpaceCatalog::New().Encode()).status();
     if (!made.ok() && !absl::IsAborted(made)) return made;
   }
 }
@@ -97,10 +98,11 @@ absl::Status ServerRoster::ShowCatalog(const SystemRow& row) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<ServerRoster::Server>> ServerRoster::Watch() {
+absl::StatusOr<std::vector<ServerRoster::Server>> ServerRoster::Watch(
+    HbaseClient::Deadline deadline) {
   // A row is as it is since the end of a reading at the latest, and was at the beginning of one.
   const uint64_t begin = context_->options.clock->MonotonicNanos();
-  VARVE_ASSIGN_OR_RETURN(auto rows, rows_->List(kServerRows));
+  VARVE_ASSIGN_OR_RETURN(auto rows, rows_->Until(deadline).List(kServerRows));
   const uint64_t end = context_->options.clock->MonotonicNanos();
   std::vector<Server> servers;
   std::set<std::string> there;
@@ -120,8 +122,9 @@ bool ServerRoster::IsDead(const Server& server) const {
   return server.silent_nanos >= Nanos(context_->options.dead_after);
 }
 
-absl::StatusOr<std::optional<ServerRoster::Server>> ServerRoster::FindBehind(const Seen& seen) {
-  VARVE_ASSIGN_OR_RETURN(std::vector<Server> servers, Watch());
+absl::StatusOr<std::optional<ServerRoster::Server>> ServerRoster::FindBehind(
+    const Seen& seen, HbaseClient::Deadline deadline) {
+  VARVE_ASSIGN_OR_RETURN(std::vector<Server> servers, Watch(deadline));
   for (Server& server : servers) {
     const Seen has = DecodeSeen(server.row.value);
     const bool is_behind = has.catalog < seen.catalog || has.floor < seen.floor;
@@ -137,11 +140,12 @@ absl::StatusOr<bool> ServerRoster::HaveAllSeen(const Seen& seen) {
 
 absl::Status ServerRoster::WaitForAll(const Seen& seen, HbaseClient::Deadline deadline) {
   for (std::chrono::milliseconds pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
-    const absl::StatusOr<std::optional<Server>> behind = FindBehind(seen);
+    const absl::StatusOr<std::optional<Server>> behind = FindBehind(seen, deadline);
     if (behind.ok() && !behind->has_value()) return absl::OkStatus();
     if (!behind.ok() && !absl::IsUnavailable(behind.status())) return behind.status();
     if (context_->operations.IsClosed()) return IsBeingClosed();
-    if (std::chrono::steady_clock::now() + pause >= deadline) {
+    // A look has that much time, so that the last one tells who is behind.
+    if (std::chrono::steady_clock::now() + pause + kLeastTime >= deadline) {
       if (!behind.ok()) return behind.status();
       const Server& server = **behind;
       return absl::DeadlineExceededError(fmt::format(

@@ -33,8 +33,9 @@ class ServerRoster {
   ServerRoster(HbaseContext* context, SystemRows* rows);
 
   // Looks at the catalog and at the floor, and shows that it was seen. The first one makes the
-  // catalog of a new store.
-  absl::Status Beat();
+  // catalog of a new store. Its calls end by the deadline; while another beat is under way, it
+  // waits for that.
+  absl::Status Beat(HbaseClient::Deadline deadline = HbaseClient::Deadline::max());
 
   // The newest state of the cluster that a server has seen.
   struct Seen {
@@ -66,20 +67,23 @@ class ServerRoster {
     uint64_t silent_nanos;  // how long its row has been as it is, or longer
   };
 
-  absl::Status Look();
+  absl::Status Look(SystemRows* rows);
   absl::Status ShowCatalog(const SystemRow& row);
-  absl::Status Show();
+  // Writes what was seen into this server's row.
+  absl::Status Show(SystemRows* rows, const Seen& seen);
   // Lists the servers, and takes in since when the row of each is as it is.
-  absl::StatusOr<std::vector<Server>> Watch();
+  absl::StatusOr<std::vector<Server>> Watch(
+      HbaseClient::Deadline deadline = HbaseClient::Deadline::max());
   bool IsDead(const Server& server) const;
   // Returns the first server that is not dead and has not seen so much.
-  absl::StatusOr<std::optional<Server>> FindBehind(const Seen& seen);
+  absl::StatusOr<std::optional<Server>> FindBehind(
+      const Seen& seen, HbaseClient::Deadline deadline = HbaseClient::Deadline::max());
 
   HbaseContext* const context_;
   SystemRows* const rows_;
-  const std::string name_;  // of this server's row
-  absl::Mutex beating_;     // a beat at a time
-  Seen shown_ ABSL_GUARDED_BY(beating_);
+  const std::string name_;                // of this server's row
+  absl::Mutex beating_;                   // a beat at a time
+  Seen shown_ ABSL_GUARDED_BY(beating_);  // by the last write that was answered
   uint64_t shown_at_nanos_ ABSL_GUARDED_BY(beating_) = 0;
   bool has_left_ ABSL_GUARDED_BY(beating_) = false;
   absl::Mutex watching_;

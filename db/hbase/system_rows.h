@@ -13,6 +13,7 @@
 // Requires: The context outlives this object.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,6 +45,12 @@ class SystemRows {
   // The rows of the table of namespaces so grouped; without groups, of the main table.
   explicit SystemRows(HbaseContext* context, bool is_for_background = false,
                       const KeyGrouping& grouping = {});
+  // Returns the same rows for calls that end by `deadline`, if not before.
+  SystemRows Until(HbaseClient::Deadline deadline) const {
+    SystemRows rows = *this;
+    rows.deadline_ = std::min(deadline_, deadline);
+    return rows;
+  }
 
   // Makes the table a store's if it is new, or checks that it is one. FailedPrecondition: it holds
   // what no varve has written, what a varve of another format has, or what another store than
@@ -65,7 +72,8 @@ class SystemRows {
  private:
   std::string RowOf(std::string_view name) const { return prefix_ + std::string(name); }
   HbaseClient::Deadline NewDeadline() const {
-    return is_for_background_ ? context_->BackgroundDeadline() : context_->NewDeadline();
+    return std::min(deadline_,
+                    is_for_background_ ? context_->BackgroundDeadline() : context_->NewDeadline());
   }
   absl::StatusOr<SystemRow> RowFrom(std::string_view name,
                                     const std::optional<std::string>& cell) const;
@@ -78,6 +86,7 @@ class SystemRows {
   const std::string_view mark_;  // what the table is
   const std::string table_;
   const std::string prefix_;
+  HbaseClient::Deadline deadline_ = HbaseClient::Deadline::max();
 };
 
 }  // namespace varve

@@ -4,15 +4,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
-
-#include "db/hbase_rpc/read_call.h"
 
 namespace varve {
 namespace {
 
 using Kind = HbaseRowWrite::Kind;
-using Values = std::vector<std::optional<std::string>>;
 
 absl::Status NotAsExpected() {
   return absl::AbortedError("a row does not hold what the commit expects; nothing was written");
@@ -26,26 +24,9 @@ bool IsGuarded(const std::vector<HbaseRowWrite>& writes) {
                      [](const HbaseRowWrite& write) { return write.is_checked && Writes(write); });
 }
 
-bool AllExpected(const std::vector<HbaseRowWrite>& writes, const Values& values) {
-  for (size_t i = 0; i < writes.size(); ++i) {
-    if (!IsExpected(writes[i], values[i])) return false;
-  }
-  return true;
-}
-
-// Rows that were put tell whether the commit happened; where there are none, those that are gone.
-bool ShowsWritten(const std::vector<HbaseRowWrite>& writes, const Values& values) {
-  bool has_puts = false;
-  bool has_deletes = false;
-  bool all_deleted = true;
-  for (size_t i = 0; i < writes.size(); ++i) {
-    const bool is_written = IsWritten(writes[i], values[i]);
-    if (writes[i].kind == Kind::kPut && is_written) return true;
-    has_puts |= writes[i].kind == Kind::kPut;
-    has_deletes |= writes[i].kind == Kind::kDelete;
-    if (writes[i].kind == Kind::kDelete) all_deleted &= is_written;
-  }
-  return !has_puts && has_deletes && all_deleted;
+bool Has(const std::vector<HbaseRowWrite>& writes, Kind kind) {
+  return std::any_of(writes.begin(), writes.end(),
+                     [kind](const HbaseRowWrite& write) { return write.kind == kind; });
 }
 
 }  // namespace
@@ -99,38 +80,50 @@ void CommitCall::TakeAnswer(const RegionPtr& region, const RpcResult& result) {
     return AttemptLater(*failure, region);
   }
   if (*is_written) return Answer(absl::OkStatus());
-  if (may_have_happened_) return Look();
+  if (may_have_happened_) return Look({});
   Answer(NotAsExpected());
 }
 
 void CommitCall::AttemptLater(const HbaseFailure& failure, const RegionPtr& region) {
   TryLater(failure, region, pace_, [this] {
-    if (may_have_happened_) return Look();
+    if (may_have_happened_) return Look({});
     Attempt();
   });
 }
 
-void CommitCall::Look() {
+void CommitCall::Look(const Findings& found) {
+  const size_t end = std::min(found.rows + found.steps.rows(), writes_.size());
   std::vector<std::string> rows;
-  for (const HbaseRowWrite& write : writes_) rows.push_back(write.row);
-  const auto self = shared_from_this();
-  const auto read = std::make_shared<ReadCall>(
-      environment(), table(), std::move(rows), deadline(),
-      [this, self](std::vector<HbaseClient::RowValue> found) {
-        if (has_ended()) return;
-        const absl::StatusOr<Values> values = AllOrNone(std::move(found));
-        if (!values.ok()) return GiveUp(values.status());
-        TakeValues(*values);
-      });
-  read->Begin();
+  for (size_t i = found.rows; i < end; ++i) rows.push_back(writes_[i].row);
+  const auto take = [this, self = shared_from_this(),
+                     found](const std::vector<HbaseClient::RowValue>& values) {
+    if (!has_ended()) TakeValues(found, values);
+  };
+  std::make_shared<ReadCall>(environment(), table(), std::move(rows), deadline(), take)->Begin();
 }
 
-void CommitCall::TakeValues(const Values& values) {
-  if (ShowsWritten(writes_, values)) return Answer(absl::OkStatus());
-  for (size_t i = 0; i < writes_.size(); ++i) {
-    if (IsTooLate(writes_[i], values[i])) return Answer(NotAsExpected());
+void CommitCall::TakeValues(Findings found, const std::vector<HbaseClient::RowValue>& values) {
+  found.steps.Take(values);
+  for (const HbaseClient::RowValue& value : values) {
+    if (!value.ok()) return GiveUp(value.status());
+    const HbaseRowWrite& write = writes_[found.rows++];
+    const bool is_written = IsWritten(write, *value);
+    found.has_put |= write.kind == Kind::kPut && is_written;
+    found.all_deleted &= write.kind != Kind::kDelete || is_written;
+    found.is_too_late |= IsTooLate(write, *value);
+    found.all_expected &= IsExpected(write, *value);
   }
-  if (AllExpected(writes_, values) && IsGuarded(writes_)) return Attempt();
+  if (!found.has_put && found.rows < writes_.size()) return Look(found);
+  Conclude(found);
+}
+
+// Rows that were put tell whether the commit happened; where there are none, those that are gone.
+void CommitCall::Conclude(const Findings& found) {
+  const bool is_gone =
+      !Has(writes_, Kind::kPut) && Has(writes_, Kind::kDelete) && found.all_deleted;
+  if (found.has_put || is_gone) return Answer(absl::OkStatus());
+  if (found.is_too_late) return Answer(NotAsExpected());
+  if (found.all_expected && IsGuarded(writes_)) return Attempt();
   GiveUp(absl::UnavailableError("a server of HBase was lost over a commit"));
 }
 

@@ -10,11 +10,12 @@
 // Thread-safety: As HbaseCall.
 #pragma once
 
-#include <optional>
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "db/hbase_rpc/hbase_call.h"
+#include "db/hbase_rpc/read_call.h"
 #include "db/hbase_rpc/row_requests.h"
 
 namespace varve {
@@ -28,15 +29,26 @@ class CommitCall final : public HbaseCall {
         done_(std::move(done)) {}
 
  private:
+  // What the first rows say of an attempt.
+  struct Findings {
+    ReadSteps steps;
+    size_t rows = 0;
+    bool has_put = false;
+    bool all_deleted = true;
+    bool is_too_late = false;
+    bool all_expected = true;
+  };
+
   void Start() override { Attempt(); }
   void AnswerUndone(const absl::Status& why) override;
 
   void Attempt();
   void Commit(const RegionPtr& region);
   void TakeAnswer(const RegionPtr& region, const RpcResult& result);
-  // Reads the rows to find out what became of an attempt.
-  void Look();
-  void TakeValues(const std::vector<std::optional<std::string>>& values);
+  // Reads the rows behind the first ones, in steps, to find out what became of an attempt.
+  void Look(const Findings& found);
+  void TakeValues(Findings found, const std::vector<HbaseClient::RowValue>& values);
+  void Conclude(const Findings& found);
   void AttemptLater(const HbaseFailure& failure, const RegionPtr& region);
   void Answer(const absl::Status& status);
 

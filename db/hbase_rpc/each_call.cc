@@ -8,8 +8,6 @@
 #include <numeric>
 #include <utility>
 
-#include "db/hbase_rpc/read_call.h"
-
 namespace varve {
 namespace {
 
@@ -48,9 +46,11 @@ void EachCall::WriteAll(const Numbers& numbers, const Manner& manner) {
   }
   for (const auto& [region, rows] : regions) WriteRegion(region, rows, manner);
   if (unknown.empty()) return;
-  const uint32_t first = unknown.front();
-  Find({table(), writes_[first].row, false}, [this, unknown = std::move(unknown), manner](
-                                                 const RegionPtr&) { WriteAll(unknown, manner); });
+  std::vector<std::string> wanted;
+  wanted.reserve(unknown.size());
+  for (const uint32_t number : unknown) wanted.push_back(writes_[number].row);
+  FindAny(std::move(wanted),
+          [this, unknown = std::move(unknown), manner] { WriteAll(unknown, manner); });
 }
 
 void EachCall::WriteRegion(const RegionPtr& region, const Numbers& numbers, const Manner& manner) {
@@ -126,36 +126,48 @@ void EachCall::TakeFailure(const RegionPtr& region, const Numbers& numbers, Mann
 }
 
 void EachCall::LookAt(const Numbers& numbers, const Manner& manner) {
+  ++looks_;
+  LookOn(std::make_shared<Look>(Look{numbers, manner, ReadSteps(), 0, {}}));
+}
+
+// A look waits for no other one, whose region may be away, but they share what is read at a time.
+void EachCall::LookOn(const std::shared_ptr<Look>& look) {
+  if (look->read == look->numbers.size()) {
+    --looks_;
+    return WriteAll(look->left, look->manner);
+  }
+  const size_t most = std::max<size_t>(look->steps.rows() / looks_, 1);
+  const size_t end = std::min(look->read + most, look->numbers.size());
   std::vector<std::string> rows;
-  for (const uint32_t number : numbers) rows.push_back(writes_[number].row);
-  const auto take = [this, self = shared_from_this(), numbers,
-                     manner](const std::vector<HbaseClient::RowValue>& values) {
+  for (size_t i = look->read; i < end; ++i) rows.push_back(writes_[look->numbers[i]].row);
+  const auto take = [this, self = shared_from_this(),
+                     look](const std::vector<HbaseClient::RowValue>& values) {
     if (has_ended()) return;
-    TakeValues(numbers, manner, values);
+    TakeValues(look.get(), values);
+    LookOn(look);
     EndIfDone();
   };
   std::make_shared<ReadCall>(environment(), table(), std::move(rows), deadline(), take)->Begin();
 }
 
-void EachCall::TakeValues(const Numbers& numbers, const Manner& manner,
-                          const std::vector<HbaseClient::RowValue>& values) {
-  Numbers left;
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    const HbaseRowWrite& write = writes_[numbers[i]];
-    const bool may_have_happened = states_[numbers[i]].may_have_happened;
-    if (!values[i].ok()) {
-      EndRowUnknown(numbers[i], values[i].status());
-    } else if (may_have_happened && IsWritten(write, *values[i])) {
-      EndRow(numbers[i], absl::OkStatus());
-    } else if (IsExpected(write, *values[i]) && (write.is_checked || !may_have_happened)) {
-      left.push_back(numbers[i]);
-    } else if (may_have_happened && !IsTooLate(write, *values[i])) {
-      EndRowUnknown(numbers[i], absl::UnavailableError("a server of HBase was lost over a write"));
+void EachCall::TakeValues(Look* look, const std::vector<HbaseClient::RowValue>& values) {
+  look->steps.Take(values);
+  for (const HbaseClient::RowValue& value : values) {
+    const uint32_t number = look->numbers[look->read++];
+    const HbaseRowWrite& write = writes_[number];
+    const bool may_have_happened = states_[number].may_have_happened;
+    if (!value.ok()) {
+      EndRowUnknown(number, value.status());
+    } else if (may_have_happened && IsWritten(write, *value)) {
+      EndRow(number, absl::OkStatus());
+    } else if (IsExpected(write, *value) && (write.is_checked || !may_have_happened)) {
+      look->left.push_back(number);
+    } else if (may_have_happened && !IsTooLate(write, *value)) {
+      EndRowUnknown(number, absl::UnavailableError("a server of HBase was lost over a write"));
     } else {
-      EndRow(numbers[i], NotAsExpected());
+      EndRow(number, NotAsExpected());
     }
   }
-  WriteAll(left, manner);
 }
 
 void EachCall::EndRow(uint32_t number, const absl::Status& status) {

@@ -8,12 +8,13 @@
 // Thread-safety: As HbaseCall.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
+#include <memory>
 #include <vector>
 
 #include "db/hbase_rpc/hbase_call.h"
+#include "db/hbase_rpc/read_call.h"
 #include "db/hbase_rpc/row_requests.h"
 
 namespace varve {
@@ -43,11 +44,21 @@ class EachCall final : public HbaseCall {
     RetryPace pace;
     bool has_failed = false;  // by a condition
   };
+  // Rows that are read, of which the first `read` ones have been, and those of them that are to be
+  // tried again.
+  struct Look {
+    Numbers numbers;
+    Manner manner;
+    ReadSteps steps;
+    size_t read = 0;
+    Numbers left;
+  };
 
   void Start() override;
   void AnswerUndone(const absl::Status& why) override;
 
-  // Sends the commits of rows whose regions are known, and has the others looked up.
+  // Sends the commits of rows whose regions are known, and has the others looked up. Each goes
+  // on once its region is known, and waits for no other one.
   void WriteAll(const Numbers& numbers, const Manner& manner);
   void WriteRegion(const RegionPtr& region, const Numbers& numbers, const Manner& manner);
   void Write(const RegionPtr& region, const Numbers& numbers, const Manner& manner);
@@ -55,10 +66,10 @@ class EachCall final : public HbaseCall {
                   const RpcResult& result);
   void TakeFailure(const RegionPtr& region, const Numbers& numbers, Manner manner,
                    const HbaseFailure& failure);
-  // Reads the rows to find out what became of an attempt, and why a condition failed.
+  // Reads the rows, in steps, to find out what became of an attempt, and why a condition failed.
   void LookAt(const Numbers& numbers, const Manner& manner);
-  void TakeValues(const Numbers& numbers, const Manner& manner,
-                  const std::vector<HbaseClient::RowValue>& values);
+  void LookOn(const std::shared_ptr<Look>& look);
+  void TakeValues(Look* look, const std::vector<HbaseClient::RowValue>& values);
   void EndRow(uint32_t number, const absl::Status& status);
   void EndRowUnknown(uint32_t number, const absl::Status& why);
   void EndIfDone();
@@ -66,6 +77,7 @@ class EachCall final : public HbaseCall {
   const std::vector<HbaseRowWrite> writes_;
   std::vector<State> states_;
   size_t undone_;
+  size_t looks_ = 0;  // under way
   const HbaseClient::EachDone done_;
 };
 

@@ -45,19 +45,32 @@ bool HbaseCall::End() {
 
 bool HbaseCall::Ask(const RegionPtr& region, std::string_view method,
                     const google::protobuf::MessageLite& parameter, RpcConnection::Done then) {
+  return AskSeveral(region, method, parameter,
+                    [this, region, then = std::move(then)](const RpcResult& result) {
+                      if (!result.failure.has_value()) NoteAnswer(region);
+                      then(result);
+                    });
+}
+
+bool HbaseCall::AskSeveral(const RegionPtr& region, std::string_view method,
+                           const google::protobuf::MessageLite& parameter,
+                           RpcConnection::Done then) {
   // A process may have stood still meanwhile. A write that is sent so late may no longer be one
   // that its caller wants, so nothing is sent any more; the timer ends the call.
   if (std::chrono::steady_clock::now() >= deadline_) return false;
   environment_.servers.Call(
       region->server, kClientService, method, parameter, environment_.context.AttemptEnd(deadline_),
       [this, self = shared_from_this(), region, then = std::move(then)](const RpcResult& result) {
-        if (!result.failure.has_value()) environment_.context.away.NoteAnswer(table_, *region);
         if (!has_ended_) return then(result);
         // Too late for this call; but the next one need not ask the same server in vain.
         if (!result.failure.has_value()) return;
         NoteFailure(*result.failure, region);
       });
   return true;
+}
+
+void HbaseCall::NoteAnswer(const RegionPtr& region) {
+  environment_.context.away.NoteAnswer(table_, *region);
 }
 
 void HbaseCall::Find(RegionQuery query, std::function<void(const RegionPtr& region)> then) {
@@ -68,6 +81,16 @@ void HbaseCall::Find(RegionQuery query, std::function<void(const RegionPtr& regi
         if (!region.ok()) return GiveUp(region.status());
         then(*region);
       });
+}
+
+void HbaseCall::FindAny(std::vector<std::string> rows, std::function<void()> then) {
+  environment_.locator.FindAny(table_, std::move(rows), deadline_,
+                               [this, self = shared_from_this(),
+                                then = std::move(then)](const absl::StatusOr<RegionPtr>& region) {
+                                 if (has_ended_) return;
+                                 if (!region.ok()) return GiveUp(region.status());
+                                 then();
+                               });
 }
 
 void HbaseCall::NoteFailure(const HbaseFailure& failure, const RegionPtr& region) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "db/hbase_rpc/client_context.h"
@@ -59,8 +60,16 @@ class HbaseCall : public std::enable_shared_from_this<HbaseCall> {
   // false where nothing is asked any more, as the deadline has passed.
   bool Ask(const RegionPtr& region, std::string_view method,
            const google::protobuf::MessageLite& parameter, RpcConnection::Done then);
+  // Asks several regions of a server, of which `region` is one. `then` notes which have answered.
+  bool AskSeveral(const RegionPtr& region, std::string_view method,
+                  const google::protobuf::MessageLite& parameter, RpcConnection::Done then);
+  // Takes in that the region has done what it was asked for.
+  void NoteAnswer(const RegionPtr& region);
   // Finds a region, and calls `then` unless the call has ended. A failure ends the call.
   void Find(RegionQuery query, std::function<void(const RegionPtr& region)> then);
+  // Calls `then` once the region of any of the rows is known, unless the call has ended. A failure
+  // ends the call.
+  void FindAny(std::vector<std::string> rows, std::function<void()> then);
   // Takes a failure that is not final in, and tries again after a pause. `region` is null where the
   // master was asked and no region.
   void TryLater(const HbaseFailure& failure, const RegionPtr& region, RetryPace& pace,

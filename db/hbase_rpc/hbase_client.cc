@@ -204,14 +204,15 @@ class AsioHbaseClient final : public HbaseClient {
     });
   }
 
-  absl::Status EnsureTable(const HbaseTableLayout& layout, bool may_create) override {
+  absl::Status EnsureTable(const HbaseTableLayout& layout, bool may_create,
+                           Deadline deadline) override {
     VARVE_ASSERT(!own_.RunsHere());
     if (absl::Status status = CheckTableLayout(layout); !status.ok()) return status;
     std::promise<absl::Status> promise;
     ClientCore& core = own_.core();
     core.Submit(std::make_shared<TableMaker>(
         core.environment(), core.registry(), layout, may_create,
-        std::chrono::steady_clock::now() + commons_->options.open_deadline,
+        std::min(deadline, std::chrono::steady_clock::now() + commons_->options.open_deadline),
         [&promise](const absl::Status& status) { promise.set_value(status); }));
     return promise.get_future().get();
   }

@@ -115,7 +115,8 @@ struct HbaseScanRequest {
   // regions test them; where none passes for long, slices have no rows.
   std::vector<HbaseValueTest> tests = {};
   // The scan is one of everything, for which nobody waits: what it reads takes no place in the
-  // caches of the cluster, and it leaves out a region that does not answer until the deadline.
+  // caches of the cluster, and it leaves out a region that does not answer until the deadline, or
+  // that is open nowhere.
   bool is_sweep = false;
 };
 
@@ -209,8 +210,10 @@ class HbaseClient {
                         ScanDone done) = 0;
 
   // Makes the table where it is missing and `may_create`, and waits until it is there. Fails where
-  // a table of this name has other settings (FailedPrecondition) or is missing (NotFound). Blocks.
-  virtual absl::Status EnsureTable(const HbaseTableLayout& layout, bool may_create) = 0;
+  // a table of this name has other settings (FailedPrecondition) or is missing (NotFound). Blocks,
+  // until the deadline or for HbaseOptions::open_deadline at most.
+  virtual absl::Status EnsureTable(const HbaseTableLayout& layout, bool may_create,
+                                   Deadline deadline) = 0;
 
   // Returns whether the region of the row has not answered for a while, so that a call may take as
   // long as its deadline. The first one says whether that is so of any region, at less cost. They

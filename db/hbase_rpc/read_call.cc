@@ -49,9 +49,11 @@ void ReadCall::ReadAll(const Numbers& rows, const RetryPace& pace) {
     if (!group.empty()) Read(std::move(group), pace);
   }
   if (unknown.empty()) return;
-  const uint32_t first = unknown.front();
-  Find({table(), rows_[first], false},
-       [this, unknown = std::move(unknown), pace](const RegionPtr&) { ReadAll(unknown, pace); });
+  std::vector<std::string> wanted;
+  wanted.reserve(unknown.size());
+  for (const uint32_t row : unknown) wanted.push_back(rows_[row]);
+  FindAny(std::move(wanted),
+          [this, unknown = std::move(unknown), pace] { ReadAll(unknown, pace); });
 }
 
 void ReadCall::Read(Group group, const RetryPace& pace) {
@@ -75,12 +77,10 @@ void ReadCall::Read(Group group, const RetryPace& pace) {
       FillGet(rows_[asked.rows[i]], get->mutable_get());
     }
   }
-  Ask(region, "Multi", request, [this, group = std::move(group), pace](const RpcResult& result) {
-    // Each region that answers an exception is away again at once.
-    for (size_t i = 0; i < group.size() && !result.failure.has_value(); ++i)
-      environment().context.away.NoteAnswer(table(), *group[i].region);
-    TakeGroup(group, result, pace);
-  });
+  AskSeveral(region, "Multi", request,
+             [this, group = std::move(group), pace](const RpcResult& result) {
+               TakeGroup(group, result, pace);
+             });
 }
 
 void ReadCall::TakeRow(uint32_t row, const RegionPtr& region, const RpcResult& result,
@@ -160,7 +160,7 @@ bool ReadCall::TakeRegion(const RegionRows& asked, const hbase::pb::RegionAction
     failed.rows.push_back(asked.rows[i]);
     failure = FailureOfGarbage("an answer without a row", server);
   }
-  if (!failed.rows.empty()) Retry(failed, failure, pace);
+  failed.rows.empty() ? NoteAnswer(asked.region) : Retry(failed, failure, pace);
   return true;
 }
 

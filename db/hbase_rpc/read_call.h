@@ -5,6 +5,8 @@
 // Thread-safety: As HbaseCall.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,7 +43,8 @@ class ReadCall final : public HbaseCall {
   void Start() override;
   void AnswerUndone(const absl::Status& why) override;
 
-  // Sends the requests for rows whose regions are known, and has the others looked up.
+  // Sends the requests for rows whose regions are known, and has the others looked up. Each goes
+  // on once its region is known, and waits for no other one.
   void ReadAll(const Numbers& rows, const RetryPace& pace);
   void Read(Group group, const RetryPace& pace);
   void TakeRow(uint32_t row, const RegionPtr& region, const RpcResult& result, RetryPace pace);
@@ -58,6 +61,28 @@ class ReadCall final : public HbaseCall {
   std::vector<HbaseClient::RowValue> values_;
   size_t undone_;
   const HbaseClient::RowsDone done_;
+};
+
+// ReadSteps says how many rows a call reads at a time that looks into what became of a write and
+// keeps nothing of their values: so many that these take kBytes at most if they are like the last.
+class ReadSteps {
+ public:
+  size_t rows() const { return rows_; }
+
+  void Take(const std::vector<HbaseClient::RowValue>& values) {
+    size_t bytes = 0;
+    for (const HbaseClient::RowValue& value : values) {
+      if (value.ok() && value->has_value()) bytes += (*value)->size();
+    }
+    const size_t each = bytes / std::max<size_t>(values.size(), 1) + 1;
+    rows_ = std::clamp<size_t>(kBytes / each, 1, kMostRows);
+  }
+
+ private:
+  static constexpr size_t kBytes = size_t{16} << 20;
+  static constexpr size_t kMostRows = 512;
+
+  size_t rows_ = 16;
 };
 
 }  // namespace varve

@@ -19,7 +19,7 @@ struct Region {
   // The rows of [start, end); an empty end is the end of the table.
   std::string start;
   std::string end;
-  // host:port
+  // host:port; empty: it was open nowhere
   std::string server;
 
   bool Holds(std::string_view row) const { return row >= start && IsBelowEnd(row); }

@@ -114,6 +114,7 @@ void RpcConnection::SendWaiting() {
     PendingCall& call = found->second;
     if (call.timer.first <= now) continue;  // its deadline has passed, and its timer is due
     call.sent_at = now;
+    if (asked_since_ <= last_received_) asked_since_ = now;
     ++sent_calls_;
     if (unsent_.empty()) {
       unsent_ = std::move(call.frame);
@@ -220,7 +221,9 @@ void RpcConnection::EndCall(uint32_t call_id) {
   calls_.erase(found);
 }
 
-// A server that has sent nothing at all since it got the request is taken for dead.
+// A server that has sent nothing at all since it got the request, and has owed an answer for almost
+// as long as an attempt takes, is taken for dead. That nothing came while nothing was asked says
+// nothing.
 void RpcConnection::MissDeadline(uint32_t call_id) {
   const auto self = shared_from_this();
   const auto found = calls_.find(call_id);
@@ -234,9 +237,9 @@ void RpcConnection::MissDeadline(uint32_t call_id) {
       was_sent);
   done({failure, {}, {}});
   if (is_closed_) return;
-  const bool waited_long =
-      std::chrono::steady_clock::now() >= last_received_ + context_.options.attempt_timeout;
-  if (is_silent && waited_long) return Close(failure);
+  const auto long_wait = context_.options.attempt_timeout - context_.options.attempt_timeout / 8;
+  if (is_silent && std::chrono::steady_clock::now() - asked_since_ >= long_wait)
+    return Close(failure);
   SendWaiting();
 }
 

@@ -1,7 +1,8 @@
 // RpcConnection is one connection to one service of one server of HBase. It has many calls under
 // way, up to a limit beyond which they wait here for their turn, and ends each one by its deadline.
-// A connection that has broken, or that a server says nothing on for the time of an attempt, ends
-// all its calls and stays closed; whoever needs the server then makes another one.
+// A connection that has broken ends all its calls and stays closed; whoever needs the server then
+// makes another one. So does one on which a call misses its deadline while the server, although it
+// was asked, has said nothing for about the time of an attempt.
 //
 // Thread-safety: The thread that runs the io_context alone uses an object.
 // Invariants: Each call is answered exactly once, and never inside of Call().
@@ -108,6 +109,8 @@ class RpcConnection : public std::enable_shared_from_this<RpcConnection> {
   std::vector<char> buffer_;
   size_t received_ = 0;
   Time last_received_ = Time::min();
+  // When the first request went out that nothing was received after.
+  Time asked_since_ = Time::min();
 };
 
 }  // namespace varve

@@ -16,14 +16,19 @@ void ScanCall::AnswerUndone(const absl::Status& why) {
   const bool may_be_empty = rest_.is_sweep || !rest_.tests.empty();
   const bool has_moved = !slice_.rows.empty() || (may_be_empty && Position() != begin_);
   if (!has_moved) {
-    const bool is_silent = asked_ != nullptr && !rest_.is_descending &&
-                           asked_->Holds(rest_.lower) && absl::IsUnavailable(why);
-    if (!rest_.is_sweep || !is_silent) return done_(why);
+    const RegionPtr silent = rest_.is_sweep && absl::IsUnavailable(why) ? Silent() : nullptr;
+    if (silent == nullptr) return done_(why);
     slice_.has_left_out = true;
-    slice_.is_complete = !PassRegion(*asked_);
+    slice_.is_complete = !PassRegion(*silent);
   }
   slice_.rest = Position();
   done_(std::move(slice_));
+}
+
+RegionPtr ScanCall::Silent() {
+  if (rest_.is_descending) return nullptr;
+  if (asked_ != nullptr && asked_->Holds(rest_.lower)) return asked_;
+  return environment().locator.FindClosed(table(), rest_.lower);
 }
 
 void ScanCall::ReadOn() {

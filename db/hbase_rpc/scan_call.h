@@ -30,6 +30,9 @@ class ScanCall final : public HbaseCall {
   void TakeAnswer(const RegionPtr& region, const RpcResult& result);
   void TakeRows(const RegionPtr& region, const hbase::pb::ScanResponse& response,
                 const std::vector<std::vector<AnsweredCell>>& rows);
+  // Returns the region at which an ascending scan is: one that was asked, or that is open nowhere.
+  // Null where it is not known.
+  RegionPtr Silent();
   // Goes on behind `row`, or behind the rows of `region`; returns whether anything is left.
   void PassRow(std::string_view row, bool is_included);
   bool PassRegion(const Region& region);

@@ -172,7 +172,7 @@ void HandleDel(CommandContext& context, Arguments arguments) {
   for (Arguments left = distinct, part; !left.empty(); left.remove_prefix(part.size())) {
     part = left.first(KeysDeletedTogether(context, left));
     const size_t before = deleted.size();
-    const bool done = Update(context, part, [&](WriteBatch* batch) -> absl::Status {
+    const absl::Status status = TryUpdate(context, part, [&](WriteBatch* batch) -> absl::Status {
       deleted.resize(before);
       for (const std::string_view key : part) {
         const absl::StatusOr<ReadResult> read = ReadForDelete(context, key, &value, batch);
@@ -183,8 +183,10 @@ void HandleDel(CommandContext& context, Arguments arguments) {
       }
       return absl::OkStatus();
     });
-    if (!done) {
+    if (!status.ok()) {
       deleted.resize(before);
+      const bool has_deleted = before > 0 && !context.in_transaction();
+      context.Fail(status, has_deleted ? kOthersMayBeDeleted : "");
       return NotifyDeleted(context, keys, deleted);
     }
   }

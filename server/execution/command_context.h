@@ -167,11 +167,11 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   }
   bool submitted() const { return submitted_; }
 
-  // Writes `status` as an error reply. Cancelled means that this thread can't execute the request,
-  // which moves to the pool.
-  void Fail(const absl::Status& status) {
+  // Writes `status` as an error reply, with `note` behind it. Cancelled means that this thread can't
+  // execute the request, which moves to the pool.
+  void Fail(const absl::Status& status, std::string_view note = {}) {
     if (absl::IsCancelled(status)) MoveToPool();
-    reply.Error(ErrorText(status));
+    reply.Error(ErrorText(status).append(note));
   }
 
   static std::string ErrorText(const absl::Status& status);
@@ -188,6 +188,10 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   bool submitted_ = false;
   bool changed_ = false;
 };
+
+// Stands behind the error of a deletion that is no single step.
+inline constexpr std::string_view kOthersMayBeDeleted =
+    "; other keys of the command may have been deleted";
 
 // Returns whether a write that ended so may be visible: when the log fails, it is not known.
 inline bool MayBeVisible(const absl::Status& committed) {

@@ -28,6 +28,13 @@ WriteBatch& ClearedBatch(const CommandContext& context) {
 
 bool Update(CommandContext& context, Arguments keys,
             absl::FunctionRef<absl::Status(WriteBatch*)> decide, SequenceNumber* last) {
+  const absl::Status status = TryUpdate(context, keys, decide, last);
+  if (!status.ok()) context.Fail(status);
+  return status.ok();
+}
+
+absl::Status TryUpdate(CommandContext& context, Arguments keys,
+                       absl::FunctionRef<absl::Status(WriteBatch*)> decide, SequenceNumber* last) {
   TrackedWrite own(&context.server.clients.tracking);
   TrackedWrite& write = context.in_transaction() ? *context.tracked_write() : own;
   bool changes = false;
@@ -47,14 +54,11 @@ bool Update(CommandContext& context, Arguments keys,
   const absl::StatusOr<CommitResult> committed = context.WriteWithRoom(need, options, update);
   if (!context.in_transaction() && MayBeVisible(committed.status())) write.Tell(context.client.id);
   context.Submitted();
-  if (!committed.ok()) {
-    context.Fail(committed.status());
-    return false;
-  }
+  if (!committed.ok()) return committed.status();
   if (changes) context.NoteChange(*committed);
   context.DependOn(committed->durable_after);
   if (last != nullptr && !context.in_transaction()) *last = committed->sequence;
-  return true;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ReadResult> ReadForUpdate(CommandContext& context, std::string_view key,

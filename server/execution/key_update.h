@@ -23,6 +23,10 @@ WriteBatch& ClearedBatch(const CommandContext& context);
 [[nodiscard]] bool Update(CommandContext& context, Arguments keys,
                           absl::FunctionRef<absl::Status(WriteBatch*)> decide,
                           SequenceNumber* last = nullptr);
+// Does the same, and leaves the answer to an error to its caller.
+[[nodiscard]] absl::Status TryUpdate(CommandContext& context, Arguments keys,
+                                     absl::FunctionRef<absl::Status(WriteBatch*)> decide,
+                                     SequenceNumber* last = nullptr);
 
 // Reads `key` inside an Update, with its metadata, and makes the write depend on what was read. A
 // missing key empties `*value`, and its expiry is what is usual for a new one. A key that is there

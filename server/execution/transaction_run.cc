@@ -106,9 +106,7 @@ bool TransactionRun::ExecuteInside(CommandContext& context) {
     if (attempt_ == nullptr) {
       const bool is_late = tries_ > 0 && std::chrono::steady_clock::now() >= deadline_;
       if (tries_ == together + alone || is_late) {
-        Answer(context).Error(by_version ? "UNAVAILABLE others kept writing what was read: nothing "
-                                           "was done, and it may be tried again"
-                                         : "ERR others kept writing what was read");
+        Answer(context).Error(LostRaceText(by_version));
         return true;
       }
       // A thread that may wait executes it.
@@ -123,6 +121,16 @@ bool TransactionRun::ExecuteInside(CommandContext& context) {
     if (step != Step::kConflict) return step == Step::kDone;
     attempt_.reset();
   }
+}
+
+std::string_view TransactionRun::LostRaceText(bool by_version) const {
+  if (!by_version) return "ERR others kept writing what was read";
+  if (!repeatable_) {
+    return "UNAVAILABLE others wrote what was read: no key was written, but what does not concern "
+           "keys, such as PUBLISH, was done";
+  }
+  return "UNAVAILABLE others kept writing what was read: nothing was done, and it may be tried "
+         "again";
 }
 
 bool TransactionRun::Begin(CommandContext& context, const ExclusiveWrite* exclusive) {

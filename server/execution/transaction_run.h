@@ -41,6 +41,9 @@ class TransactionRun final : public ReplyStream {
   bool ExecuteInside(CommandContext& context);
   // False: there is nothing to execute, and that was answered.
   bool Begin(CommandContext& context, const ExclusiveWrite* exclusive);
+  // The answer where others wrote what was read. An attempt that is not repeatable has done more
+  // than to read and write keys.
+  std::string_view LostRaceText(bool by_version) const;
   Step Advance(CommandContext& context, bool in_slices);
   // The next request, or what was left of it. False: of its reply there is more to come.
   bool ExecuteOne();

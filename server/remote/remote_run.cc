@@ -444,7 +444,9 @@ bool RemoteRun::IsSettled(Write* write) {
   if (!write->answered) return false;
   if (!absl::IsAborted(write->committed.status())) return true;
   if (++write->tries > kMaxTries || std::chrono::steady_clock::now() >= deadline_) {
-    write->committed = StoreUnavailable("other clients write the keys all the time: try again");
+    write->committed = StoreUnavailable(
+        "other clients write the keys all the time: nothing was written, and it may be tried "
+        "again");
     return true;
   }
   for (Read& look : looks) look.state = Read::State::kUnasked;
@@ -461,7 +463,9 @@ bool RemoteRun::AnswerDeletion(CommandContext* context, const Request& request) 
   const size_t begin = cursor_->replies->size();
   absl::flat_hash_set<std::string_view> deleted;
   absl::Status failed;
+  const Write* told = nullptr;  // the part whose error is the answer
   for (const Write& write : writes) {
+    const bool is_first = failed.ok();
     if (write.sent) {
       if (failed.ok()) failed = write.committed.status();
       if (write.committed.ok()) {
@@ -477,9 +481,14 @@ bool RemoteRun::AnswerDeletion(CommandContext* context, const Request& request) 
       if (MayBeVisible(write.committed.status())) TellOfWrite(look.key);
       if (write.committed.ok()) deleted.insert(look.key);
     }
+    if (is_first && !failed.ok()) told = &write;
   }
+  const bool may_have_deleted =
+      std::any_of(writes.begin(), writes.end(), [told](const Write& write) {
+        return &write != told && write.sent && MayBeVisible(write.committed.status());
+      });
   failed.ok() ? context->reply.Integer(static_cast<int64_t>(deleted.size()))
-              : context->Fail(failed);
+              : context->Fail(failed, may_have_deleted ? kOthersMayBeDeleted : "");
   for (const std::string_view key : ArgumentsOf(request).subspan(1)) {
     if (deleted.erase(key) > 0) context->Notify(kGenericEvent, "del", key);
   }

@@ -36,6 +36,7 @@ ReplyStream::Progress RangeRemoval::Produce(CommandContext& context, size_t) {
   }
   absl::Status status = iterator->status();
   if (status.ok() && keys > 0) {
+    may_have_deleted_ = true;
     const absl::StatusOr<CommitResult> deleted = context.Commit(&batch, /*independent_keys=*/true);
     status = deleted.status();
     if (deleted.ok()) {
@@ -44,7 +45,7 @@ ReplyStream::Progress RangeRemoval::Produce(CommandContext& context, size_t) {
     }
   }
   if (!status.ok()) {
-    context.Fail(status);
+    context.Fail(status, may_have_deleted_ ? kOthersMayBeDeleted : "");
     return Progress::kDone;
   }
   if (keys == kKeysPerSlice) return Progress::kMore;

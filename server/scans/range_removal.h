@@ -26,6 +26,7 @@ class RangeRemoval final : public ReplyStream {
  private:
   std::string lower_;  // what is left begins here
   const std::string upper_;
+  bool may_have_deleted_ = false;
 };
 
 }  // namespace varve

@@ -20,7 +20,9 @@
 namespace varve {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::RawConnection;
 using testing::Resp;
 using ::testing::StartsWith;
@@ -156,14 +158,33 @@ TEST_F(HbaseServersTest, OnlyTheKeysOfARegionThatIsAwayAreUnavailable) {
                               Resp({"MGET", "a", "z", "b"}) + Resp({"SET", "a", "2"}) +
                               Resp({"SET", "z", "2"}) + Resp({"QUIT"})));
   const std::string one = "$1\r\n1\r\n";
-  const std::string error =
-      "-UNAVAILABLE HBase did not answer within the time that a command has\r\n";
-  EXPECT_EQ(connection.ReceiveAll(),
-            one + error + one + "*3\r\n" + one + error + one + "+OK\r\n" + error + "+OK\r\n");
+  const std::string text = "-UNAVAILABLE HBase did not answer within the time that a command has";
+  const std::string error = text + "\r\n";
+  EXPECT_EQ(connection.ReceiveAll(), one + error + one + "*3\r\n" + one + error + one + "+OK\r\n" +
+                                         text + "; nothing was written\r\n" + "+OK\r\n");
   EXPECT_EQ(Do(1, {"EXISTS", "a", "b"}), "2");
   EXPECT_THAT(Do(1, {"EXISTS", "a", "z"}), StartsWith("!UNAVAILABLE"));
   EXPECT_THAT(Do(1, {"DEL", "b", "z"}), StartsWith("!UNAVAILABLE"));
   EXPECT_EQ(Do(0, {"MGET", "a", "b"}), "(2 nil)");
+}
+
+TEST_F(HbaseServersTest, ADeletionThatFailsTellsThatItMayHaveDeletedOtherKeys) {
+  for (const char* key : {"a", "b", "c", "z"}) ASSERT_EQ(Do(0, {"SET", key, "1"}), "OK");
+  {
+    const std::lock_guard lock(tables_.mutex);
+    tables_.borders = {RowPrefix(1, 0xff) + "m"};
+    tables_.dead_regions = {1};
+  }
+  const auto tells = HasSubstr("; other keys of the command may have been deleted");
+  EXPECT_THAT(Do(1, {"DEL", "z"}), AllOf(StartsWith("!UNAVAILABLE"), Not(tells)));
+  EXPECT_THAT(Do(1, {"DEL", "a", "z"}), AllOf(StartsWith("!UNAVAILABLE"), tells));
+  // For a client that tracks, commands are executed one after the other.
+  EXPECT_THAT(Do(1, {"HELLO", "3"}), StartsWith("("));
+  EXPECT_EQ(Do(1, {"CLIENT", "TRACKING", "ON", "NOLOOP"}), "OK");
+  EXPECT_THAT(Do(1, {"DEL", "z"}), AllOf(StartsWith("!UNAVAILABLE"), Not(tells)));
+  EXPECT_THAT(Do(1, {"DEL", "b", "z"}), AllOf(StartsWith("!UNAVAILABLE"), tells));
+  EXPECT_THAT(Do(1, {"DELRANGE", "-", "+"}), AllOf(StartsWith("!UNAVAILABLE"), tells));
+  EXPECT_EQ(Do(0, {"EXISTS", "a", "b", "c"}), "0");
 }
 
 // What is left of a deleted key, until it is removed, keeps nobody from writing.

@@ -176,6 +176,19 @@ TEST_F(StoreCapabilityTest, ATransactionIsTriedUntilItWins) {
   EXPECT_EQ(Call({"GET", "n"}).text, "2");
 }
 
+TEST_F(StoreCapabilityTest, ATransactionThatHasPublishedTellsSoWhenItLosesARace) {
+  Call({"SET", "n", "1"});
+  Call({"MULTI"});
+  Call({"INCR", "n"});
+  Call({"PUBLISH", "channel", "message"});
+  store_.LoseRaces(1);
+  const std::string refusal = Refusal({"EXEC"});
+  EXPECT_THAT(refusal, HasSubstr("UNAVAILABLE"));
+  EXPECT_THAT(refusal, HasSubstr("no key was written, but"));
+  EXPECT_THAT(refusal, Not(HasSubstr("nothing was done")));
+  EXPECT_EQ(Call({"GET", "n"}).text, "1");
+}
+
 // What a request would write may rest on what another one has read.
 TEST_F(StoreCapabilityTest, ATransactionWithAReadThatFailsWritesNothing) {
   Call({"NAMESPACE", "CREATE", "accounts", "GROUP", ":"});

@@ -32,7 +32,9 @@ class TablesInMemory {
   std::map<std::string, Rows> tables;
   // The highest timestamp that each row of each table had.
   std::map<std::string, std::map<std::string, uint64_t>> timestamps;
-  absl::Status failure;  // of every call; OK: none fails
+  absl::Status failure;                               // of every call; OK: none fails
+  absl::Status read_failure;                          // of every read of single rows
+  std::map<std::string, absl::Status> scan_failures;  // of the scans of tables
   // Called once, without the lock, before rows are written, before rows are removed, and before
   // they are scanned.
   std::function<void()> before_scan;
@@ -52,7 +54,8 @@ class TablesInMemory {
   // any more.
   std::set<size_t> dead_regions;
   std::set<HbaseClient::Deadline> missed;
-  size_t asked_in_vain = 0;  // rows of such regions
+  HbaseClient::Deadline latest;  // deadline that a call had
+  size_t asked_in_vain = 0;      // rows of such regions
 
   size_t RegionOf(const std::string& row) const {
     const auto behind = std::upper_bound(borders.begin(), borders.end(), row);
@@ -71,6 +74,7 @@ class ClientInMemory final : public HbaseClient {
     {
       const std::lock_guard lock(tables_.mutex);
       ++tables_.reads;
+      tables_.latest = std::max(tables_.latest, deadline);
       const bool is_late = tables_.missed.contains(deadline);
       for (const std::string& row : rows)
         values.push_back(is_late ? RowValue(NoAnswer()) : ReadLocked(table, row, deadline));
@@ -81,23 +85,25 @@ class ClientInMemory final : public HbaseClient {
     done(std::move(values));
   }
 
-  void CommitRows(std::string table, std::vector<HbaseRowWrite> writes, Deadline,
+  void CommitRows(std::string table, std::vector<HbaseRowWrite> writes, Deadline deadline,
                   CommitDone done) override {
     CallBefore(writes);
     absl::Status status;
     {
       const std::lock_guard lock(tables_.mutex);
+      tables_.latest = std::max(tables_.latest, deadline);
       status = CommitLocked(table, writes);
     }
     done(status);
   }
 
-  void CommitEach(std::string table, std::vector<HbaseRowWrite> writes, Deadline,
+  void CommitEach(std::string table, std::vector<HbaseRowWrite> writes, Deadline deadline,
                   EachDone done) override {
     CallBefore(writes);
     std::vector<absl::Status> statuses;
     {
       const std::lock_guard lock(tables_.mutex);
+      tables_.latest = std::max(tables_.latest, deadline);
       for (const HbaseRowWrite& write : writes) statuses.push_back(CommitLocked(table, {write}));
     }
     done(std::move(statuses));
@@ -114,13 +120,17 @@ class ClientInMemory final : public HbaseClient {
     done(std::move(parts));
   }
 
-  void ScanRows(std::string table, HbaseScanRequest request, Deadline, ScanDone done) override {
+  void ScanRows(std::string table, HbaseScanRequest request, Deadline deadline,
+                ScanDone done) override {
     CallOnce(&TablesInMemory::before_scan);
     HbaseScanSlice slice;
     absl::Status failure;
     {
       const std::lock_guard lock(tables_.mutex);
+      tables_.latest = std::max(tables_.latest, deadline);
       failure = tables_.failure;
+      const auto fails = tables_.scan_failures.find(table);
+      if (failure.ok() && fails != tables_.scan_failures.end()) failure = fails->second;
       tables_.scanned = request.max_rows;
       if (tables_.silent.has_value() && failure.ok()) {
         failure = PassSilent(*tables_.silent, &request, &slice);
@@ -151,8 +161,10 @@ class ClientInMemory final : public HbaseClient {
     failure.ok() ? done(std::move(slice)) : done(failure);
   }
 
-  absl::Status EnsureTable(const HbaseTableLayout& layout, bool may_create) override {
+  absl::Status EnsureTable(const HbaseTableLayout& layout, bool may_create,
+                           Deadline deadline) override {
     const std::lock_guard lock(tables_.mutex);
+    tables_.latest = std::max(tables_.latest, deadline);
     if (!tables_.tables.contains(layout.name) && !may_create)
       return absl::NotFoundError("there is no table " + layout.name);
     tables_.tables[layout.name];
@@ -210,6 +222,7 @@ class ClientInMemory final : public HbaseClient {
 
   RowValue ReadLocked(const std::string& table, const std::string& row, Deadline deadline) {
     if (!tables_.failure.ok()) return tables_.failure;
+    if (!tables_.read_failure.ok()) return tables_.read_failure;
     if (tables_.dead_regions.contains(tables_.RegionOf(row))) {
       ++tables_.asked_in_vain;
       tables_.missed.insert(deadline);

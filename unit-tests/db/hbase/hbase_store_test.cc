@@ -707,6 +707,30 @@ TEST_F(HbaseStoreTest, AClusterThatDoesNotAnswerIsToldOfAsUnavailable) {
   EXPECT_TRUE(IsStoreUnavailable(iterator->status()));
 }
 
+TEST_F(HbaseStoreTest, AWriteWhoseRowsCannotBeReadTellsThatNothingWasWritten) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Create(*store, {.id = 3, .options = {.grouping = KeyGrouping::Together()}}).ok());
+  const std::unique_ptr<HbaseStore> other = Open();
+  const auto write = [&](std::string_view first, std::string_view second,
+                         const WriteOptions& options) {
+    WriteBatch batch;
+    batch.UseNamespace(3);
+    batch.Put(first, "v");
+    batch.Put(second, "v");
+    return store->Write(options, &batch).status();
+  };
+  ASSERT_TRUE(write("a", "b", {}).ok());
+  ASSERT_TRUE(Put(*other, "a", "w", 3).ok());  // so that what the store guesses is wrong
+  tables_.read_failure = absl::UnavailableError("no answer");
+  for (const absl::Status& status :
+       {write("a", "b", {}), write("c", "d", {}), write("c", "d", {.independent_keys = true})}) {
+    EXPECT_TRUE(IsStoreUnavailable(status)) << status;
+    EXPECT_EQ(status.message(), "no answer; nothing was written");
+  }
+  tables_.read_failure = absl::OkStatus();
+  EXPECT_EQ(RowsOf("varve-together"), 2u);
+}
+
 // --- Several servers -----------------------------------------------------------------------------
 
 TEST_F(HbaseStoreTest, AChangeOfNamespacesIsKnownEverywhereOnceItIsAnswered) {
@@ -740,6 +764,22 @@ TEST_F(HbaseStoreTest, AServerThatDoesNotConfirmIsNamed) {
   EXPECT_NE(cleared.message().find("has not confirmed"), absl::string_view::npos) << cleared;
 }
 
+TEST_F(HbaseStoreTest, AChangeOfNamespacesKeepsToTheDeadlineOfItsCommand) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  WriteBatch batch;
+  for (const bool creates : {true, false}) {
+    const auto deadline = std::chrono::steady_clock::now() + Options().deadline / 2;
+    if (creates) {
+      batch.CreateNamespace({.id = 3, .options = {.grouping = KeyGrouping::Together()}});
+    } else {
+      batch.ClearNamespace(3);
+    }
+    tables_.latest = {};
+    ASSERT_TRUE(store->Write({.deadline = deadline}, &batch).ok());
+    EXPECT_EQ(tables_.latest, deadline);
+  }
+}
+
 TEST_F(HbaseStoreTest, ANewNamespaceIsThereThoughAServerIsSilent) {
   HbaseStoreOptions options = Options();
   options.deadline = milliseconds(50);
@@ -749,6 +789,25 @@ TEST_F(HbaseStoreTest, ANewNamespaceIsThereThoughAServerIsSilent) {
   EXPECT_TRUE(created.ok()) << created;
   EXPECT_TRUE(Put(*store, "k", "v", 5).ok());
   EXPECT_FALSE(silent->HasNamespace(5));
+}
+
+TEST_F(HbaseStoreTest, WhatAServerCouldNotShowItShowsWithItsNextBeat) {
+  HbaseStoreOptions options = Options();
+  options.deadline = milliseconds(50);
+  const std::unique_ptr<HbaseStore> other = Open();
+  const std::unique_ptr<HbaseStore> store = Open(options);
+  WriteBatch batch;
+  batch.CreateNamespace({.id = 5});
+  const absl::StatusOr<CommitResult> created = store->Write({}, &batch);
+  ASSERT_TRUE(created.ok()) << created.status();
+  tables_.before_commit = [&] { Fail(absl::UnavailableError("no answer")); };
+  EXPECT_TRUE(absl::IsUnavailable(other->roster().Beat()));
+  Fail(absl::OkStatus());
+  ASSERT_TRUE(other->HasNamespace(5)) << "it has looked before it was to show it";
+  ASSERT_TRUE(other->roster().Beat().ok());
+  const absl::StatusOr<bool> have_seen =
+      store->roster().HaveAllSeen({.catalog = created->sequence});
+  EXPECT_TRUE(have_seen.ok() && *have_seen) << have_seen.status();
 }
 
 TEST_F(HbaseStoreTest, EveryServerSeesByItselfThatAnotherOneIsDead) {
@@ -945,6 +1004,57 @@ TEST_F(HbaseStoreTest, TheRowsOfAnEmptiedNamespaceGo) {
   ASSERT_TRUE(Step(*store).ok());
   EXPECT_EQ(RowsOf("varve"), 1u);
   EXPECT_EQ(Get(*store, "new"), "v");
+}
+
+TEST_F(HbaseStoreTest, ARetiredPlaceThatCannotBeReadKeepsNoOtherFromBeingRemoved) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Create(*store, {.id = 3, .options = {.grouping = KeyGrouping::Together()}}).ok());
+  ASSERT_TRUE(Put(*store, "k", "v", 3).ok());
+  WriteBatch batch;
+  batch.DropNamespace(3);
+  ASSERT_TRUE(store->Write({}, &batch).ok());
+  const auto remove_default = [&] {
+    ASSERT_TRUE(Put(*store, "k", "v").ok());
+    batch.ClearNamespace(kDefaultNamespace);
+    ASSERT_TRUE(store->Write({}, &batch).ok());
+    ASSERT_EQ(RowsOf("varve"), 1u);
+    Step(*store).IgnoreError();
+    clock_.Advance(60'000);
+    ASSERT_TRUE(store->roster().Beat().ok());
+  };
+  tables_.scan_failures["varve-together"] = absl::InternalError("no such filter");
+  remove_default();
+  EXPECT_TRUE(absl::IsInternal(Step(*store)));
+  EXPECT_EQ(RowsOf("varve"), 0u);
+  // Where somebody has dropped a table, nothing of the place is left.
+  tables_.scan_failures["varve-together"] = absl::NotFoundError("no such table");
+  remove_default();
+  const absl::Status removed = Step(*store);
+  EXPECT_TRUE(removed.ok()) << removed;
+  EXPECT_EQ(RowsOf("varve"), 0u);
+  tables_.scan_failures.clear();
+  clock_.Advance(60'000);
+  ASSERT_TRUE(store->roster().Beat().ok());
+  ASSERT_TRUE(Step(*store).ok());
+  EXPECT_EQ(RowsOf("varve-together"), 1u) << "the place was forgotten";
+}
+
+TEST_F(HbaseStoreTest, ANamespaceThatCannotBeReadKeepsNoOtherFromBeingSwept) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  ASSERT_TRUE(Create(*store, {.id = 3, .options = {.grouping = KeyGrouping::Together()}}).ok());
+  ASSERT_TRUE(Create(*store, {.id = 4, .options = {.grouping = KeyGrouping::By(':')}}).ok());
+  for (const NamespaceId space : {3u, 4u})
+    ASSERT_TRUE(Put(*store, "k", "v", space, clock_.WallMillis() + 10).ok());
+  Age(*store);
+  tables_.scan_failures["varve-together"] = absl::InternalError("no such filter");
+  EXPECT_TRUE(absl::IsInternal(Step(*store)));
+  EXPECT_EQ(RowsOf("varve-together"), 1u);
+  EXPECT_EQ(RowsOf("varve-group-3a"), 0u);
+  tables_.scan_failures.clear();
+  clock_.Advance(700'000);
+  ASSERT_TRUE(store->roster().Beat().ok());
+  ASSERT_TRUE(Step(*store).ok());
+  EXPECT_EQ(RowsOf("varve-together"), 0u);
 }
 
 TEST_F(HbaseStoreTest, OneServerIsElectedAndAnotherTakesOverOnceItIsDead) {

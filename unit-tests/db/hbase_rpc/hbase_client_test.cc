@@ -11,8 +11,11 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
+#include "db/hbase_rpc/client_core.h"
+#include "db/hbase_rpc/read_call.h"
 #include "db/hbase_rpc/table_maker.h"
 #include "unit-tests/db/hbase_rpc/fake_hbase.h"
+#include "unit-tests/testing/eventually.h"
 
 namespace varve {
 namespace {
@@ -154,6 +157,59 @@ TEST(HbaseClientTest, ARegionThatIsOpenNowhereHoldsUpNoLookupOfAnother) {
   promise.get_future().wait();
 }
 
+// Lookups are for regions in turn, and not for those who wait for one.
+TEST(HbaseClientTest, ManyWhoWaitForARegionThatIsOpenNowhereHaveOneTurn) {
+  constexpr size_t kWaiting = 100;
+  FakeHbase cluster(1, RowOf);
+  cluster.SetRegions({{"", FakeHbase::kNowhere}, {"m", 0}});
+  std::vector<std::promise<void>> promises(kWaiting);
+  auto client = Open(cluster);
+  for (size_t i = 0; i < kWaiting; ++i) {
+    client->GetRows("t", {"a" + std::to_string(i)}, std::chrono::steady_clock::now() + kLong,
+                    [&promise = promises[i]](const auto&) { promise.set_value(); });
+  }
+  const size_t scans = cluster.meta_scans();
+  const auto values = Get(*client, {"z"});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(*values, Values{"1"});
+  EXPECT_LT(cluster.meta_scans() - scans, kWaiting / 2);
+  client.reset();
+  for (std::promise<void>& promise : promises) promise.get_future().wait();
+}
+
+// Nor does the region of one row hold up the other rows of a call. The lookup of either of the two
+// that are open nowhere tells nothing of the one between them, which comes behind many others.
+TEST(HbaseClientTest, ARegionThatIsOpenNowhereTakesNoRowsOfOthersWithIt) {
+  std::vector<std::pair<std::string, size_t>> regions = {{"", FakeHbase::kNowhere}, {"m", 0}};
+  for (int i = 100; i < 150; ++i)
+    regions.emplace_back("n" + std::to_string(i), FakeHbase::kNowhere);
+  FakeHbase cluster(1, [](const FakeRequest& request) {
+    return request.method == "Get" ? RowOf(request) : Mutated(true);
+  });
+  cluster.SetRegions(regions);
+  std::promise<std::vector<HbaseClient::RowValue>> read;
+  std::promise<std::vector<absl::Status>> written;
+  auto client = Open(cluster);
+  client->GetRows("t", {"a", "m1", "z"}, std::chrono::steady_clock::now() + kLong,
+                  [&](auto values) { read.set_value(std::move(values)); });
+  client->CommitEach("t", {PutIf("a", "0", "1"), PutIf("m1", "0", "1"), PutIf("z", "0", "1")},
+                     std::chrono::steady_clock::now() + kLong,
+                     [&](std::vector<absl::Status> statuses) { written.set_value(statuses); });
+  EXPECT_EQ(*Get(*client, {"m2"}, kLong / 4), Values{"1"});  // its answer comes behind theirs
+  client.reset();
+  const std::vector<HbaseClient::RowValue> values = read.get_future().get();
+  const std::vector<absl::Status> statuses = written.get_future().get();
+  ASSERT_EQ(values.size(), 3U);
+  ASSERT_EQ(statuses.size(), 3U);
+  ASSERT_TRUE(values[1].ok()) << values[1].status();
+  EXPECT_EQ(*values[1], "1");
+  EXPECT_TRUE(statuses[1].ok()) << statuses[1];
+  for (const size_t nowhere : {0, 2}) {
+    EXPECT_TRUE(absl::IsCancelled(values[nowhere].status())) << values[nowhere].status();
+    EXPECT_TRUE(absl::IsCancelled(statuses[nowhere])) << statuses[nowhere];
+  }
+}
+
 TEST(HbaseClientTest, AServerThatIsSilentCostsTheDeadline) {
   FakeHbase cluster(1, [](const FakeRequest&) { return FakeAnswer::Silence(); });
   cluster.SetRegions({{"", 0}});
@@ -193,6 +249,29 @@ TEST(HbaseClientTest, AServerThatWasSilentIsNotAskedByTheNextCall) {
   cluster.SetRegions({{"", 1}});
   EXPECT_EQ(*Get(*client, {"a"}), Values{"1"});
   EXPECT_EQ(asked_in_vain, 1);
+}
+
+// Nothing came for the time of an attempt, but for most of it nothing was asked.
+TEST(HbaseClientTest, AConnectionThatWasIdleIsNotClosedOverOneLateAnswer) {
+  std::atomic<int> asked_other = 0;
+  FakeHbase cluster(2, [&](const FakeRequest& request) {
+    hbase::pb::GetRequest get;
+    EXPECT_TRUE(get.ParseFromString(request.parameter));
+    const bool is_silent = request.server == 1 ? asked_other++ > 0 : get.get().row() == "b";
+    return is_silent ? FakeAnswer::Silence() : RowOf(request);
+  });
+  cluster.SetRegions({{"", 0}, {"m", 1}});
+  HbaseOptions options;
+  options.attempt_timeout = std::chrono::milliseconds(2'000);
+  const auto client = Open(cluster, options);
+  EXPECT_EQ(*Get(*client, {"z"}), Values{"1"});
+  EXPECT_EQ(*Get(*client, {"a"}), Values{"1"});
+  // The other server takes all of its time, while the first one is asked nothing.
+  EXPECT_TRUE(absl::IsUnavailable(Get(*client, {"z"}, options.attempt_timeout).status()));
+  const uint64_t opened = client->Statistics().connections_opened;
+  EXPECT_TRUE(absl::IsUnavailable(Get(*client, {"b"}, kShort).status()));
+  EXPECT_EQ(*Get(*client, {"a"}), Values{"1"});
+  EXPECT_EQ(client->Statistics().connections_opened, opened);
 }
 
 TEST(HbaseClientTest, NothingIsAskedAfterTheDeadline) {
@@ -280,6 +359,45 @@ TEST(HbaseClientTest, ARegionThatRefusesForGoodTakesNoRowsOfOthersWithIt) {
   EXPECT_EQ(*values[1], "1");
 }
 
+// One request asks three regions of a server, of which it has the last one alone.
+TEST(HbaseClientTest, ARegionThatRefusesItsRowsOfARequestHasNotAnswered) {
+  std::promise<void> asked_again;
+  std::atomic<int> asked = 0;
+  FakeHbase cluster(1, [&](const FakeRequest& request) {
+    if (++asked == 2) asked_again.set_value();
+    hbase::pb::MultiRequest multi;
+    EXPECT_TRUE(multi.ParseFromString(request.parameter)) << request.method;
+    if (asked > 1) return FakeAnswer::Silence();
+    EXPECT_EQ(multi.regionaction_size(), 3);
+    hbase::pb::MultiResponse response;
+    for (const hbase::pb::RegionAction& action : multi.regionaction()) {
+      hbase::pb::RegionActionResult* region = response.add_regionactionresult();
+      if (action.region().value().starts_with("t,x")) {
+        region->add_resultorexception()->set_index(0);
+        region->mutable_resultorexception(0)->mutable_result();
+      } else {
+        region->mutable_exception()->set_name(kNotServing);
+      }
+    }
+    return FakeAnswer::Message(response);
+  });
+  cluster.SetRegions({{"", 0}, {"m", 0}, {"x", 0}});
+  const auto commons = std::make_shared<ClientCommons>(HbaseOptions());
+  const AwayRegions::Time now = std::chrono::steady_clock::now();
+  for (const auto& [start, end] : {std::pair("", "m"), std::pair("m", "x"), std::pair("x", "")})
+    commons->away.NoteFailure("t", {"", start, end, ""}, now - AwayRegions::kPatience);
+  for (const char* row : {"a1", "m1", "z"}) EXPECT_TRUE(commons->away.Holds("t", row, now)) << row;
+  CoreThread thread(std::make_shared<ClientCore>(
+      commons, std::vector<std::string>{cluster.quorum()}, /*are_masters=*/false));
+  thread.core().Submit(std::make_shared<ReadCall>(
+      thread.core().environment(), "t", std::vector<std::string>{"a1", "a2", "m1", "m2", "z"},
+      now + kLong, [](const std::vector<HbaseClient::RowValue>&) {}));
+  asked_again.get_future().wait();
+  EXPECT_TRUE(commons->away.Holds("t", "a1", now));
+  EXPECT_TRUE(commons->away.Holds("t", "m1", now));
+  EXPECT_FALSE(commons->away.Holds("t", "z", now));
+}
+
 TEST(HbaseClientTest, RowsOfSeveralRegionsAreNoCommit) {
   FakeHbase cluster(1, [](const FakeRequest&) { return Mutated(true); });
   cluster.SetRegions({{"", 0}, {"m", 0}});
@@ -314,6 +432,42 @@ TEST(HbaseClientTest, ACommitThatWasNotDoneIsTriedAgain) {
   const auto client = Open(cluster);
   EXPECT_TRUE(Commit(*client, {PutIf("a", "old", "new")}).ok());
   EXPECT_TRUE(Each(*client, {PutIf("a", "old", "new")}).front().ok());
+  EXPECT_EQ(commits, 4);
+}
+
+TEST(HbaseClientTest, LargeValuesAreReadInStepsToFindOutWhatBecameOfACommit) {
+  constexpr int kRows = 24, kMostAtATime = 16;
+  const std::string old = "old" + std::string(1 << 20, 'v');
+  std::atomic<int> commits = 0, read = 0;
+  FakeHbase cluster(1, [&](const FakeRequest& request) {
+    if (request.method == "ExecService")
+      return commits++ % 2 == 0 ? FakeAnswer::HangUp() : Mutated(true);
+    hbase::pb::MultiRequest multi;
+    EXPECT_TRUE(multi.ParseFromString(request.parameter)) << request.method;
+    hbase::pb::MultiResponse response;
+    hbase::pb::RegionActionResult* region = response.add_regionactionresult();
+    for (const hbase::pb::Action& action : multi.regionaction(0).action()) {
+      hbase::pb::ResultOrException* one = region->add_resultorexception();
+      one->set_index(action.index());
+      hbase::pb::Cell* cell = one->mutable_result()->add_cell();
+      cell->set_row(action.get().row());
+      cell->set_value(old);
+    }
+    EXPECT_LE(region->resultorexception_size(), kMostAtATime);
+    read += region->resultorexception_size();
+    return FakeAnswer::Message(response);
+  });
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  std::vector<HbaseRowWrite> writes;
+  for (int i = 0; i < kRows; ++i) {
+    writes.push_back(PutIf("row" + std::to_string(i), "old", "new"));
+    writes.back().expects_prefix = true;
+  }
+  EXPECT_TRUE(Commit(*client, writes).ok());
+  EXPECT_EQ(read, kRows);
+  for (const absl::Status& status : Each(*client, writes)) EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(read, 2 * kRows);
   EXPECT_EQ(commits, 4);
 }
 
@@ -495,6 +649,32 @@ TEST(HbaseClientTest, ASweepLeavesOutARegionThatIsSilent) {
   EXPECT_FALSE(slice->has_left_out);
 }
 
+TEST(HbaseClientTest, ASweepLeavesOutARegionThatIsOpenNowhere) {
+  FakeHbase cluster(
+      1, [](const FakeRequest&) { return FakeAnswer::Message(hbase::pb::ScanResponse()); });
+  cluster.SetRegions({{"", FakeHbase::kNowhere}, {"m", 0}});
+  std::promise<void> read;
+  auto client = Open(cluster);
+  client->GetRows("t", {"a"}, std::chrono::steady_clock::now() + kLong,
+                  [&](const auto&) { read.set_value(); });
+  // A second lookup begins once the answer to the first one was taken.
+  ASSERT_TRUE(testing::Eventually([&] { return cluster.meta_scans() > 1; }));
+  HbaseScanRequest request{.lower = "a", .upper = "z"};
+  EXPECT_TRUE(absl::IsUnavailable(Scan(*client, request, kShort).status()));
+  request.is_sweep = true;
+  auto slice = Scan(*client, request, kShort);
+  ASSERT_TRUE(slice.ok()) << slice.status();
+  EXPECT_TRUE(slice->has_left_out);
+  EXPECT_FALSE(slice->is_complete);
+  EXPECT_EQ(slice->rest, "m");
+  request.lower = slice->rest;
+  slice = Scan(*client, request);
+  ASSERT_TRUE(slice.ok()) << slice.status();
+  EXPECT_TRUE(slice->is_complete);
+  client.reset();
+  read.get_future().wait();
+}
+
 TEST(HbaseClientTest, ASweepTellsHowFarItCameWhereNoRowPassesItsTests) {
   std::promise<void> asked_again;
   std::atomic<int> asked = 0;
@@ -650,11 +830,12 @@ TEST(HbaseClientTest, ATableThatIsDisabledIsToldAtOnce) {
   });
   cluster.SetRegions({{"", 0}});
   const auto client = Open(cluster);
-  const absl::Status disabled = client->EnsureTable(layout, /*may_create=*/true);
+  const absl::Status disabled =
+      client->EnsureTable(layout, /*may_create=*/true, HbaseClient::Deadline::max());
   EXPECT_TRUE(absl::IsFailedPrecondition(disabled)) << disabled;
   EXPECT_THAT(disabled.message(), HasSubstr("is disabled"));
   state = hbase::pb::TableState::ENABLED;
-  EXPECT_TRUE(client->EnsureTable(layout, /*may_create=*/true).ok());
+  EXPECT_TRUE(client->EnsureTable(layout, /*may_create=*/true, HbaseClient::Deadline::max()).ok());
 }
 
 // Such a cluster refuses connections, and names no call.

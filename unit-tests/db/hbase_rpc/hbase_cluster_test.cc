@@ -52,7 +52,8 @@ class HbaseClusterTest : public ::testing::Test {
     auto opened = HbaseClient::Open(options);
     ASSERT_TRUE(opened.ok()) << opened.status();
     client_ = opened->release();
-    const absl::Status made = client_->EnsureTable({.name = kTable}, true);
+    const absl::Status made =
+        client_->EnsureTable({.name = kTable}, true, HbaseClient::Deadline::max());
     ASSERT_TRUE(made.ok()) << made;
   }
   static void TearDownTestSuite() { delete std::exchange(client_, nullptr); }
@@ -270,16 +271,19 @@ TEST_F(HbaseClusterTest, WritersOfOneRowTakeTurns) {
 
 TEST_F(HbaseClusterTest, TablesAreMadeOnceAndChecked) {
   const HbaseTableLayout layout{"varve-rpc-split", HbaseTableLayout::Split::kDelimited, 0, ':'};
-  ASSERT_TRUE(client_->EnsureTable(layout, true).ok());
-  EXPECT_TRUE(client_->EnsureTable(layout, false).ok());
+  ASSERT_TRUE(client_->EnsureTable(layout, true, HbaseClient::Deadline::max()).ok());
+  EXPECT_TRUE(client_->EnsureTable(layout, false, HbaseClient::Deadline::max()).ok());
   // HBase tells a delimiter of no visible character as it was given.
   const HbaseTableLayout zero{"varve-rpc-zero", HbaseTableLayout::Split::kDelimited, 0, '\0'};
-  ASSERT_TRUE(client_->EnsureTable(zero, true).ok());
-  EXPECT_TRUE(client_->EnsureTable(zero, false).ok());
-  const absl::Status other = client_->EnsureTable({.name = layout.name}, true);
+  ASSERT_TRUE(client_->EnsureTable(zero, true, HbaseClient::Deadline::max()).ok());
+  EXPECT_TRUE(client_->EnsureTable(zero, false, HbaseClient::Deadline::max()).ok());
+  const absl::Status other =
+      client_->EnsureTable({.name = layout.name}, true, HbaseClient::Deadline::max());
   EXPECT_TRUE(absl::IsFailedPrecondition(other)) << other;
-  EXPECT_TRUE(absl::IsNotFound(client_->EnsureTable({.name = "varve-rpc-none"}, false)));
-  EXPECT_TRUE(absl::IsInvalidArgument(client_->EnsureTable({.name = "a b"}, true)));
+  EXPECT_TRUE(absl::IsNotFound(
+      client_->EnsureTable({.name = "varve-rpc-none"}, false, HbaseClient::Deadline::max())));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      client_->EnsureTable({.name = "a b"}, true, HbaseClient::Deadline::max())));
 }
 
 TEST_F(HbaseClusterTest, ATableThatIsMissingIsSaidToBe) {
