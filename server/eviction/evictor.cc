@@ -371,7 +371,9 @@ absl::Status Evictor::LoadOrders(const NamespaceList& list) {
 }
 
 Evictor::Bound Evictor::BoundOfDatabases() {
-  Bound bound{.orders = {}, .bytes = data_limit_.load(), .keys = 0, .owed = &owed_by_databases_};
+  Bound bound;
+  bound.bytes = data_limit_.load();
+  bound.owed = &owed_by_databases_;
   const EvictionRule rule = Unpacked(databases_.load());
   for (auto& [id, space] : spaces_) {
     // The ranks of another rule can't be compared.
@@ -383,13 +385,14 @@ Evictor::Bound Evictor::BoundOfDatabases() {
 
 std::optional<Evictor::Bound> Evictor::BoundOf(const absl::Status& refused) {
   Bound bound;
-  if (const std::optional<NamespaceId> full = FullNamespace(refused)) {
-    const auto found = spaces_.find(*full);
+  if (const std::optional<NamespaceQuota> full = FullQuota(refused)) {
+    const auto found = spaces_.find(full->space);
     if (found == spaces_.end() || !HasOwnRule(found->second.options)) return std::nullopt;
     Space& space = found->second;
     bound = {.orders = {space.order.get()},
              .bytes = space.options.max_bytes,
              .keys = space.options.max_keys,
+             .of_keys = full->of == NamespaceQuota::Of::kKeys,
              .owed = &space.owed};
   } else if (IsStoreFull(refused)) {
     bound = BoundOfDatabases();
@@ -449,11 +452,14 @@ absl::StatusOr<std::optional<EvictionNeed>> Evictor::Missing(const Bound& bound,
                                                              const EvictionNeed& need) {
   if ((bound.bytes != 0 && need.bytes > bound.bytes) || (bound.keys != 0 && need.keys > bound.keys))
     return std::nullopt;
-  EvictionNeed missing{
-      .bytes = std::max(need.bytes, std::min(bound.bytes / kPartAhead, kMostAhead)),
-      .keys = std::max<uint64_t>(bound.keys / kPartAhead, 1)};
-  const bool is_large = need.bytes > kMostAhead || (bound.keys != 0 && need.keys > missing.keys);
-  if (!is_large) return missing;
+  // The limit that refuses the write counts alone: the other one has room, or refuses it next.
+  const uint64_t wanted = bound.of_keys ? need.keys : need.bytes;
+  const uint64_t ahead = std::max<uint64_t>(
+      bound.of_keys ? bound.keys / kPartAhead : std::min(bound.bytes / kPartAhead, kMostAhead), 1);
+  const auto of_limit = [&bound](uint64_t missing) {
+    return bound.of_keys ? EvictionNeed{.keys = missing} : EvictionNeed{.bytes = missing};
+  };
+  if (wanted <= (bound.of_keys ? ahead : kMostAhead)) return of_limit(std::max(wanted, ahead));
   // A write of much needs no more than what is missing, which it is worth to count.
   CountResult used;
   if (bound.orders.size() == 1 && bound.owed != &owed_by_databases_) {
@@ -464,10 +470,9 @@ absl::StatusOr<std::optional<EvictionNeed>> Evictor::Missing(const Bound& bound,
   } else {
     VARVE_ASSIGN_OR_RETURN(used.bytes, store_.CountData());
   }
-  missing.bytes = std::max(Beyond(used.bytes, need.bytes, bound.bytes),
-                           std::min(bound.bytes / kPartAhead, kMostAhead));
-  missing.keys = std::max(Beyond(used.keys, need.keys, bound.keys), missing.keys);
-  return missing;
+  const uint64_t missing = bound.of_keys ? Beyond(used.keys, need.keys, bound.keys)
+                                         : Beyond(used.bytes, need.bytes, bound.bytes);
+  return of_limit(std::max(missing, ahead));
 }
 
 bool Evictor::MakeRoomNow(const absl::Status& refused, const EvictionNeed& need,
@@ -486,8 +491,9 @@ bool Evictor::MakeRoomNow(const absl::Status& refused, const EvictionNeed& need,
   if (evicted->keys > 0) {
     ++counts_.rounds;
     bound->owed->Pay(*evicted);
-    bound->owed->RaiseTo({.bytes = std::min(bound->bytes / kPartOwed, kMostOwed),
-                          .keys = std::min(bound->keys / kPartOwed, kMostKeysOwed)});
+    bound->owed->RaiseTo(bound->of_keys
+                             ? Owed{.keys = std::min(bound->keys / kPartOwed, kMostKeysOwed)}
+                             : Owed{.bytes = std::min(bound->bytes / kPartOwed, kMostOwed)});
     Wake();
   }
   return evicted->keys > 0 || evicted->is_busy;

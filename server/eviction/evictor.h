@@ -178,6 +178,7 @@ class Evictor {
     std::vector<SpaceOrder*> orders;
     uint64_t bytes = 0;  // 0: no limit
     uint64_t keys = 0;
+    bool of_keys = false;  // the limit of keys refuses it; else that of bytes does
     Owed* owed = nullptr;
   };
 

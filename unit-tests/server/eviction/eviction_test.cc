@@ -109,6 +109,35 @@ TEST_F(EvictionTest, ALoweredNumberOfKeysIsReachedInTheBackground) {
   EXPECT_EQ(Set(5000), "OK");
 }
 
+// A writer makes room for three or four keys, and the thread for twice as many.
+TEST_F(EvictionTest, AQuotaThatHasRoomEvictsNothing) {
+  const std::vector<std::vector<std::string>> quotas = {
+      {"MAXBYTES", "64MiB", "MAXKEYS", "1000"},
+      {"MAXBYTES", "100000", "MAXKEYS", "100000"},
+  };
+  for (const std::vector<std::string>& quota : quotas) {
+    std::vector<std::string> create = {"NAMESPACE", "CREATE", "cache" + quota[1]};
+    create.insert(create.end(), quota.begin(), quota.end());
+    create.insert(create.end(), {"EVICT", "lru"});
+    ASSERT_EQ(Do(create), "OK");
+    ASSERT_EQ(Do({"NAMESPACE", "USE", "cache" + quota[1]}), "OK");
+    for (int key = 0; key <= 1000; ++key) ASSERT_EQ(Set(key), "OK") << key;
+    FinishWork();
+    const int left = std::stoi(Do({"DBSIZE"}));
+    EXPECT_GE(left, 985) << quota[1];
+    EXPECT_LT(left, 1000) << quota[1];
+  }
+}
+
+TEST_F(EvictionTest, ALargeValueTakesThePlaceOfOneKey) {
+  ASSERT_EQ(Do({"NAMESPACE", "CREATE", "cache", "MAXKEYS", "1000", "EVICT", "lru"}), "OK");
+  ASSERT_EQ(Do({"NAMESPACE", "USE", "cache"}), "OK");
+  for (int key = 0; key < 1000; ++key) ASSERT_EQ(Set(key), "OK") << key;
+  ASSERT_EQ(Do({"SET", "large", std::string(200'000, 'v')}), "OK");
+  FinishWork();
+  EXPECT_GE(std::stoi(Do({"DBSIZE"})), 985);
+}
+
 TEST_F(EvictionTest, TheDatabasesMakeRoomTogether) {
   UseDatabases("allkeys-lru", 100'000);
   for (int key = 0; key < 500; ++key) ASSERT_EQ(Set(key), "OK");
