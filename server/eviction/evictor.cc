@@ -119,12 +119,10 @@ uint64_t SoonestExpiry(const WriteBatch& batch) {
   return batch.ForEachOperation(&finder).ok() ? finder.soonest() : 0;
 }
 
-void Evictor::Start(std::string directory, uint64_t memory, BoundedFileSystem* disk) {
-  directory_ = std::move(directory);
-  memory_ = memory;
-  disk_ = disk;
+void Evictor::Start(std::string directory, uint64_t memory, BoundedFileSystem* disk, Work work) {
+  setup_ = {std::move(directory), memory, disk, work};
   if (databases_.load() != 0) BeginNotes();
-  if (databases_.load() != 0 || disk_ != nullptr) Wake();
+  if (databases_.load() != 0 || setup_.disk != nullptr) Wake();
   NoteNamespaces();
 }
 
@@ -175,7 +173,7 @@ void Evictor::NoteSwap(NamespaceId one, NamespaceId other) {
 void Evictor::BeginNotes() {
   {
     absl::MutexLock lock(&wake_mutex_);
-    if (is_stopped_ || directory_.empty()) return;
+    if (is_stopped_ || setup_.directory.empty()) return;
   }
   // Without memory the thread tries again.
   if (TryWithMemory([this] { StartNotes(); }))
@@ -191,10 +189,10 @@ void Evictor::StartNotes() {
 
 void Evictor::Wake() {
   absl::MutexLock lock(&wake_mutex_);
-  if (is_stopped_ || directory_.empty()) return;
+  if (is_stopped_ || setup_.directory.empty()) return;
   is_awake_ = true;
   wake_.SignalAll();
-  if (thread_.joinable()) return;
+  if (thread_.joinable() || setup_.work == Work::kByCallers) return;
   try {
     thread_ = std::thread([this] {
       NameThread("varve-evict");
@@ -212,7 +210,7 @@ void Evictor::Loop() {
     const bool was_noting = flags_.notes_reads.load();
     {
       absl::MutexLock lock(&wake_mutex_);
-      const SteadyTime until = was_noting || disk_ != nullptr ? next : kEndOfTime;
+      const SteadyTime until = was_noting || setup_.disk != nullptr ? next : kEndOfTime;
       while (!is_stopped_ && !is_awake_) {
         if (wake_.WaitWithDeadline(&wake_mutex_, until)) break;
       }
@@ -228,7 +226,7 @@ void Evictor::Loop() {
     Report(more.status());
     if (more.ok() && *more) {
       Wake();
-    } else if (disk_ != nullptr && disk_->IsTight() &&
+    } else if (setup_.disk != nullptr && setup_.disk->IsTight() &&
                counts_.flushed.exchange(counts_.keys.load()) != counts_.keys.load()) {
       // Merges see what was evicted once it is in segments, and writers wait for them.
       Report(store_.Flush());
@@ -283,19 +281,19 @@ EvictionRule Evictor::RuleOf(const NamespaceDescription& space) const {
 }
 
 absl::Status Evictor::OpenIndex() {
-  FileSystem* const files = disk_ != nullptr ? disk_ : PosixFileSystem();
-  const uint64_t left = memory_ - std::min<uint64_t>(memory_, NotedReads::kBytes);
+  FileSystem* const files = setup_.disk != nullptr ? setup_.disk : PosixFileSystem();
+  const uint64_t left = setup_.memory - std::min<uint64_t>(setup_.memory, NotedReads::kBytes);
   const uint64_t most_waiting =
       std::min<uint64_t>(left / kPartWaiting / sizeof(WaitingRead), kMostWaiting);
   VARVE_ASSIGN_OR_RETURN(
       std::unique_ptr<AccessIndex> index,
-      AccessIndex::Open(directory_, left - 2 * most_waiting * sizeof(WaitingRead), files));
+      AccessIndex::Open(setup_.directory, left - 2 * most_waiting * sizeof(WaitingRead), files));
   VARVE_ASSIGN_OR_RETURN(
       entering_.journal,
       ReadJournal::Open(
-          directory_, files, &touched_, [this] { return store_.NowMillis(); }, most_waiting));
+          setup_.directory, files, &touched_, [this] { return store_.NowMillis(); }, most_waiting));
   StartNotes();
-  entering_.journal->StartThread();
+  if (setup_.work == Work::kByThread) entering_.journal->StartThread();
   index_ = std::move(index);
   return absl::OkStatus();
 }
@@ -402,7 +400,7 @@ std::optional<Evictor::Bound> Evictor::BoundOf(const absl::Status& refused) {
 }
 
 bool Evictor::RelieveDisk() {
-  if (disk_ == nullptr || replication_.follows() ||
+  if (setup_.disk == nullptr || replication_.follows() ||
       !flags_.notes_reads.load(std::memory_order_acquire))
     return false;
   if (!flags_.disk_is_short.exchange(true)) Wake();
@@ -578,17 +576,18 @@ absl::Status Evictor::LookForExcess() {
 }
 
 absl::Status Evictor::LookForExcessOnDisk() {
-  if (disk_ == nullptr) return absl::OkStatus();
-  VARVE_RETURN_IF_ERROR(disk_->Measure());
+  if (setup_.disk == nullptr) return absl::OkStatus();
+  BoundedFileSystem& disk = *setup_.disk;
+  VARVE_RETURN_IF_ERROR(disk.Measure());
   std::vector<NamespaceId> evicting;
   double part = 0;
   {
     absl::MutexLock lock(&mutex_);
-    const uint64_t used = disk_->needed(),
-                   most = disk_->limit() - disk_->reserve() - disk_->limit() / kPartOfDisk;
+    const uint64_t used = disk.needed(),
+                   most = disk.limit() - disk.reserve() - disk.limit() / kPartOfDisk;
     if (used <= most) relieved_disk_ = 0;
     const uint64_t relieved = std::max(most, relieved_disk_);
-    if (replication_.follows() || used < relieved + disk_->limit() / kPartOwed)
+    if (replication_.follows() || used < relieved + disk.limit() / kPartOwed)
       return absl::OkStatus();
     // Each namespace gives the part of its data by which the directory is too large.
     part = static_cast<double>(used - relieved) / static_cast<double>(used);
@@ -627,7 +626,8 @@ absl::StatusOr<bool> Evictor::WorkOn() {
     VARVE_ASSIGN_OR_RETURN(const EvictionStep::Result evicted,
                            EvictionStep(parts, bound.orders, WriteOptions()).Run(need));
     if (evicted.keys == 0) {
-      *bound.owed = {};  // nothing may be evicted, or not now
+      // Nothing may be evicted; while another thread writes alone it stays owed until later.
+      if (!evicted.is_busy) *bound.owed = {};
       return absl::OkStatus();
     }
     ++counts_.rounds;

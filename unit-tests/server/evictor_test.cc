@@ -40,7 +40,8 @@ class EvictorTest : public ::testing::Test {
   ~EvictorTest() override { Close(); }
 
   // The databases have `rule` from the beginning, as they have by the server's settings.
-  void Open(const std::string& name, EvictionRule rule = {}) {
+  void Open(const std::string& name, EvictionRule rule = {},
+            Evictor::Work work = Evictor::Work::kByThread) {
     EngineOptions options;
     options.write_buffer_size = 256u << 10;
     options.clock = &clock_;
@@ -50,7 +51,7 @@ class EvictorTest : public ::testing::Test {
     store_ = *std::move(store);
     evictor_ = std::make_unique<Evictor>(store_.get(), &clients_, &replication_);
     evictor_->SetDatabases(rule, 0);
-    evictor_->Start(dir_.File(name) + "/access", 24u << 20, nullptr);
+    evictor_->Start(dir_.File(name) + "/access", 24u << 20, nullptr, work);
   }
   void Close() {
     evictor_.reset();
@@ -120,6 +121,21 @@ class EvictorTest : public ::testing::Test {
   ReplicationState replication_;
   std::unique_ptr<StorageEngine> store_;
   std::unique_ptr<Evictor> evictor_;
+};
+
+// An evictor that has no thread: what it does depends on the calls of the test alone.
+class EvictorByHandTest : public EvictorTest {
+ protected:
+  EvictorByHandTest() {
+    Close();
+    Open("data", {}, Evictor::Work::kByCallers);
+  }
+  // Does what the thread would do in time left over.
+  void FinishWork() {
+    absl::StatusOr<bool> more = true;
+    while (more.ok() && *more) more = evictor_->WorkOn();
+    EXPECT_TRUE(more.ok()) << more.status();
+  }
 };
 
 TEST_F(EvictorTest, HitsAreThoseOfTrueLru) {
@@ -240,6 +256,18 @@ TEST_F(EvictorTest, ALoweredBoundIsReachedInTheBackground) {
   while (*evictor_->WorkOn()) continue;
   EXPECT_LE(*store_->CountData(), 1000 * kEntrySize);
   EXPECT_GT(*store_->CountData(), 990 * kEntrySize);
+}
+
+TEST_F(EvictorByHandTest, WhatIsOwedStaysOwedWhileAnotherThreadWritesAlone) {
+  Use(kLru, 0);
+  for (size_t key = 0; key < 3000; ++key) ASSERT_TRUE(Put(key).ok());
+  Use(kLru, 1000 * kEntrySize);
+  std::unique_ptr<ExclusiveWrite> alone = store_->BeginExclusiveWrite();
+  FinishWork();
+  EXPECT_EQ(evictor_->evicted_keys(), 0u);
+  alone.reset();
+  FinishWork();
+  EXPECT_EQ(evictor_->evicted_keys(), 2000u);
 }
 
 // A namespace may have many keys to count. Here the count waits for the removal of what has
