@@ -130,6 +130,23 @@ absl::StatusOr<std::vector<OrderEntry>> AccessIndex::ReadOrder(NamespaceId space
   return read;
 }
 
+absl::StatusOr<uint64_t> AccessIndex::CountMissing(absl::Span<const std::string> entries) const {
+  if (entries.empty()) return 0;
+  const std::vector<std::string_view> keys(entries.begin(), entries.end());
+  std::vector<MultiGetResult> results(keys.size());
+  ReadOptions options;
+  options.wait_until_durable = false;
+  VARVE_RETURN_IF_ERROR(store_->MultiGet(options, keys, absl::MakeSpan(results)));
+  return static_cast<uint64_t>(std::count_if(
+      results.begin(), results.end(),
+      [](const MultiGetResult& each) { return !each.status.ok() || !each.result.found; }));
+}
+
+uint64_t AccessIndex::EstimateAccesses(NamespaceId space) const {
+  const std::string prefix = PrefixOf(kAccess, space);
+  return store_->EstimateSize(kDefaultNamespace, prefix, EndOf(prefix)).keys;
+}
+
 absl::StatusOr<SpaceRecord> AccessIndex::ReadSpace(NamespaceId space) const {
   ReadOptions options;
   options.wait_until_durable = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -194,27 +195,33 @@ absl::Status EvictionStep::DeleteTogether(absl::Span<Candidate* const> chosen) {
 
 absl::Status EvictionStep::MendEntries() {
   WriteBatch batch;
-  std::set<const SpaceOrder*> passed;
-  std::vector<const Candidate*> moved;
-  // The last entry of an order that is gone, or the first that is left, is where the next front
-  // begins.
-  for (Candidate& candidate : candidates_) {
+  std::map<SpaceOrder*, Mending> mendings;
+  for (const Candidate& candidate : candidates_) {
     SpaceOrder* const order = candidate.order;
+    Mending& mending = mendings[order];
     const bool gone = candidate.is_dead() || !candidate.may_go;
     const bool stays = !gone && candidate.rank == candidate.entry.rank;
-    if (order->rule().order != EvictionOrder::kRandom && !passed.contains(order)) {
+    // The last entry of an order that is gone, or the first that is left, is where the next front
+    // begins.
+    if (!mending.has_front && order->rule().order != EvictionOrder::kRandom) {
       order->Pass(candidate.entry.index_key);
-      if (stays) passed.insert(order);
+      mending.has_front = stays;
     }
     if (stays) continue;
     batch.Delete(candidate.entry.index_key);
-    order->NoteRemoved(candidate.is_dead() && !candidate.was_evicted);
+    ++mending.removed;
+    mending.has_met_dead |= candidate.is_dead() && !candidate.was_evicted;
     if (candidate.is_dead()) AccessIndex::DeleteAccess(order->space(), candidate.hash, &batch);
-    if (!gone) moved.push_back(&candidate);
+    if (!gone) mending.moved.insert(order->EntryOf(candidate.rank, candidate.entry.key()));
   }
-  for (const Candidate* const candidate : moved)
-    candidate->order->Insert(candidate->rank, candidate->entry.key(), &batch);
-  return parts_.index->Commit(&batch);
+  for (auto& [order, mending] : mendings) {
+    const std::vector<std::string> moved(mending.moved.begin(), mending.moved.end());
+    VARVE_ASSIGN_OR_RETURN(mending.added, order->Move(moved, &batch));
+  }
+  VARVE_RETURN_IF_ERROR(parts_.index->Commit(&batch));
+  for (const auto& [order, mending] : mendings)
+    order->NoteMended(mending.added, mending.removed, mending.has_met_dead);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> EvictionStep::ResetWhereKeysMayBeMissed() {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -72,6 +73,15 @@ class EvictionStep {
 
     uint64_t bytes() const { return entry.key().size() + read.value_size; }
     bool is_dead() const { return !read.found; }
+  };
+
+  // A step changes so much in the entries of one order.
+  struct Mending {
+    std::set<std::string> moved;  // where they are now; two entries of a key move to one place
+    uint64_t added = 0;           // of these
+    uint64_t removed = 0;
+    bool has_met_dead = false;
+    bool has_front = false;
   };
 
   absl::Status Gather();

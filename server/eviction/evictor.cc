@@ -612,8 +612,7 @@ absl::StatusOr<bool> Evictor::WorkOn() {
   NoteExpiries();
   bool more = false;
   for (auto& [id, space] : spaces_) {
-    if (space.order->IsMostlyStale())
-      VARVE_RETURN_IF_ERROR(space.order->Reset(SpaceOrder::Accesses::kGo));
+    VARVE_RETURN_IF_ERROR(space.order->ResetIfStale());
     if (!space.order->NeedsWalk()) continue;
     VARVE_RETURN_IF_ERROR(space.order->Walk(kWalkedAtOnce));
     more = more || space.order->walking();
