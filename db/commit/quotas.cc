@@ -18,14 +18,14 @@
 namespace varve {
 namespace {
 
-absl::Status Full(const NamespaceDescription& space, std::string_view what, uint64_t has,
+absl::Status Full(const NamespaceDescription& space, NamespaceQuota::Of of, uint64_t has,
                   uint64_t most) {
   const std::string name = space.name.empty() ? fmt::format("database {}", space.id)
                                               : fmt::format("namespace '{}'", space.name);
   return NamespaceIsFull(
-      space.id,
+      {.space = space.id, .of = of},
       fmt::format("{} is full: it holds {} of {} {} that its quota allows; delete some or raise it",
-                  name, has, most, what));
+                  name, has, most, of == NamespaceQuota::Of::kKeys ? "keys" : "bytes"));
 }
 
 bool Fits(int64_t has, int64_t added, uint64_t most) {
@@ -164,10 +164,12 @@ absl::Status Quotas::CheckOne(const Commit& commit, const NamespaceDescription& 
   }
   const KeyCounts has = bounds_.Of(generation);
   if (!Fits(has.keys, change.keys, space.options.max_keys)) {
-    return Full(space, "keys", static_cast<uint64_t>(has.keys), space.options.max_keys);
+    return Full(space, NamespaceQuota::Of::kKeys, static_cast<uint64_t>(has.keys),
+                space.options.max_keys);
   }
   if (!Fits(has.bytes, change.bytes, space.options.max_bytes)) {
-    return Full(space, "bytes", static_cast<uint64_t>(has.bytes), space.options.max_bytes);
+    return Full(space, NamespaceQuota::Of::kBytes, static_cast<uint64_t>(has.bytes),
+                space.options.max_bytes);
   }
   added->Add(generation, change);
   return absl::OkStatus();

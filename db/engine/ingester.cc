@@ -224,10 +224,11 @@ class EngineIngest final : public Ingest {
       const auto exceeds = [](int64_t kept, uint64_t more, uint64_t most) {
         return most != 0 && static_cast<uint64_t>(std::max<int64_t>(kept, 0)) + more > most;
       };
-      if (exceeds(has.keys, added.keys, options.max_keys) ||
-          exceeds(has.bytes, added.bytes, options.max_bytes)) {
+      const bool has_too_many = exceeds(has.keys, added.keys, options.max_keys);
+      if (has_too_many || exceeds(has.bytes, added.bytes, options.max_bytes)) {
         return NamespaceIsFull(
-            space_,
+            {.space = space_,
+             .of = has_too_many ? NamespaceQuota::Of::kKeys : NamespaceQuota::Of::kBytes},
             fmt::format("{} would be over its quota: beside the ingest's {} keys of {} bytes it "
                         "holds {} keys of {} bytes; delete some or raise the quota, and commit "
                         "again",

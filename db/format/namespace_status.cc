@@ -9,6 +9,7 @@ namespace {
 
 constexpr const char* kMissing = "varve.namespace.missing";
 constexpr const char* kFull = "varve.namespace.full";
+constexpr char kOfKeys = 'k', kOfBytes = 'b';  // before the namespace's id
 constexpr const char* kStoreFull = "varve.store.full";
 constexpr const char* kCrossGroup = "varve.group.crossed";
 
@@ -28,19 +29,23 @@ bool IsNoSuchNamespace(const absl::Status& status) {
   return status.GetPayload(kMissing).has_value();
 }
 
-absl::Status NamespaceIsFull(NamespaceId id, const std::string& message) {
+absl::Status NamespaceIsFull(const NamespaceQuota& quota, const std::string& message) {
   absl::Status status = absl::ResourceExhaustedError(message);
-  status.SetPayload(kFull, absl::Cord(fmt::to_string(id)));
+  const char of = quota.of == NamespaceQuota::Of::kKeys ? kOfKeys : kOfBytes;
+  status.SetPayload(kFull, absl::Cord(fmt::format("{}{}", of, quota.space)));
   return status;
 }
 
 bool IsNamespaceFull(const absl::Status& status) { return status.GetPayload(kFull).has_value(); }
 
-std::optional<NamespaceId> FullNamespace(const absl::Status& status) {
+std::optional<NamespaceQuota> FullQuota(const absl::Status& status) {
   const auto payload = status.GetPayload(kFull);
-  NamespaceId id = 0;
-  if (!payload.has_value() || !absl::SimpleAtoi(std::string(*payload), &id)) return std::nullopt;
-  return id;
+  if (!payload.has_value()) return std::nullopt;
+  const std::string text(*payload);
+  NamespaceQuota quota;
+  if (text.empty() || !absl::SimpleAtoi(text.substr(1), &quota.space)) return std::nullopt;
+  quota.of = text.front() == kOfKeys ? NamespaceQuota::Of::kKeys : NamespaceQuota::Of::kBytes;
+  return quota;
 }
 
 absl::Status StoreIsFull(const std::string& message) {

@@ -4,6 +4,7 @@
 // Thread-safety: all functions are thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -16,11 +17,21 @@ namespace varve {
 absl::Status NoSuchNamespace(NamespaceId id);
 bool IsNoSuchNamespace(const absl::Status& status);
 
-// ResourceExhausted: the write doesn't fit into the namespace's quota.
-absl::Status NamespaceIsFull(NamespaceId id, const std::string& message);
+// A quota of a namespace, of its keys or of their bytes.
+struct NamespaceQuota {
+  enum class Of : uint8_t { kKeys, kBytes };
+
+  NamespaceId space = kDefaultNamespace;
+  Of of = Of::kKeys;
+
+  friend bool operator==(const NamespaceQuota&, const NamespaceQuota&) = default;
+};
+
+// ResourceExhausted: the write doesn't fit into this quota of the namespace.
+absl::Status NamespaceIsFull(const NamespaceQuota& quota, const std::string& message);
 bool IsNamespaceFull(const absl::Status& status);
-// Returns which one is full; nothing: the status says something else.
-std::optional<NamespaceId> FullNamespace(const absl::Status& status);
+// Returns which quota is full; nothing: the status says something else.
+std::optional<NamespaceQuota> FullQuota(const absl::Status& status);
 
 // ResourceExhausted: the write doesn't fit into what all namespaces together may hold
 // (StoreUpkeep::SetDataLimit).

@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kAccess = 'a', kOrder = 'o', kSpace = 's';
 constexpr size_t kRankOffset = 1 + 4 + 4, kKeyOffset = kRankOffset + 8;
-constexpr size_t kAccessSize = 8 + 1, kSpaceSize = 4 + 1 + 1 + 8;
+constexpr size_t kAccessSize = 8 + 1, kSpaceSize = 4 + 1 + 1 + 8, kSpaceKeySize = 1 + 4;
 
 void PutBig32(std::string* bytes, uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) bytes->push_back(static_cast<char>(value >> shift));
@@ -54,6 +54,16 @@ std::string EndOf(std::string prefix) {
   return prefix;
 }
 
+// Returns an empty record if the bytes are none.
+SpaceRecord DecodeSpace(std::string_view bytes) {
+  SpaceRecord record;
+  if (bytes.size() != kSpaceSize) return record;
+  record.epoch = static_cast<uint32_t>(GetBig(bytes.substr(0, 4)));
+  record.rule = {static_cast<EvictionOrder>(bytes[4]), bytes[5] != 0};
+  record.walked = GetBig(bytes.substr(6, 8));
+  return record;
+}
+
 EngineOptions OptionsWithin(uint64_t memory) {
   EngineOptions options;
   options.sync = Durability::kNone;
@@ -64,6 +74,11 @@ EngineOptions OptionsWithin(uint64_t memory) {
   options.block_cache_size = memory / 4;
   options.max_background_jobs = 2;  // parts of merges take memory beyond that
   return options;
+}
+
+void TellDamage(const absl::Status& damage) {
+  spdlog::warn("The access index is damaged and begins anew; no data is lost: {}",
+               damage.ToString());
 }
 
 // Removes the files of a damaged index; what is left over fails the next opening.
@@ -82,13 +97,24 @@ absl::StatusOr<std::unique_ptr<AccessIndex>> AccessIndex::Open(const std::string
   options.file_system = file_system;
   absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(directory, options);
   if (absl::IsDataLoss(store.status())) {
-    spdlog::warn("The access index is damaged and begins anew; no data is lost: {}",
-                 store.status().ToString());
+    TellDamage(store.status());
     RemoveIndex(file_system, directory);
     store = StorageEngine::Open(directory, options);
   }
   if (!store.ok()) return store.status();
   return std::unique_ptr<AccessIndex>(new AccessIndex(*std::move(store)));
+}
+
+absl::StatusOr<std::unique_ptr<AccessIndex>> AccessIndex::OpenAnew(const std::string& directory,
+                                                                   uint64_t memory,
+                                                                   FileSystem* file_system) {
+  RemoveIndex(file_system, directory);
+  return Open(directory, memory, file_system);
+}
+
+absl::Status AccessIndex::Checked(absl::Status read) const {
+  if (absl::IsDataLoss(read) && !is_damaged_.exchange(true)) TellDamage(read);
+  return read;
 }
 
 absl::Status AccessIndex::FindAccesses(NamespaceId space, absl::Span<const uint64_t> hashes,
@@ -104,7 +130,8 @@ absl::Status AccessIndex::FindAccesses(NamespaceId space, absl::Span<const uint6
   VARVE_RETURN_IF_ERROR(store_->MultiGet(options, views, absl::MakeSpan(results)));
   for (size_t i = 0; i < results.size(); ++i) {
     const MultiGetResult& result = results[i];
-    if (!result.status.ok() || !result.result.found || result.value.size() != kAccessSize) continue;
+    if (!Checked(result.status).ok() || !result.result.found || result.value.size() != kAccessSize)
+      continue;
     const std::string_view value = result.value;
     (*accesses)[i] = {GetBig(value.substr(0, 8)), static_cast<uint8_t>(value[8])};
   }
@@ -126,23 +153,56 @@ absl::StatusOr<std::vector<OrderEntry>> AccessIndex::ReadOrder(NamespaceId space
     if (key.size() < kKeyOffset) continue;
     read.push_back({space, GetBig(key.substr(kRankOffset, 8)), std::string(key), kKeyOffset});
   }
-  VARVE_RETURN_IF_ERROR(entries->status());
+  VARVE_RETURN_IF_ERROR(Checked(entries->status()));
   return read;
+}
+
+absl::StatusOr<uint64_t> AccessIndex::CountMissing(absl::Span<const std::string> entries) const {
+  if (entries.empty()) return 0;
+  const std::vector<std::string_view> keys(entries.begin(), entries.end());
+  std::vector<MultiGetResult> results(keys.size());
+  ReadOptions options;
+  options.wait_until_durable = false;
+  VARVE_RETURN_IF_ERROR(store_->MultiGet(options, keys, absl::MakeSpan(results)));
+  return static_cast<uint64_t>(
+      std::count_if(results.begin(), results.end(), [this](const MultiGetResult& each) {
+        return !Checked(each.status).ok() || !each.result.found;
+      }));
+}
+
+uint64_t AccessIndex::EstimateAccesses(NamespaceId space) const {
+  const std::string prefix = PrefixOf(kAccess, space);
+  return store_->EstimateSize(kDefaultNamespace, prefix, EndOf(prefix)).keys;
 }
 
 absl::StatusOr<SpaceRecord> AccessIndex::ReadSpace(NamespaceId space) const {
   ReadOptions options;
   options.wait_until_durable = false;
   std::string value;
-  VARVE_ASSIGN_OR_RETURN(const ReadResult read,
-                         store_->Get(options, PrefixOf(kSpace, space), &value));
-  if (!read.found || value.size() != kSpaceSize) return SpaceRecord();
-  const std::string_view bytes = value;
-  SpaceRecord record;
-  record.epoch = static_cast<uint32_t>(GetBig(bytes.substr(0, 4)));
-  record.rule = {static_cast<EvictionOrder>(bytes[4]), bytes[5] != 0};
-  record.walked = GetBig(bytes.substr(6, 8));
-  return record;
+  const absl::StatusOr<ReadResult> read = store_->Get(options, PrefixOf(kSpace, space), &value);
+  VARVE_RETURN_IF_ERROR(Checked(read.status()));
+  return read->found ? DecodeSpace(value) : SpaceRecord();
+}
+
+absl::Status AccessIndex::ForgetOrdersBehind(SequenceNumber newest) {
+  ReadOptions options;
+  options.wait_until_durable = false;
+  const std::string begin(1, kSpace);
+  const std::unique_ptr<Iterator> records =
+      store_->NewIterator(options, begin, EndOf(begin), nullptr);
+  WriteBatch batch;
+  for (records->SeekToFirst(); records->Valid(); records->Next()) {
+    const std::string_view key = records->key();
+    SpaceRecord record = DecodeSpace(records->value());
+    if (key.size() != kSpaceKeySize || record.walked <= newest) continue;
+    const auto space = static_cast<NamespaceId>(GetBig(key.substr(1)));
+    DeleteOrder(space, record.epoch, &batch);
+    ++record.epoch;
+    record.walked = kNoSequence;
+    PutSpace(space, record, &batch);
+  }
+  VARVE_RETURN_IF_ERROR(Checked(records->status()));
+  return Commit(&batch);
 }
 
 void AccessIndex::PutAccess(NamespaceId space, uint64_t hash, const KeyAccess& access,

@@ -17,6 +17,7 @@
 // Thread-safety: all functions may be called on any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -67,6 +68,11 @@ class AccessIndex {
   // empty one made.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<AccessIndex>> Open(
       const std::string& directory, uint64_t memory, FileSystem* file_system);
+  // Removes what is in `directory`, and makes an empty index.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<AccessIndex>> OpenAnew(
+      const std::string& directory, uint64_t memory, FileSystem* file_system);
+  // Returns whether a read has found damage. Then the index should begin anew.
+  bool is_damaged() const { return is_damaged_.load(std::memory_order_relaxed); }
 
   // Stores in `*accesses` what is known of each of the hashes.
   [[nodiscard]] absl::Status FindAccesses(NamespaceId space, absl::Span<const uint64_t> hashes,
@@ -76,8 +82,16 @@ class AccessIndex {
   [[nodiscard]] absl::StatusOr<std::vector<OrderEntry>> ReadOrder(NamespaceId space, uint32_t epoch,
                                                                   std::string_view from,
                                                                   size_t most) const;
+  // Returns how many of the entries of orders, index keys, are not there.
+  [[nodiscard]] absl::StatusOr<uint64_t> CountMissing(absl::Span<const std::string> entries) const;
+  // Returns about how many accesses there are to keys of the namespace. Overwritten ones count until
+  // a merge has removed them, and the newest ones once they are in segments.
+  uint64_t EstimateAccesses(NamespaceId space) const;
   // Returns what was recorded of the namespace; nothing recorded: an empty record.
   [[nodiscard]] absl::StatusOr<SpaceRecord> ReadSpace(NamespaceId space) const;
+  // Has the orders begin anew that know of versions behind `newest`, the data's newest one when it
+  // was opened. A power cut has taken back those versions, and other writes get them.
+  [[nodiscard]] absl::Status ForgetOrdersBehind(SequenceNumber newest);
 
   // Fill a batch that Commit() writes.
   static void PutAccess(NamespaceId space, uint64_t hash, const KeyAccess& access,
@@ -98,7 +112,11 @@ class AccessIndex {
  private:
   explicit AccessIndex(std::unique_ptr<StorageEngine> store) : store_(std::move(store)) {}
 
+  // Returns the status of a read, and notes the damage that it tells of.
+  absl::Status Checked(absl::Status read) const;
+
   const std::unique_ptr<StorageEngine> store_;
+  mutable std::atomic<bool> is_damaged_{false};
 };
 
 }  // namespace varve

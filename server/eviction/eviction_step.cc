@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -28,7 +29,7 @@ EvictionStep::EvictionStep(const EvictionParts& parts, std::vector<SpaceOrder*> 
   options_.independent_keys = true;
 }
 
-absl::StatusOr<EvictionStep::Result> EvictionStep::Run(const EvictionNeed& need) {
+absl::Status EvictionStep::Run(const EvictionNeed& need) {
   while (!IsMet(need) && !done_.is_busy) {
     VARVE_RETURN_IF_ERROR(Gather());
     if (candidates_.empty()) {
@@ -48,7 +49,7 @@ absl::StatusOr<EvictionStep::Result> EvictionStep::Run(const EvictionNeed& need)
     VARVE_RETURN_IF_ERROR(MendEntries());
     VARVE_RETURN_IF_ERROR(ResetDead());
   }
-  return done_;
+  return absl::OkStatus();
 }
 
 absl::Status EvictionStep::Gather() {
@@ -194,27 +195,35 @@ absl::Status EvictionStep::DeleteTogether(absl::Span<Candidate* const> chosen) {
 
 absl::Status EvictionStep::MendEntries() {
   WriteBatch batch;
-  std::set<const SpaceOrder*> passed;
-  std::vector<const Candidate*> moved;
-  // The last entry of an order that is gone, or the first that is left, is where the next front
-  // begins.
-  for (Candidate& candidate : candidates_) {
+  std::map<SpaceOrder*, Mending> mendings;
+  for (const Candidate& candidate : candidates_) {
     SpaceOrder* const order = candidate.order;
+    Mending& mending = mendings[order];
     const bool gone = candidate.is_dead() || !candidate.may_go;
     const bool stays = !gone && candidate.rank == candidate.entry.rank;
-    if (order->rule().order != EvictionOrder::kRandom && !passed.contains(order)) {
-      order->Pass(candidate.entry.index_key);
-      if (stays) passed.insert(order);
-    }
+    // The last entry of an order that is gone, or the first that is left, is where the next front
+    // begins.
+    if (!mending.is_front_left) mending.front = candidate.entry.index_key;
+    mending.is_front_left = mending.is_front_left || stays;
     if (stays) continue;
     batch.Delete(candidate.entry.index_key);
-    order->NoteRemoved(candidate.is_dead() && !candidate.was_evicted);
+    ++mending.removed;
+    mending.has_met_dead |= candidate.is_dead() && !candidate.was_evicted;
     if (candidate.is_dead()) AccessIndex::DeleteAccess(order->space(), candidate.hash, &batch);
-    if (!gone) moved.push_back(&candidate);
+    if (!gone) mending.moved.insert(order->EntryOf(candidate.rank, candidate.entry.key()));
   }
-  for (const Candidate* const candidate : moved)
-    candidate->order->Insert(candidate->rank, candidate->entry.key(), &batch);
-  return parts_.index->Commit(&batch);
+  for (auto& [order, mending] : mendings) {
+    const std::vector<std::string> moved(mending.moved.begin(), mending.moved.end());
+    VARVE_ASSIGN_OR_RETURN(mending.added, order->Move(moved, &batch));
+  }
+  VARVE_RETURN_IF_ERROR(parts_.index->Commit(&batch));
+  for (const auto& [order, mending] : mendings) {
+    order->NoteMended(mending.added, mending.removed, mending.has_met_dead);
+    if (order->rule().order == EvictionOrder::kRandom) continue;
+    const bool has_moved_before = !mending.moved.empty() && *mending.moved.begin() < mending.front;
+    order->Pass(has_moved_before ? *mending.moved.begin() : mending.front);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> EvictionStep::ResetWhereKeysMayBeMissed() {

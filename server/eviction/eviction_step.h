@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -57,8 +58,12 @@ class EvictionStep {
   EvictionStep(const EvictionParts& parts, std::vector<SpaceOrder*> orders,
                const WriteOptions& options);
 
-  // Evicts until the need is met, or nothing is left that may be evicted.
-  [[nodiscard]] absl::StatusOr<Result> Run(const EvictionNeed& need);
+  // Evicts until the need is met, or nothing is left that may be evicted. An error ends it, too,
+  // and takes back nothing of what was done.
+  // Requires: it was not called before.
+  [[nodiscard]] absl::Status Run(const EvictionNeed& need);
+  // Returns what Run() has evicted.
+  const Result& done() const { return done_; }
 
  private:
   struct Candidate {
@@ -72,6 +77,16 @@ class EvictionStep {
 
     uint64_t bytes() const { return entry.key().size() + read.value_size; }
     bool is_dead() const { return !read.found; }
+  };
+
+  // A step changes so much in the entries of one order.
+  struct Mending {
+    std::set<std::string> moved;  // where they are now; two entries of a key move to one place
+    uint64_t added = 0;           // of these
+    uint64_t removed = 0;
+    bool has_met_dead = false;
+    std::string_view front;  // of the candidates, where the next front begins
+    bool is_front_left = false;
   };
 
   absl::Status Gather();

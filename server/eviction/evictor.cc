@@ -119,12 +119,10 @@ uint64_t SoonestExpiry(const WriteBatch& batch) {
   return batch.ForEachOperation(&finder).ok() ? finder.soonest() : 0;
 }
 
-void Evictor::Start(std::string directory, uint64_t memory, BoundedFileSystem* disk) {
-  directory_ = std::move(directory);
-  memory_ = memory;
-  disk_ = disk;
+void Evictor::Start(std::string directory, uint64_t memory, BoundedFileSystem* disk, Work work) {
+  setup_ = {std::move(directory), memory, disk, work, store_.GetSnapshot()->sequence()};
   if (databases_.load() != 0) BeginNotes();
-  if (databases_.load() != 0 || disk_ != nullptr) Wake();
+  if (databases_.load() != 0 || setup_.disk != nullptr) Wake();
   NoteNamespaces();
 }
 
@@ -139,6 +137,10 @@ void Evictor::Stop() {
   if (thread.joinable()) thread.join();
   absl::MutexLock lock(&mutex_);
   flags_.notes_reads.store(false, std::memory_order_release);
+  CloseIndex();
+}
+
+void Evictor::CloseIndex() {
   spaces_.clear();
   entering_.journal.reset();
   if (index_ != nullptr) Report(index_->Close());
@@ -167,7 +169,9 @@ void Evictor::NoteSwap(NamespaceId one, NamespaceId other) {
   const TurnLock lock(&mutex_);
   for (const NamespaceId id : {one, other}) {
     const auto found = spaces_.find(id);
-    if (found != spaces_.end()) Report(found->second.order->Reset());
+    if (found == spaces_.end()) continue;
+    // The accesses are those to keys that are in the other database now.
+    Report(found->second.order->Reset(SpaceOrder::Accesses::kGo));
   }
 }
 
@@ -175,7 +179,7 @@ void Evictor::NoteSwap(NamespaceId one, NamespaceId other) {
 void Evictor::BeginNotes() {
   {
     absl::MutexLock lock(&wake_mutex_);
-    if (is_stopped_ || directory_.empty()) return;
+    if (is_stopped_ || setup_.directory.empty()) return;
   }
   // Without memory the thread tries again.
   if (TryWithMemory([this] { StartNotes(); }))
@@ -191,10 +195,10 @@ void Evictor::StartNotes() {
 
 void Evictor::Wake() {
   absl::MutexLock lock(&wake_mutex_);
-  if (is_stopped_ || directory_.empty()) return;
+  if (is_stopped_ || setup_.directory.empty()) return;
   is_awake_ = true;
   wake_.SignalAll();
-  if (thread_.joinable()) return;
+  if (thread_.joinable() || setup_.work == Work::kByCallers) return;
   try {
     thread_ = std::thread([this] {
       NameThread("varve-evict");
@@ -212,7 +216,7 @@ void Evictor::Loop() {
     const bool was_noting = flags_.notes_reads.load();
     {
       absl::MutexLock lock(&wake_mutex_);
-      const SteadyTime until = was_noting || disk_ != nullptr ? next : kEndOfTime;
+      const SteadyTime until = was_noting || setup_.disk != nullptr ? next : kEndOfTime;
       while (!is_stopped_ && !is_awake_) {
         if (wake_.WaitWithDeadline(&wake_mutex_, until)) break;
       }
@@ -228,7 +232,7 @@ void Evictor::Loop() {
     Report(more.status());
     if (more.ok() && *more) {
       Wake();
-    } else if (disk_ != nullptr && disk_->IsTight() &&
+    } else if (setup_.disk != nullptr && setup_.disk->IsTight() &&
                counts_.flushed.exchange(counts_.keys.load()) != counts_.keys.load()) {
       // Merges see what was evicted once it is in segments, and writers wait for them.
       Report(store_.Flush());
@@ -283,19 +287,30 @@ EvictionRule Evictor::RuleOf(const NamespaceDescription& space) const {
 }
 
 absl::Status Evictor::OpenIndex() {
-  FileSystem* const files = disk_ != nullptr ? disk_ : PosixFileSystem();
-  const uint64_t left = memory_ - std::min<uint64_t>(memory_, NotedReads::kBytes);
+  FileSystem* const files = setup_.disk != nullptr ? setup_.disk : PosixFileSystem();
+  const uint64_t left = setup_.memory - std::min<uint64_t>(setup_.memory, NotedReads::kBytes);
   const uint64_t most_waiting =
       std::min<uint64_t>(left / kPartWaiting / sizeof(WaitingRead), kMostWaiting);
-  VARVE_ASSIGN_OR_RETURN(
-      std::unique_ptr<AccessIndex> index,
-      AccessIndex::Open(directory_, left - 2 * most_waiting * sizeof(WaitingRead), files));
+  const uint64_t memory = left - 2 * most_waiting * sizeof(WaitingRead);
+  std::unique_ptr<AccessIndex> index;
+  bool begins_anew = index_ != nullptr;
+  CloseIndex();
+  if (!begins_anew) {
+    VARVE_ASSIGN_OR_RETURN(index, AccessIndex::Open(setup_.directory, memory, files));
+    const absl::Status forgotten = index->ForgetOrdersBehind(setup_.newest);
+    begins_anew = index->is_damaged();
+    if (!begins_anew) VARVE_RETURN_IF_ERROR(forgotten);
+  }
+  if (begins_anew) {
+    index.reset();
+    VARVE_ASSIGN_OR_RETURN(index, AccessIndex::OpenAnew(setup_.directory, memory, files));
+  }
   VARVE_ASSIGN_OR_RETURN(
       entering_.journal,
       ReadJournal::Open(
-          directory_, files, &touched_, [this] { return store_.NowMillis(); }, most_waiting));
+          setup_.directory, files, &touched_, [this] { return store_.NowMillis(); }, most_waiting));
   StartNotes();
-  entering_.journal->StartThread();
+  if (setup_.work == Work::kByThread) entering_.journal->StartThread();
   index_ = std::move(index);
   return absl::OkStatus();
 }
@@ -304,7 +319,8 @@ absl::Status Evictor::Refresh() {
   flags_.is_stale.store(false);
   VARVE_ASSIGN_OR_RETURN(const NamespaceList list, store_.Namespaces());
   flags_.has_named_rules.store(AnyEvicts(list));
-  if (index_ == nullptr) {
+  // While reads are entered into a damaged index, it stays.
+  if (index_ == nullptr || (index_->is_damaged() && !entering_.is_under_way)) {
     const bool is_needed =
         std::any_of(list.namespaces.begin(), list.namespaces.end(),
                     [this](const NamespaceDescription& space) { return RuleOf(space).on(); });
@@ -371,7 +387,9 @@ absl::Status Evictor::LoadOrders(const NamespaceList& list) {
 }
 
 Evictor::Bound Evictor::BoundOfDatabases() {
-  Bound bound{.orders = {}, .bytes = data_limit_.load(), .keys = 0, .owed = &owed_by_databases_};
+  Bound bound;
+  bound.bytes = data_limit_.load();
+  bound.owed = &owed_by_databases_;
   const EvictionRule rule = Unpacked(databases_.load());
   for (auto& [id, space] : spaces_) {
     // The ranks of another rule can't be compared.
@@ -383,13 +401,14 @@ Evictor::Bound Evictor::BoundOfDatabases() {
 
 std::optional<Evictor::Bound> Evictor::BoundOf(const absl::Status& refused) {
   Bound bound;
-  if (const std::optional<NamespaceId> full = FullNamespace(refused)) {
-    const auto found = spaces_.find(*full);
+  if (const std::optional<NamespaceQuota> full = FullQuota(refused)) {
+    const auto found = spaces_.find(full->space);
     if (found == spaces_.end() || !HasOwnRule(found->second.options)) return std::nullopt;
     Space& space = found->second;
     bound = {.orders = {space.order.get()},
              .bytes = space.options.max_bytes,
              .keys = space.options.max_keys,
+             .of_keys = full->of == NamespaceQuota::Of::kKeys,
              .owed = &space.owed};
   } else if (IsStoreFull(refused)) {
     bound = BoundOfDatabases();
@@ -399,7 +418,7 @@ std::optional<Evictor::Bound> Evictor::BoundOf(const absl::Status& refused) {
 }
 
 bool Evictor::RelieveDisk() {
-  if (disk_ == nullptr || replication_.follows() ||
+  if (setup_.disk == nullptr || replication_.follows() ||
       !flags_.notes_reads.load(std::memory_order_acquire))
     return false;
   if (!flags_.disk_is_short.exchange(true)) Wake();
@@ -449,11 +468,14 @@ absl::StatusOr<std::optional<EvictionNeed>> Evictor::Missing(const Bound& bound,
                                                              const EvictionNeed& need) {
   if ((bound.bytes != 0 && need.bytes > bound.bytes) || (bound.keys != 0 && need.keys > bound.keys))
     return std::nullopt;
-  EvictionNeed missing{
-      .bytes = std::max(need.bytes, std::min(bound.bytes / kPartAhead, kMostAhead)),
-      .keys = std::max<uint64_t>(bound.keys / kPartAhead, 1)};
-  const bool is_large = need.bytes > kMostAhead || (bound.keys != 0 && need.keys > missing.keys);
-  if (!is_large) return missing;
+  // The limit that refuses the write counts alone: the other one has room, or refuses it next.
+  const uint64_t wanted = bound.of_keys ? need.keys : need.bytes;
+  const uint64_t ahead = std::max<uint64_t>(
+      bound.of_keys ? bound.keys / kPartAhead : std::min(bound.bytes / kPartAhead, kMostAhead), 1);
+  const auto of_limit = [&bound](uint64_t missing) {
+    return bound.of_keys ? EvictionNeed{.keys = missing} : EvictionNeed{.bytes = missing};
+  };
+  if (wanted <= (bound.of_keys ? ahead : kMostAhead)) return of_limit(std::max(wanted, ahead));
   // A write of much needs no more than what is missing, which it is worth to count.
   CountResult used;
   if (bound.orders.size() == 1 && bound.owed != &owed_by_databases_) {
@@ -464,10 +486,9 @@ absl::StatusOr<std::optional<EvictionNeed>> Evictor::Missing(const Bound& bound,
   } else {
     VARVE_ASSIGN_OR_RETURN(used.bytes, store_.CountData());
   }
-  missing.bytes = std::max(Beyond(used.bytes, need.bytes, bound.bytes),
-                           std::min(bound.bytes / kPartAhead, kMostAhead));
-  missing.keys = std::max(Beyond(used.keys, need.keys, bound.keys), missing.keys);
-  return missing;
+  const uint64_t missing = bound.of_keys ? Beyond(used.keys, need.keys, bound.keys)
+                                         : Beyond(used.bytes, need.bytes, bound.bytes);
+  return of_limit(std::max(missing, ahead));
 }
 
 bool Evictor::MakeRoomNow(const absl::Status& refused, const EvictionNeed& need,
@@ -479,18 +500,19 @@ bool Evictor::MakeRoomNow(const absl::Status& refused, const EvictionNeed& need,
   if (!missing.ok() || !*missing) return false;
   NoteExpiries();
   const EvictionParts parts = PartsOfStep();
-  const absl::StatusOr<EvictionStep::Result> evicted =
-      EvictionStep(parts, bound->orders, options).Run(**missing);
-  Report(evicted.status());
-  if (!evicted.ok()) return false;
-  if (evicted->keys > 0) {
+  EvictionStep step(parts, bound->orders, options);
+  Report(step.Run(**missing));
+  // What was evicted before an error makes room, too.
+  const EvictionStep::Result& evicted = step.done();
+  if (evicted.keys > 0) {
     ++counts_.rounds;
-    bound->owed->Pay(*evicted);
-    bound->owed->RaiseTo({.bytes = std::min(bound->bytes / kPartOwed, kMostOwed),
-                          .keys = std::min(bound->keys / kPartOwed, kMostKeysOwed)});
+    bound->owed->Pay(evicted);
+    bound->owed->RaiseTo(bound->of_keys
+                             ? Owed{.keys = std::min(bound->keys / kPartOwed, kMostKeysOwed)}
+                             : Owed{.bytes = std::min(bound->bytes / kPartOwed, kMostOwed)});
     Wake();
   }
-  return evicted->keys > 0 || evicted->is_busy;
+  return evicted.keys > 0 || evicted.is_busy;
 }
 
 absl::Status Evictor::EnterReads(Reads which) {
@@ -572,17 +594,18 @@ absl::Status Evictor::LookForExcess() {
 }
 
 absl::Status Evictor::LookForExcessOnDisk() {
-  if (disk_ == nullptr) return absl::OkStatus();
-  VARVE_RETURN_IF_ERROR(disk_->Measure());
+  if (setup_.disk == nullptr) return absl::OkStatus();
+  BoundedFileSystem& disk = *setup_.disk;
+  VARVE_RETURN_IF_ERROR(disk.Measure());
   std::vector<NamespaceId> evicting;
   double part = 0;
   {
     absl::MutexLock lock(&mutex_);
-    const uint64_t used = disk_->needed(),
-                   most = disk_->limit() - disk_->reserve() - disk_->limit() / kPartOfDisk;
+    const uint64_t used = disk.needed(),
+                   most = disk.limit() - disk.reserve() - disk.limit() / kPartOfDisk;
     if (used <= most) relieved_disk_ = 0;
     const uint64_t relieved = std::max(most, relieved_disk_);
-    if (replication_.follows() || used < relieved + disk_->limit() / kPartOwed)
+    if (replication_.follows() || used < relieved + disk.limit() / kPartOwed)
       return absl::OkStatus();
     // Each namespace gives the part of its data by which the directory is too large.
     part = static_cast<double>(used - relieved) / static_cast<double>(used);
@@ -606,11 +629,13 @@ absl::StatusOr<bool> Evictor::WorkOn() {
   if (index_ == nullptr || replication_.follows()) return false;
   NoteExpiries();
   bool more = false;
+  // A walk that fails holds up neither the others nor evictions: it may be these that make room for
+  // the index.
+  absl::Status status;
   for (auto& [id, space] : spaces_) {
-    if (space.order->IsMostlyStale())
-      VARVE_RETURN_IF_ERROR(space.order->Reset(SpaceOrder::Accesses::kGo));
+    status.Update(space.order->ResetIfStale());
     if (!space.order->NeedsWalk()) continue;
-    VARVE_RETURN_IF_ERROR(space.order->Walk(kWalkedAtOnce));
+    status.Update(space.order->Walk(kWalkedAtOnce));
     more = more || space.order->walking();
   }
   const EvictionParts parts = PartsOfStep();
@@ -618,22 +643,26 @@ absl::StatusOr<bool> Evictor::WorkOn() {
     if (!bound.owed->any() || bound.orders.empty()) return absl::OkStatus();
     const EvictionNeed need{.bytes = std::min(bound.owed->bytes, kPaidAtOnce),
                             .keys = std::min(bound.owed->keys, kKeysPaidAtOnce)};
-    VARVE_ASSIGN_OR_RETURN(const EvictionStep::Result evicted,
-                           EvictionStep(parts, bound.orders, WriteOptions()).Run(need));
+    EvictionStep step(parts, bound.orders, WriteOptions());
+    const absl::Status run = step.Run(need);
+    const EvictionStep::Result& evicted = step.done();
     if (evicted.keys == 0) {
-      *bound.owed = {};  // nothing may be evicted, or not now
-      return absl::OkStatus();
+      // Nothing may be evicted; while another thread writes alone it stays owed until later.
+      if (run.ok() && !evicted.is_busy) *bound.owed = {};
+      return run;
     }
     ++counts_.rounds;
     bound.owed->Pay(evicted);
     more = more || bound.owed->any();
-    return store_.Push();
+    VARVE_RETURN_IF_ERROR(store_.Push());
+    return run;
   };
-  VARVE_RETURN_IF_ERROR(pay(BoundOfDatabases()));
+  status.Update(pay(BoundOfDatabases()));
   for (auto& [id, space] : spaces_) {
     if (!HasOwnRule(space.options)) continue;
-    VARVE_RETURN_IF_ERROR(pay({.orders = {space.order.get()}, .owed = &space.owed}));
+    status.Update(pay({.orders = {space.order.get()}, .owed = &space.owed}));
   }
+  if (!more) VARVE_RETURN_IF_ERROR(status);
   return more;
 }
 

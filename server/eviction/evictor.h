@@ -78,11 +78,15 @@ class Evictor {
       : store_(*store), clients_(*clients), replication_(*replication) {}
   ~Evictor() { Stop(); }
 
+  // A thread works in time left over, or nobody but the callers of RunRound() and WorkOn(): then
+  // what is done when depends on them alone.
+  enum class Work : uint8_t { kByThread, kByCallers };
   // Has the evictor keep its index in `directory`, within `memory` bytes, which are more than
   // NotedReads::kBytes. `disk`: the bound of the data directory; null: there is none. Where a rule
   // is in force, reads are noted from then on.
   // Requires: no other thread uses it yet; the disk outlives it.
-  void Start(std::string directory, uint64_t memory, BoundedFileSystem* disk);
+  void Start(std::string directory, uint64_t memory, BoundedFileSystem* disk,
+             Work work = Work::kByThread);
   // Ends the thread and closes the index. Nothing is evicted any more.
   // Requires: no thread of a client runs any more.
   void Stop() ABSL_LOCKS_EXCLUDED(wake_mutex_, mutex_);
@@ -151,6 +155,14 @@ class Evictor {
   void ResetStatistics() { counts_.keys = counts_.bytes = 0; }
 
  private:
+  // The evictor was started with this, and nothing of it changes any more.
+  struct Setup {
+    std::string directory;  // empty: it was not called
+    uint64_t memory = 0;
+    BoundedFileSystem* disk = nullptr;
+    Work work = Work::kByThread;
+    SequenceNumber newest = kNoSequence;  // the store's newest version
+  };
   // The evictor owes these evictions, and makes them in time left over.
   struct Owed {
     uint64_t bytes = 0;
@@ -178,6 +190,7 @@ class Evictor {
     std::vector<SpaceOrder*> orders;
     uint64_t bytes = 0;  // 0: no limit
     uint64_t keys = 0;
+    bool of_keys = false;  // the limit of keys refuses it; else that of bytes does
     Owed* owed = nullptr;
   };
 
@@ -208,7 +221,9 @@ class Evictor {
   void StartNotes() ABSL_LOCKS_EXCLUDED(wake_mutex_);
   void Wake() ABSL_LOCKS_EXCLUDED(wake_mutex_);
   void Loop() ABSL_LOCKS_EXCLUDED(wake_mutex_, mutex_);
+  // Opens the index; if one is open already, which is damaged, makes an empty one in its place.
   absl::Status OpenIndex() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CloseIndex() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   EvictionParts PartsOfStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellEvicted(NamespaceId space, std::string_view key, uint64_t bytes,
                    SequenceNumber durable_after);
@@ -238,9 +253,7 @@ class Evictor {
   Store& store_;
   Clients& clients_;
   const ReplicationState& replication_;
-  std::string directory_;
-  uint64_t memory_ = 0;
-  BoundedFileSystem* disk_ = nullptr;
+  Setup setup_;
 
   // The databases' EvictionRule, as one number, and the bound of all data.
   std::atomic<uint32_t> databases_{0};

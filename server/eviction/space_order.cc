@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "util/base/assert.h"
 #include "util/base/hash.h"
 #include "util/base/status.h"
@@ -20,6 +21,8 @@ constexpr uint64_t kChangesTolerated = 16;
 constexpr uint64_t kPartTolerated = 8;
 // So many entries more than twice the keys make an order begin anew.
 constexpr uint64_t kEntriesTolerated = 500'000;
+// So many accesses more than four times the keys go with it.
+constexpr uint64_t kAccessesTolerated = 4'000'000;
 
 }  // namespace
 
@@ -46,14 +49,19 @@ absl::Status SpaceOrder::Reset(Accesses accesses) {
   AccessIndex::PutSpace(space_, record_, &batch);
   front_.clear();
   entries_ = 0;
+  may_meet_entries_ = false;
   has_met_dead_ = false;
   walked_ms_ = 0;
   changes_at_walk_ = 0;
   return index_.Commit(&batch);
 }
 
-bool SpaceOrder::IsMostlyStale() const {
-  return entries_ > kEntriesTolerated + 2 * store_.EstimateSize(space_, "", "").keys;
+absl::Status SpaceOrder::ResetIfStale() {
+  if (entries_ <= kEntriesTolerated) return absl::OkStatus();
+  const uint64_t keys = store_.EstimateSize(space_, "", "").keys;
+  if (entries_ <= kEntriesTolerated + 2 * keys) return absl::OkStatus();
+  return Reset(index_.EstimateAccesses(space_) <= kAccessesTolerated + 4 * keys ? Accesses::kStay
+                                                                                : Accesses::kGo);
 }
 
 bool SpaceOrder::NeedsWalk() const {
@@ -99,12 +107,8 @@ void SpaceOrder::BeginWalk() {
 }
 
 absl::Status SpaceOrder::EndWalk() {
-  const absl::Status status = iterator_->status();
+  VARVE_RETURN_IF_ERROR(iterator_->status());
   iterator_.reset();
-  if (!status.ok()) {
-    snapshot_.reset();
-    return status;
-  }
   record_.walked = snapshot_->sequence();
   snapshot_.reset();
   soonest_before_walk_ms_ = kNeverSoon;
@@ -117,6 +121,17 @@ absl::Status SpaceOrder::EndWalk() {
 
 absl::Status SpaceOrder::Walk(size_t most) {
   if (!walking()) BeginWalk();
+  absl::Cleanup abandon = [this] {  // also where memory runs out
+    iterator_.reset();
+    snapshot_.reset();
+    may_meet_entries_ = true;
+  };
+  VARVE_RETURN_IF_ERROR(GoOn(most));
+  std::move(abandon).Cancel();
+  return absl::OkStatus();
+}
+
+absl::Status SpaceOrder::GoOn(size_t most) {
   std::vector<RankedKey> found;
   std::vector<std::string> keys;
   for (size_t looked = 0; iterator_->Valid() && looked < most; iterator_->Next(), ++looked) {
@@ -146,11 +161,20 @@ absl::Status SpaceOrder::AddFound(std::vector<RankedKey>* found,
     VARVE_RETURN_IF_ERROR(index_.FindAccesses(space_, hashes, &accesses));
     for (size_t i = 0; i < found->size(); ++i) (*found)[i].access = accesses[i];
   }
-  WriteBatch batch;
+  std::vector<std::string> entries;
+  entries.reserve(found->size());
   for (size_t i = 0; i < found->size(); ++i)
-    Insert(RankOf(record_.rule.order, (*found)[i]), keys[i], &batch);
+    entries.push_back(EntryOf(RankOf(record_.rule.order, (*found)[i]), keys[i]));
   found->clear();
-  return index_.Commit(&batch);
+  uint64_t added = entries.size();
+  if (may_meet_entries_) {
+    VARVE_ASSIGN_OR_RETURN(added, index_.CountMissing(entries));
+  }
+  WriteBatch batch;
+  Insert(entries, &batch);
+  VARVE_RETURN_IF_ERROR(index_.Commit(&batch));
+  entries_ += added;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<OrderEntry>> SpaceOrder::Front(size_t most, uint64_t* random) const {
@@ -164,11 +188,20 @@ absl::StatusOr<std::vector<OrderEntry>> SpaceOrder::Front(size_t most, uint64_t*
   return index_.ReadOrder(space_, record_.epoch, "", most);
 }
 
-void SpaceOrder::Insert(uint64_t rank, std::string_view key, WriteBatch* batch) {
-  std::string entry = AccessIndex::OrderKey(space_, record_.epoch, rank, key);
-  batch->Put(entry, "");
-  ++entries_;
-  if (!front_.empty() && entry < front_) front_ = std::move(entry);
+void SpaceOrder::Insert(absl::Span<const std::string> entries, WriteBatch* batch) {
+  for (const std::string& entry : entries) {
+    batch->Put(entry, "");
+    if (!front_.empty() && entry < front_) front_ = entry;
+  }
+}
+
+absl::StatusOr<uint64_t> SpaceOrder::Move(absl::Span<const std::string> entries,
+                                          WriteBatch* batch) {
+  VARVE_ASSIGN_OR_RETURN(const uint64_t added, index_.CountMissing(entries));
+  // The next walk finds those of these keys that were written since the last one.
+  may_meet_entries_ = may_meet_entries_ || !entries.empty();
+  Insert(entries, batch);
+  return added;
 }
 
 uint64_t SpaceOrder::Rank(SequenceNumber version, uint64_t expiry_ms, uint64_t hash,

@@ -15,6 +15,7 @@
 // Requires: the order is destroyed before the store and the index; a walk holds a snapshot.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -23,6 +24,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "server/eviction/access_index.h"
 #include "server/eviction/key_rank.h"
 #include "varve/iterator.h"
@@ -49,11 +51,13 @@ class SpaceOrder {
   // when keys were read, too, and goes by their versions.
   enum class Accesses : uint8_t { kStay, kGo };
   [[nodiscard]] absl::Status Reset(Accesses accesses = Accesses::kStay);
-  // Returns whether most entries must be of keys that are gone or were written again, which nobody
-  // mends while nothing is evicted.
-  bool IsMostlyStale() const;
+  // Begins anew where most entries must be of keys that are gone or were written again, which
+  // nobody mends while nothing is evicted. The accesses stay unless they are many times the keys:
+  // those of keys that are gone can't be told from the others.
+  [[nodiscard]] absl::Status ResetIfStale();
 
-  // Looks at the next keys of a walk, at most about `most`, and begins one if none is under way.
+  // Looks at the next keys of a walk, at most about `most`, and begins one if none is under way. An
+  // error ends the walk, and the next one looks at all of its keys again.
   [[nodiscard]] absl::Status Walk(size_t most);
   bool walking() const { return iterator_ != nullptr; }
   // Returns whether the walk that is under way, or due, is the first one of its epoch, over all
@@ -74,18 +78,27 @@ class SpaceOrder {
 
   // Returns the first entries of the order; for kRandom, those from a random place on.
   [[nodiscard]] absl::StatusOr<std::vector<OrderEntry>> Front(size_t most, uint64_t* random) const;
-  // Adds an entry to the batch; the order is right once the batch is committed.
-  void Insert(uint64_t rank, std::string_view key, WriteBatch* batch);
-  // Notes that an entry was removed, `is_dead` if its key is gone.
-  void NoteRemoved(bool is_dead) {
-    entries_ -= entries_ > 0 ? 1 : 0;
-    has_met_dead_ = has_met_dead_ || is_dead;
+  // Returns the entry of a key with the rank, as an index key.
+  std::string EntryOf(uint64_t rank, std::string_view key) const {
+    return AccessIndex::OrderKey(space_, record_.epoch, rank, key);
+  }
+  // Adds to the batch the entries to which those of keys move whose true ranks are higher. Returns
+  // how many of them are new, which NoteMended() is to be told once the batch is committed.
+  [[nodiscard]] absl::StatusOr<uint64_t> Move(absl::Span<const std::string> entries,
+                                              WriteBatch* batch);
+  // Notes that so many entries were added and removed; `has_met_dead`: keys of some are gone.
+  void NoteMended(uint64_t added, uint64_t removed, bool has_met_dead) {
+    entries_ += added;
+    entries_ -= std::min(entries_, removed);
+    has_met_dead_ = has_met_dead_ || has_met_dead;
   }
   // Returns whether there may be keys that no walk finds: what the order knew has gone, and other
   // keys, of older versions, may have come in its place (SWAPDB).
   bool MayMissOldKeys() const { return has_met_dead_; }
   // Notes that no entry is left before the place.
   void Pass(std::string_view index_key) { front_ = index_key; }
+  // Returns how many entries were made and not removed, since the order was loaded or reset.
+  uint64_t entries() const { return entries_; }
   // Returns the rank of a key by its record and its last access.
   uint64_t Rank(SequenceNumber version, uint64_t expiry_ms, uint64_t hash, const KeyAccess& access);
 
@@ -94,8 +107,10 @@ class SpaceOrder {
       : store_(*store), index_(*index), space_(space), times_(*store) {}
 
   void BeginWalk();
+  absl::Status GoOn(size_t most);
   absl::Status EndWalk();
   absl::Status AddFound(std::vector<RankedKey>* found, const std::vector<std::string>& keys);
+  void Insert(absl::Span<const std::string> entries, WriteBatch* batch);
 
   Store& store_;
   AccessIndex& index_;
@@ -104,7 +119,9 @@ class SpaceOrder {
   SpaceRecord record_;
   std::string front_;  // an index key; empty: the beginning
   bool has_met_dead_ = false;
-  uint64_t entries_ = 0;  // since it was loaded or reset, about
+  uint64_t entries_ = 0;  // those made and not removed, since it was loaded or reset
+  // A walk may come to keys that have the entries which it would make.
+  bool may_meet_entries_ = false;
   uint64_t walked_ms_ = 0;
   // When the first key expires of those that were written since the last walk began, and of those
   // before it that no walk has entered; 0: not known.

@@ -5,27 +5,27 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "server/eviction/read_journal.h"
 #include "server/user_commands/command_rights.h"
 #include "unit-tests/server/access_trace.h"
+#include "unit-tests/testing/delayed_store.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/temp_dir.h"
-#include "unit-tests/testing/thread_state.h"
 #include "varve/namespace_status.h"
 #include "varve/storage_engine.h"
 
 namespace varve {
 namespace {
 
+using testing::DelayedStore;
 using testing::Eventually;
-using testing::IsAsleep;
 using testing::ManualClock;
 using testing::TempDir;
 using testing::TrueLru;
@@ -40,7 +40,8 @@ class EvictorTest : public ::testing::Test {
   ~EvictorTest() override { Close(); }
 
   // The databases have `rule` from the beginning, as they have by the server's settings.
-  void Open(const std::string& name, EvictionRule rule = {}) {
+  void Open(const std::string& name, EvictionRule rule = {},
+            Evictor::Work work = Evictor::Work::kByThread) {
     EngineOptions options;
     options.write_buffer_size = 256u << 10;
     options.clock = &clock_;
@@ -50,7 +51,7 @@ class EvictorTest : public ::testing::Test {
     store_ = *std::move(store);
     evictor_ = std::make_unique<Evictor>(store_.get(), &clients_, &replication_);
     evictor_->SetDatabases(rule, 0);
-    evictor_->Start(dir_.File(name) + "/access", 24u << 20, nullptr);
+    evictor_->Start(dir_.File(name) + "/access", 24u << 20, nullptr, work);
   }
   void Close() {
     evictor_.reset();
@@ -122,6 +123,21 @@ class EvictorTest : public ::testing::Test {
   std::unique_ptr<Evictor> evictor_;
 };
 
+// An evictor that has no thread: what it does depends on the calls of the test alone.
+class EvictorByHandTest : public EvictorTest {
+ protected:
+  EvictorByHandTest() {
+    Close();
+    Open("data", {}, Evictor::Work::kByCallers);
+  }
+  // Does what the thread would do in time left over.
+  void FinishWork() {
+    absl::StatusOr<bool> more = true;
+    while (more.ok() && *more) more = evictor_->WorkOn();
+    EXPECT_TRUE(more.ok()) << more.status();
+  }
+};
+
 TEST_F(EvictorTest, HitsAreThoseOfTrueLru) {
   double true_lru = 0;
   const double hits = RunTrace(kLru, 120'000, &true_lru);
@@ -137,14 +153,17 @@ TEST_F(EvictorTest, CountsOfUsesHitMoreThanTrueLru) {
   EXPECT_GE(hits, true_lru);
 }
 
-TEST_F(EvictorTest, AKeyOfTheLastTStaysWhileAnIdleOneIsThere) {
+TEST_F(EvictorByHandTest, AKeyOfTheLastTStaysWhileAnIdleOneIsThere) {
   Use(kLru, 2000 * kEntrySize);
   std::vector<uint64_t> used(20'000, 0);
   ZipfKeys keys(20'000, 0.8);
   for (size_t request = 0; request < 30'000; ++request) {
     const size_t key = keys.Next();
     clock_.Advance(5);
-    if (request % 160 == 0) evictor_->RunRound();
+    if (request % 160 == 0) {
+      evictor_->RunRound();
+      FinishWork();
+    }
     if (!Get(key)) ASSERT_TRUE(Put(key).ok());
     used[key] = clock_.WallMillis();
   }
@@ -231,52 +250,109 @@ TEST_F(EvictorTest, ADamagedIndexBeginsAnew) {
   EXPECT_EQ(CountThere(200, 1100), 900u);
 }
 
-TEST_F(EvictorTest, ALoweredBoundIsReachedInTheBackground) {
+TEST_F(EvictorByHandTest, ALoweredBoundIsReachedInTheBackground) {
   Use(kLru, 0);
   for (size_t key = 0; key < 3000; ++key) ASSERT_TRUE(Put(key).ok());
-  store_->SetDataLimit(1000 * kEntrySize);
-  evictor_->SetDatabases(kLru, 1000 * kEntrySize);
-  evictor_->RunRound();
-  while (*evictor_->WorkOn()) continue;
-  EXPECT_LE(*store_->CountData(), 1000 * kEntrySize);
-  EXPECT_GT(*store_->CountData(), 990 * kEntrySize);
+  Use(kLru, 1000 * kEntrySize);
+  FinishWork();
+  EXPECT_EQ(*store_->CountData(), 1000 * kEntrySize);
 }
 
-// A namespace may have many keys to count. Here the count waits for the removal of what has
-// expired, which is held up.
-TEST_F(EvictorTest, ClientsDoNotWaitWhileKeysAreCounted) {
-  absl::Notification sweeps, goes_on;
-  store_->SetExpiryListener([&](NamespaceId, std::string_view, SequenceNumber) {
-    sweeps.Notify();
-    goes_on.WaitForNotification();
-  });
-  ASSERT_TRUE(Put(1, kDefaultNamespace, store_->NowMillis() + 5).ok());
-  clock_.Advance(10);
-  sweeps.WaitForNotification();
+TEST_F(EvictorByHandTest, WhatIsOwedStaysOwedWhileAnotherThreadWritesAlone) {
+  Use(kLru, 0);
+  for (size_t key = 0; key < 3000; ++key) ASSERT_TRUE(Put(key).ok());
+  Use(kLru, 1000 * kEntrySize);
+  std::unique_ptr<ExclusiveWrite> alone = store_->BeginExclusiveWrite();
+  FinishWork();
+  EXPECT_EQ(evictor_->evicted_keys(), 0u);
+  alone.reset();
+  FinishWork();
+  EXPECT_EQ(evictor_->evicted_keys(), 2000u);
+}
+
+// Damage of a segment is found when somebody reads there, here the front of the order.
+TEST_F(EvictorByHandTest, AnIndexBeginsAnewWhoseDamageIsFoundByARead) {
+  Use(kLru, 0);
+  for (size_t key = 0; key < 1000; ++key) {
+    clock_.Advance(10);
+    ASSERT_TRUE(Put(key).ok());
+  }
+  FinishWork();
+  Close();
+  const std::string directory = dir_.File("data") + "/access";
+  {
+    auto index = StorageEngine::Open(directory, EngineOptions());
+    ASSERT_TRUE(index.ok()) << index.status();
+    ASSERT_TRUE((*index)->Flush().ok());
+    ASSERT_TRUE((*index)->Close().ok());
+  }
+  size_t damaged = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    if (entry.path().extension() != ".seg") continue;
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(100);  // in the first block, which has the lowest entries
+    file.put('\xff');
+    ++damaged;
+  }
+  ASSERT_GT(damaged, 0u);
+  Open("data", kLru, Evictor::Work::kByCallers);
+  Use(kLru, 1000 * kEntrySize);
+  for (size_t key = 1000; key < 1100; ++key) ASSERT_TRUE(Put(key).ok()) << key;
+  EXPECT_EQ(CountThere(0, 100), 0u);
+  EXPECT_EQ(CountThere(100, 1100), 1000u);
+}
+
+// The store has lost its last writes, and gives their versions to others. The index has not.
+TEST_F(EvictorByHandTest, KeysGetTheirPlacesWhoseVersionsTheOrderKnowsFromBeforeAPowerCut) {
+  for (size_t key = 0; key < 10; ++key) ASSERT_TRUE(Put(key).ok());
+  Close();
+  std::filesystem::copy(dir_.File("data"), dir_.File("before"),
+                        std::filesystem::copy_options::recursive);
+  Open("data", kLru, Evictor::Work::kByCallers);
+  for (size_t key = 1000; key < 2000; ++key) ASSERT_TRUE(Put(key).ok());
+  clock_.Advance(100'000);
+  evictor_->RunRound();
+  FinishWork();
+  Close();
+  std::filesystem::rename(dir_.File("data") + "/access", dir_.File("before") + "/access");
+  std::filesystem::remove_all(dir_.File("data"));
+  std::filesystem::rename(dir_.File("before"), dir_.File("data"));
+
+  Open("data", kLru, Evictor::Work::kByCallers);
+  constexpr size_t kOld = 50, kYoung = 1200;
+  for (size_t key = 0; key < kOld; ++key) ASSERT_TRUE(Put(3000 + key).ok());
+  clock_.Advance(100'000);
+  for (size_t key = 0; key < kYoung; ++key) ASSERT_TRUE(Put(4000 + key).ok());
+  clock_.Advance(100'000);
+  Use(kLru, (10 + kOld + kYoung) * kEntrySize);
+  FinishWork();
+  for (size_t key = 0; key < 40; ++key) ASSERT_TRUE(Put(6000 + key).ok());
+  EXPECT_EQ(CountThere(4000, 4000 + kYoung), kYoung);
+  EXPECT_LT(CountThere(3000, 3000 + kOld), kOld);
+}
+
+// A namespace may have many keys to count. Here the count is not answered.
+TEST_F(EvictorByHandTest, ClientsDoNotWaitWhileKeysAreCounted) {
   WriteBatch batch;
   batch.CreateNamespace(
       {.id = kFirstNamedNamespace, .name = "a", .options = {.max_bytes = 1000, .eviction = kLru}});
   ASSERT_TRUE(store_->Submit(WriteOptions(), &batch).ok());
-  std::atomic<pid_t> id{0};
-  std::thread round([&] {
-    id = gettid();
-    evictor_->RunRound();
-  });
-  int looks = 0;
-  EXPECT_TRUE(Eventually([&] {
-    looks = id != 0 && IsAsleep(id) ? looks + 1 : 0;
-    return looks == 20;
-  }));
+  DelayedStore delayed(store_.get());
+  Evictor evictor(&delayed, &clients_, &replication_);
+  evictor.Start(dir_.File("counting"), 24u << 20, nullptr, Evictor::Work::kByCallers);
+  delayed.Withhold("blocking count");
+  std::thread round([&] { evictor.RunRound(); });
+  delayed.AwaitWithheld(1);
   std::atomic<bool> is_answered{false};
   std::thread client([&] {
-    (void)evictor_->LookUp(kFirstNamedNamespace, Key(1), ReadResult());
+    (void)evictor.LookUp(kFirstNamedNamespace, Key(1), ReadResult());
     is_answered = true;
   });
   EXPECT_TRUE(Eventually([&] { return is_answered.load(); }));
-  goes_on.Notify();
+  EXPECT_EQ(delayed.withheld(), 1u);
+  delayed.Release();
   client.join();
   round.join();
-  store_->SetExpiryListener({});
 }
 
 }  // namespace

@@ -163,6 +163,7 @@ class BoundedFileSystem::BoundedFile : public File {
   }
   absl::Status Truncate(uint64_t size) override {
     Change change(&owner_);
+    VARVE_RETURN_IF_ERROR(NoteSize());
     VARVE_RETURN_IF_ERROR(GrowTo(size, &change));
     const uint64_t before = size_.load();
     if (before > size) change.Begin(before - size);
@@ -183,9 +184,16 @@ class BoundedFileSystem::BoundedFile : public File {
   absl::Status WithRoomUpTo(uint64_t end, absl::FunctionRef<absl::Status()> write) {
     if (end <= size_.load(std::memory_order_relaxed)) [[likely]]
       return write();
+    VARVE_RETURN_IF_ERROR(NoteSize());
     Change growth(&owner_);
     VARVE_RETURN_IF_ERROR(GrowTo(end, &growth));
     return write();
+  }
+  // Another descriptor may have grown the file, and has taken the room for that.
+  absl::Status NoteSize() {
+    VARVE_ASSIGN_OR_RETURN(const uint64_t size, file_->Size());
+    RaiseTo(&size_, size);
+    return absl::OkStatus();
   }
   absl::Status GrowTo(uint64_t end, Change* growth) {
     const uint64_t before = size_.load();

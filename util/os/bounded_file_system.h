@@ -9,10 +9,11 @@
 // Spare files, which take the place of files to come, count toward the limit and not toward the
 // reserve.
 //
-// A file counts with its size, once however many names it has. What other programs change in the
-// directory is found by Measure(), which walks over it while files grow and go. The count itself
-// follows those exactly, so Measure() corrects it only where it contradicts what the walk can have
-// seen.
+// A file counts with its size, once however many names it has, and however many descriptors grow it
+// one after the other; where two of them grow it at the same time it may count twice until
+// Measure(). What other programs change in the directory is found by Measure(), which walks over it
+// while files grow and go. The count itself follows those exactly, so Measure() corrects it only
+// where it contradicts what the walk can have seen.
 //
 // Thread-safety: all functions may be called on any thread; a file is as thread-safe as the one
 // beneath it. No call of the file system beneath is made under mutex_.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 #include "unit-tests/db/commit/pipeline_parts.h"
@@ -48,6 +49,24 @@ TEST_F(QuotasTest, AKeyBeyondTheQuotaIsRefused) {
   for (const char* key : {"a", "b", "c"}) EXPECT_TRUE(Put(key).ok());
   EXPECT_TRUE(IsNamespaceFull(Put("d")));
   EXPECT_TRUE(Put("a").ok());  // replaces one
+}
+
+TEST_F(QuotasTest, ARefusalTellsWhichQuotaIsFull) {
+  constexpr NamespaceId kShort = 4;
+  NamespaceDescription space{.id = kShort};
+  space.options.max_keys = 3;
+  space.options.max_bytes = 10;
+  WriteBatch batch;
+  batch.CreateNamespace(space);
+  ASSERT_TRUE(parts_.Submit(&batch).ok());
+  for (const char* key : {"a", "b", "c"}) EXPECT_TRUE(Put(key).ok());
+  using Of = NamespaceQuota::Of;
+  EXPECT_EQ(FullQuota(Put("d")), (NamespaceQuota{.space = kSmall, .of = Of::kKeys}));
+  batch.Clear();
+  batch.Put("key", "more bytes", kShort);
+  EXPECT_EQ(FullQuota(quotas_.Submit({}, &batch).status()),
+            (NamespaceQuota{.space = kShort, .of = Of::kBytes}));
+  EXPECT_EQ(FullQuota(absl::ResourceExhaustedError("the disk is full")), std::nullopt);
 }
 
 TEST_F(QuotasTest, WhatWasDeletedMakesRoom) {

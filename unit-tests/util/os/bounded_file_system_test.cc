@@ -73,6 +73,33 @@ TEST_F(BoundedFileSystemTest, WhatDoesNotFitIsRefusedAndTheLogFirst) {
   EXPECT_EQ(files_.used(), 0u);
 }
 
+// The next file of the log grows through a descriptor of its own (LogFiles).
+TEST_F(BoundedFileSystemTest, WhatAnotherDescriptorGrewTakesItsRoomOnce) {
+  const std::unique_ptr<File> log = Create("000002.log");
+  ASSERT_TRUE(log->Write(0, Bytes(1000)).ok());
+  absl::StatusOr<std::unique_ptr<File>> other =
+      files_.OpenForWrite(dir_.File("000002.log"), /*create=*/false);
+  ASSERT_TRUE(other.ok()) << other.status();
+  constexpr uint64_t kGrown = kLimit - kReserve;
+  ASSERT_TRUE((*other)->Allocate(1000, kGrown).ok());
+  EXPECT_EQ(files_.used(), kGrown);
+  const absl::Status written = log->Write(0, Bytes(kGrown));
+  EXPECT_TRUE(written.ok()) << written;
+  EXPECT_EQ(files_.used(), kGrown);
+  EXPECT_TRUE(absl::IsResourceExhausted(log->Write(kGrown, "x")));
+}
+
+TEST_F(BoundedFileSystemTest, WhatAnotherDescriptorGrewIsGivenBackWhenTheFileShrinks) {
+  const std::unique_ptr<File> log = Create("000002.log");
+  ASSERT_TRUE(log->Write(0, Bytes(1000)).ok());
+  absl::StatusOr<std::unique_ptr<File>> other =
+      files_.OpenForWrite(dir_.File("000002.log"), /*create=*/false);
+  ASSERT_TRUE(other.ok()) << other.status();
+  ASSERT_TRUE((*other)->Allocate(1000, 5000).ok());
+  ASSERT_TRUE(log->Truncate(500).ok());
+  EXPECT_EQ(files_.used(), 500u);
+}
+
 TEST_F(BoundedFileSystemTest, SpareFilesDoNotTakeTheReserve) {
   ASSERT_TRUE(Create("1.seg")->Write(0, Bytes(kLimit - kReserve)).ok());
   EXPECT_TRUE(files_.IsTight());

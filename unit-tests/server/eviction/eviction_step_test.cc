@@ -1,0 +1,178 @@
+// Eviction steps over a store and an access index on files, whose disk may be full.
+#include "server/eviction/eviction_step.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/eviction/access_index.h"
+#include "server/eviction/space_order.h"
+#include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/fault_file_system.h"
+#include "unit-tests/testing/manual_clock.h"
+#include "unit-tests/testing/temp_dir.h"
+#include "util/base/hash.h"
+#include "varve/storage_engine.h"
+
+namespace varve {
+namespace {
+
+using testing::Eventually;
+using testing::FaultFileSystem;
+using testing::FileOperation;
+using testing::ManualClock;
+using testing::TempDir;
+
+class EvictionStepTest : public ::testing::Test {
+ protected:
+  EvictionStepTest() {
+    EngineOptions options;
+    options.sync = Durability::kNone;
+    options.clock = &clock_;
+    auto store = StorageEngine::Open(dir_.File("store"), options);
+    EXPECT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
+    auto index = AccessIndex::Open(dir_.File("access"), 64u << 20, &files_);
+    EXPECT_TRUE(index.ok()) << index.status();
+    index_ = *std::move(index);
+    Load({.order = EvictionOrder::kTtl});
+    parts_ = {.store = store_.get(),
+              .index = index_.get(),
+              .random = &random_,
+              .access_of =
+                  [this](NamespaceId, uint64_t hash, const KeyAccess& stored) {
+                    const auto read = reads_.find(hash);
+                    return read != reads_.end() ? read->second : stored;
+                  },
+              .evicted = [this](NamespaceId, std::string_view key, uint64_t,
+                                SequenceNumber) { evicted_.emplace_back(key); }};
+    soon_ms_ = store_->NowMillis() + 1'800'000;
+    far_ms_ = soon_ms_ + 1'800'000;
+  }
+  void Load(EvictionRule rule) {
+    auto order = SpaceOrder::Load(store_.get(), index_.get(), kDefaultNamespace, rule);
+    ASSERT_TRUE(order.ok()) << order.status();
+    order_ = *std::move(order);
+  }
+  void Put(const std::string& key, uint64_t expiry_ms) {
+    WriteBatch batch;
+    batch.Put(key, "v", kSelectedNamespace, expiry_ms);
+    ASSERT_TRUE(store_->Write({}, &batch).ok());
+    order_->NoteExpiry(expiry_ms);
+  }
+  void WalkToTheEnd() {
+    do {
+      ASSERT_TRUE(order_->Walk(1000).ok());
+    } while (order_->walking());
+  }
+  // Evicts so many keys.
+  void Evict(uint64_t keys) {
+    EvictionStep step(parts_, {order_.get()}, WriteOptions());
+    const absl::Status status = step.Run({.keys = keys});
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(step.done().keys, keys);
+  }
+  // Has the index take nothing more for want of room, not even the smallest batch.
+  void FillTheIndex() {
+    const absl::Status full = absl::ResourceExhaustedError("no space left on the test's disk");
+    for (const FileOperation operation : {FileOperation::kCreate, FileOperation::kGrow})
+      files_.Fail(operation, 1, full, FaultFileSystem::kUnlimited);
+    uint64_t rank = 0;
+    for (const size_t entries : {16, 1}) {
+      absl::Status status;
+      while (status.ok()) {
+        WriteBatch batch;
+        for (size_t i = 0; i < entries; ++i)
+          batch.Put(AccessIndex::OrderKey(kOther, 0, ++rank, std::string(4000, 'k')), "");
+        status = index_->Commit(&batch);
+      }
+      ASSERT_TRUE(absl::IsResourceExhausted(status)) << status;
+    }
+  }
+  void GiveTheIndexRoom() {
+    files_.ClearFaults();
+    ASSERT_TRUE(Eventually([&] {
+      WriteBatch batch;
+      AccessIndex::PutAccess(kOther, 1, KeyAccess(), &batch);
+      return index_->Commit(&batch).ok();
+    }));
+  }
+
+  static constexpr NamespaceId kOther = 99;
+
+  TempDir dir_;
+  ManualClock clock_;
+  FaultFileSystem files_;
+  std::unique_ptr<StorageEngine> store_;
+  std::unique_ptr<AccessIndex> index_;
+  std::unique_ptr<SpaceOrder> order_;
+  uint64_t random_ = 1;
+  std::map<uint64_t, KeyAccess> reads_;  // by the hash of the key
+  std::vector<std::string> evicted_;
+  EvictionParts parts_;
+  uint64_t soon_ms_ = 0, far_ms_ = 0;
+};
+
+// A count that grows by each of them would have the order begin anew without a reason.
+TEST_F(EvictionStepTest, EntriesCountOnceWhoeverMakesThem) {
+  Put("first", soon_ms_);
+  Put("key", far_ms_);
+  WalkToTheEnd();
+  EXPECT_EQ(order_->entries(), 2u);
+  Put("key", far_ms_ + 1000);
+  WalkToTheEnd();
+  EXPECT_EQ(order_->entries(), 3u);
+  Evict(1);
+  EXPECT_EQ(order_->entries(), 1u) << "the step moves an entry to where the walk made one";
+  Put("first", soon_ms_);
+  WalkToTheEnd();
+  EXPECT_EQ(order_->entries(), 2u);
+  Put("key", far_ms_ + 2000);
+  Evict(1);
+  EXPECT_EQ(order_->entries(), 1u);
+  WalkToTheEnd();
+  EXPECT_EQ(order_->entries(), 1u) << "the walk makes an entry where the step moved one";
+  EXPECT_EQ(evicted_, (std::vector<std::string>{"first", "first"}));
+}
+
+TEST_F(EvictionStepTest, WhatTheIndexDidNotTakeIsMetAgain) {
+  Load({.order = EvictionOrder::kLru});
+  for (const char* key : {"a", "b", "c", "d"}) Put(key, 0);
+  clock_.Advance(10'000);
+  WalkToTheEnd();
+  for (const char* key : {"a", "b"}) reads_[HashKey(key)] = {.at_ms = far_ms_, .uses = 1};
+  FillTheIndex();
+  {
+    EvictionStep step(parts_, {order_.get()}, WriteOptions());
+    const absl::Status status = step.Run({.keys = 1});
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_EQ(step.done().keys, 1u) << "it makes room, whatever becomes of the order";
+    EXPECT_EQ(evicted_, (std::vector<std::string>{"c"}));
+  }
+  GiveTheIndexRoom();
+  Evict(3);
+  EXPECT_EQ(evicted_, (std::vector<std::string>{"c", "d", "a", "b"}));
+}
+
+TEST_F(EvictionStepTest, AWalkThatTheIndexDoesNotTakeBeginsAgain) {
+  constexpr size_t kKeys = 300;
+  for (size_t key = 0; key < kKeys; ++key) Put("key" + std::to_string(key), far_ms_ + key);
+  FillTheIndex();
+  EXPECT_TRUE(absl::IsResourceExhausted(order_->Walk(1000)));
+  EXPECT_TRUE(order_->is_first_walk());
+  EXPECT_FALSE(order_->walking());
+  GiveTheIndexRoom();
+  WalkToTheEnd();
+  EXPECT_EQ(order_->entries(), kKeys);
+  const absl::StatusOr<std::vector<OrderEntry>> entries = order_->Front(2 * kKeys, &random_);
+  ASSERT_TRUE(entries.ok()) << entries.status();
+  EXPECT_EQ(entries->size(), kKeys);
+}
+
+}  // namespace
+}  // namespace varve
