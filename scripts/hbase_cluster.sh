@@ -165,7 +165,7 @@ takes_changes() {
   {
     printf 'GET /jmx?qry=Hadoop:service=NameNode,name=NameNodeInfo HTTP/1.0\r\n\r\n' >&3
     timeout 10 cat <&3
-  } 3<>"/dev/tcp/127.0.0.1/$((first_port + 2))" 2>/dev/null | grep -q '"Safemode" : ""'
+  } 2>/dev/null 3<>"/dev/tcp/127.0.0.1/$((first_port + 2))" | grep -q '"Safemode" : ""'
 }
 
 # By which line of its messages, or port, a process shows that it serves; `files` stands for all of HDFS, which takes no changes until
