@@ -178,10 +178,9 @@ class HbaseClient {
 
   virtual ~HbaseClient() = default;
 
-  // Reads one value for each row. The rows may lie in any regions; each region reads its own at
-  // once, so that the rows of one region are one snapshot of single rows, but not of each other.
-  // A row whose region does not answer within the deadline is Unavailable, and takes no other with
-  // it.
+  // Reads one value for each row. The rows may lie in any regions. Each value is what its row held
+  // at some moment of the call; two rows have two moments, also within one region. A row whose
+  // region does not answer within the deadline is Unavailable, and takes no other with it.
   virtual void GetRows(std::string table, std::vector<std::string> rows, Deadline deadline,
                        RowsDone done) = 0;
 
