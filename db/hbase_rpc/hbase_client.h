@@ -198,8 +198,8 @@ class HbaseClient {
   virtual void CommitEach(std::string table, std::vector<HbaseRowWrite> writes, Deadline deadline,
                           EachDone done) = 0;
 
-  // Tells which of the rows lie in one region each, as far as regions are known; the others are a
-  // part as well. It asks nobody, and answers soon.
+  // Tells which of the rows lie in one region each, as far as regions are known, be they open or
+  // not; the others are a part as well. It asks nobody, and answers soon.
   using Part = std::vector<uint32_t>;  // numbers of rows
   using PartsDone = std::function<void(std::vector<Part> parts)>;
   virtual void SplitByRegion(std::string table, std::vector<std::string> rows, PartsDone done) = 0;
