@@ -69,20 +69,28 @@ absl::Status Remover::Elect() {
 absl::Status Remover::RemoveRetired(const std::function<bool()>& ends) {
   const std::shared_ptr<const SpaceCatalog> catalog = context_->spaces.catalog();
   const SequenceNumber version = context_->spaces.version();
+  std::vector<KeyPlace> unseen;
   absl::Status status;
   for (const KeyPlace& place : catalog->retired()) {
-    status.Update(RemoveRetiredPlace(place, version, ends));
-    if (ends()) break;
+    if (!retired_since_nanos_.contains(place.generation)) {
+      unseen.push_back(place);
+      continue;
+    }
+    status.Update(RemoveRetiredPlace(place, ends));
+    if (ends()) return status;
   }
+  if (unseen.empty()) return status;
+  const absl::StatusOr<bool> have_seen = roster_->HaveAllSeen({.catalog = version});
+  status.Update(have_seen.status());
+  if (!have_seen.ok() || !*have_seen) return status;
+  const uint64_t now = context_->options.clock->MonotonicNanos();
+  for (const KeyPlace& place : unseen) retired_since_nanos_.emplace(place.generation, now);
   return status;
 }
 
-absl::Status Remover::RemoveRetiredPlace(const KeyPlace& place, SequenceNumber version,
-                                         const std::function<bool()>& ends) {
-  const uint64_t now = context_->options.clock->MonotonicNanos();
-  const auto since = retired_since_nanos_.try_emplace(place.generation, now).first->second;
+absl::Status Remover::RemoveRetiredPlace(const KeyPlace& place, const std::function<bool()>& ends) {
+  const uint64_t since = retired_since_nanos_.at(place.generation);
   if (!IsDue(since, Settled())) return absl::OkStatus();
-  VARVE_RETURN_IF_ERROR(roster_->WaitForAll({.catalog = version}));
   VARVE_ASSIGN_OR_RETURN(const bool is_empty, RemovePlace(context_, place, ends));
   if (!is_empty) return absl::OkStatus();
   VARVE_RETURN_IF_ERROR(namespaces_

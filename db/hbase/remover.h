@@ -10,7 +10,9 @@
 // So a key never gets a version that it had before. The servers of regions look for these rows, and
 // send no others. A sweep takes as many steps as it needs. It leaves out regions that do not
 // answer, and the rest of a namespace that cannot be read; the next sweep comes to them.
-// The rows of a place that was retired go at once, since no key will ever lie there again.
+// The rows of a place that was retired go, however long they have been there, once every server has
+// seen that it was retired and every write has ended that was under way there then. No key will
+// ever lie there again.
 //
 // Thread-safety: One thread at a time takes steps; the other functions may be called by any.
 // Requires: The context, the rows, the roster and the writer outlive the remover.
@@ -72,8 +74,7 @@ class Remover {
   absl::Status Elect();
   // Does what it can, and returns the first error of a place.
   absl::Status RemoveRetired(const std::function<bool()>& ends);
-  absl::Status RemoveRetiredPlace(const KeyPlace& place, SequenceNumber version,
-                                  const std::function<bool()>& ends);
+  absl::Status RemoveRetiredPlace(const KeyPlace& place, const std::function<bool()>& ends);
   // Begins a sweep if it is time, and goes on with it. Returns its first error when it has come to
   // the end.
   absl::Status SweepOn(const std::function<bool()>& ends);
@@ -104,6 +105,7 @@ class Remover {
 
   std::string rival_;  // the identity of the elected server's row, and since when it is that
   uint64_t rival_since_nanos_ = 0;
+  // The retired places that every server has seen to be so, and since when.
   std::map<HbaseGeneration, uint64_t> retired_since_nanos_;
   bool has_swept_ = false;
   uint64_t swept_at_nanos_ = 0;

@@ -197,7 +197,7 @@ class AsioHbaseClient final : public HbaseClient {
     core.Post([&core, table = std::move(table), rows = std::move(rows), done = std::move(done)] {
       std::map<RegionPtr, Part> regions;
       for (uint32_t i = 0; i < rows.size(); ++i)
-        regions[core.locator().FindKnown(table, rows[i])].push_back(i);
+        regions[core.locator().FindTold(table, rows[i])].push_back(i);
       std::vector<Part> parts;
       for (auto& [region, part] : regions) parts.push_back(std::move(part));
       done(std::move(parts));

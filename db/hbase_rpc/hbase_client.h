@@ -178,10 +178,9 @@ class HbaseClient {
 
   virtual ~HbaseClient() = default;
 
-  // Reads one value for each row. The rows may lie in any regions; each region reads its own at
-  // once, so that the rows of one region are one snapshot of single rows, but not of each other.
-  // A row whose region does not answer within the deadline is Unavailable, and takes no other with
-  // it.
+  // Reads one value for each row. The rows may lie in any regions. Each value is what its row held
+  // at some moment of the call; two rows have two moments, also within one region. A row whose
+  // region does not answer within the deadline is Unavailable, and takes no other with it.
   virtual void GetRows(std::string table, std::vector<std::string> rows, Deadline deadline,
                        RowsDone done) = 0;
 
@@ -199,8 +198,8 @@ class HbaseClient {
   virtual void CommitEach(std::string table, std::vector<HbaseRowWrite> writes, Deadline deadline,
                           EachDone done) = 0;
 
-  // Tells which of the rows lie in one region each, as far as regions are known; the others are a
-  // part as well. It asks nobody, and answers soon.
+  // Tells which of the rows lie in one region each, as far as regions are known, be they open or
+  // not; the others are a part as well. It asks nobody, and answers soon.
   using Part = std::vector<uint32_t>;  // numbers of rows
   using PartsDone = std::function<void(std::vector<Part> parts)>;
   virtual void SplitByRegion(std::string table, std::vector<std::string> rows, PartsDone done) = 0;

@@ -46,12 +46,12 @@ class RegionLocator {
 
   // The region as far as it is known; null where it is not, or where it was open nowhere.
   RegionPtr FindKnown(std::string_view table, std::string_view row) const {
-    return IfOpen(cache_.Find(table, row));
+    return IfOpen(FindTold(table, row));
   }
-  // The region, without a server, if it was open nowhere when hbase:meta told of it last; else null.
-  RegionPtr FindClosed(std::string_view table, std::string_view row) const {
-    RegionPtr found = cache_.Find(table, row);
-    return found != nullptr && found->server.empty() ? found : nullptr;
+  // The region as hbase:meta told of it last, without a server if it was open nowhere; null where
+  // nothing is known of it.
+  RegionPtr FindTold(std::string_view table, std::string_view row) const {
+    return cache_.Find(table, row);
   }
   // Finds the region. `done` may be called at once.
   void Find(RegionQuery query, Time deadline, Done done);

@@ -28,7 +28,8 @@ void ScanCall::AnswerUndone(const absl::Status& why) {
 RegionPtr ScanCall::Silent() {
   if (rest_.is_descending) return nullptr;
   if (asked_ != nullptr && asked_->Holds(rest_.lower)) return asked_;
-  return environment().locator.FindClosed(table(), rest_.lower);
+  RegionPtr told = environment().locator.FindTold(table(), rest_.lower);
+  return told != nullptr && told->server.empty() ? told : nullptr;
 }
 
 void ScanCall::ReadOn() {

@@ -167,8 +167,8 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   }
   bool submitted() const { return submitted_; }
 
-  // Writes `status` as an error reply, with `note` behind it. Cancelled means that this thread can't
-  // execute the request, which moves to the pool.
+  // Writes `status` as an error reply, with `note` behind it. Cancelled means that this thread
+  // can't execute the request, which moves to the pool.
   void Fail(const absl::Status& status, std::string_view note = {}) {
     if (absl::IsCancelled(status)) MoveToPool();
     reply.Error(ErrorText(status).append(note));

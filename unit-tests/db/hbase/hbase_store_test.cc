@@ -1006,6 +1006,32 @@ TEST_F(HbaseStoreTest, TheRowsOfAnEmptiedNamespaceGo) {
   EXPECT_EQ(Get(*store, "new"), "v");
 }
 
+// A server that does not know of the change yet begins a write there. It learns of the change, and
+// the remover takes a step, before that write comes.
+TEST_F(HbaseStoreTest, AWriteThatComesLateToARetiredPlaceLeavesNoRow) {
+  HbaseStoreOptions options = Options();
+  options.deadline = milliseconds(50);
+  const std::unique_ptr<HbaseStore> late = Open();
+  const std::unique_ptr<HbaseStore> store = Open(options);
+  WriteBatch batch;
+  batch.ClearNamespace(kDefaultNamespace);
+  ASSERT_TRUE(IsStoreUnavailable(store->Write({}, &batch).status()));  // but it was done
+  ASSERT_TRUE(Step(*store).ok());
+  clock_.Advance(60'000);
+  ASSERT_TRUE(store->roster().Beat().ok());
+  tables_.before_commit = [&] {
+    EXPECT_TRUE(late->roster().Beat().ok());
+    EXPECT_TRUE(Step(*store).ok());
+  };
+  ASSERT_TRUE(Put(*late, "k", "v").ok());
+  EXPECT_EQ(Get(*late, "k"), "(missing)");
+  EXPECT_EQ(RowsOf("varve"), 1u);
+  clock_.Advance(60'000);
+  ASSERT_TRUE(store->roster().Beat().ok());
+  ASSERT_TRUE(Step(*store).ok());
+  EXPECT_EQ(RowsOf("varve"), 0u);
+}
+
 TEST_F(HbaseStoreTest, ARetiredPlaceThatCannotBeReadKeepsNoOtherFromBeingRemoved) {
   const std::unique_ptr<HbaseStore> store = Open();
   ASSERT_TRUE(Create(*store, {.id = 3, .options = {.grouping = KeyGrouping::Together()}}).ok());

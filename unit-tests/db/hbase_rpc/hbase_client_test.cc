@@ -306,6 +306,20 @@ TEST(HbaseClientTest, RowsAreSplitByTheRegionsThatAreKnown) {
   EXPECT_EQ(split(), (std::vector<HbaseClient::Part>{{0, 2}, {1}}));
 }
 
+// Those who leave out the rows of a region that does not answer leave out no others.
+TEST(HbaseClientTest, RowsOfARegionThatIsOpenNowhereAreAPartOfTheirOwn) {
+  FakeHbase cluster(1, RowOf);
+  cluster.SetRegions({{"", FakeHbase::kNowhere}, {"m", 0}, {"x", 0}});
+  const auto client = Open(cluster);
+  EXPECT_EQ(*Get(*client, {"n"}), Values{"1"});  // its lookup tells of those before it, too
+  std::promise<std::vector<HbaseClient::Part>> promise;
+  client->SplitByRegion("t", {"a", "n", "b", "y"}, [&](std::vector<HbaseClient::Part> parts) {
+    std::sort(parts.begin(), parts.end());
+    promise.set_value(std::move(parts));
+  });
+  EXPECT_EQ(promise.get_future().get(), (std::vector<HbaseClient::Part>{{0, 2}, {1}, {3}}));
+}
+
 TEST(HbaseClientTest, WhatCannotBeDoneIsNotTriedAgain) {
   std::atomic<int> asked = 0;
   FakeHbase cluster(1, [&](const FakeRequest&) {
