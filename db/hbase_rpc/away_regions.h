@@ -1,6 +1,6 @@
 // AwayRegions are the regions that have not answered for a while: their server is dead, silent or
-// too busy, or they are on their way to another one. Those who make calls look here before they let
-// a region have what many regions share.
+// too busy, or they are on their way to another one, or open nowhere. Those who make calls look
+// here before they let a region have what many regions share.
 //
 // Thread-safety: All functions are thread-safe. A look costs one load while no region is away.
 // Invariants: The regions of a table do not overlap.

@@ -44,28 +44,21 @@ bool HbaseCall::End() {
 }
 
 bool HbaseCall::Ask(const RegionPtr& region, std::string_view method,
-                    const google::protobuf::MessageLite& parameter, RpcConnection::Done then) {
-  return AskSeveral(region, method, parameter,
-                    [this, region, then = std::move(then)](const RpcResult& result) {
-                      if (!result.failure.has_value()) NoteAnswer(region);
-                      then(result);
-                    });
-}
-
-bool HbaseCall::AskSeveral(const RegionPtr& region, std::string_view method,
-                           const google::protobuf::MessageLite& parameter,
-                           RpcConnection::Done then) {
+                    const google::protobuf::MessageLite& parameter, RpcConnection::Done then,
+                    bool asks_others) {
   // A process may have stood still meanwhile. A write that is sent so late may no longer be one
   // that its caller wants, so nothing is sent any more; the timer ends the call.
   if (std::chrono::steady_clock::now() >= deadline_) return false;
-  environment_.servers.Call(
-      region->server, kClientService, method, parameter, environment_.context.AttemptEnd(deadline_),
-      [this, self = shared_from_this(), region, then = std::move(then)](const RpcResult& result) {
-        if (!has_ended_) return then(result);
-        // Too late for this call; but the next one need not ask the same server in vain.
-        if (!result.failure.has_value()) return;
-        NoteFailure(*result.failure, region);
-      });
+  auto take = [this, self = shared_from_this(), region, asks_others,
+               then = std::move(then)](const RpcResult& result) {
+    if (!result.failure.has_value() && !asks_others) NoteAnswer(region);
+    if (!has_ended_) return then(result);
+    // Too late for this call; but the next one need not ask the same server in vain.
+    if (!result.failure.has_value()) return;
+    NoteFailure(*result.failure, region);
+  };
+  environment_.servers.Call(region->server, kClientService, method, parameter,
+                            environment_.context.AttemptEnd(deadline_), std::move(take));
   return true;
 }
 

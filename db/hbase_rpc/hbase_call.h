@@ -57,12 +57,11 @@ class HbaseCall : public std::enable_shared_from_this<HbaseCall> {
   bool has_ended() const { return has_ended_; }
 
   // Calls the server of `region`, and `then` with the answer unless the call has ended. Returns
-  // false where nothing is asked any more, as the deadline has passed.
+  // false where nothing is asked any more, as the deadline has passed. If others of the server's
+  // regions are asked, too, `then` notes which have answered.
   bool Ask(const RegionPtr& region, std::string_view method,
-           const google::protobuf::MessageLite& parameter, RpcConnection::Done then);
-  // Asks several regions of a server, of which `region` is one. `then` notes which have answered.
-  bool AskSeveral(const RegionPtr& region, std::string_view method,
-                  const google::protobuf::MessageLite& parameter, RpcConnection::Done then);
+           const google::protobuf::MessageLite& parameter, RpcConnection::Done then,
+           bool asks_others = false);
   // Takes in that the region has done what it was asked for.
   void NoteAnswer(const RegionPtr& region);
   // Finds a region, and calls `then` unless the call has ended. A failure ends the call.

@@ -77,10 +77,10 @@ void ReadCall::Read(Group group, const RetryPace& pace) {
       FillGet(rows_[asked.rows[i]], get->mutable_get());
     }
   }
-  AskSeveral(region, "Multi", request,
-             [this, group = std::move(group), pace](const RpcResult& result) {
-               TakeGroup(group, result, pace);
-             });
+  auto take = [this, group = std::move(group), pace](const RpcResult& result) {
+    TakeGroup(group, result, pace);
+  };
+  Ask(region, "Multi", request, std::move(take), /*asks_others=*/true);
 }
 
 void ReadCall::TakeRow(uint32_t row, const RegionPtr& region, const RpcResult& result,

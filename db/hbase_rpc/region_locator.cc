@@ -153,6 +153,7 @@ void RegionLocator::ScanMeta(const std::string& table, const std::string& server
     lookups.asked.clear();
     next = NextOf(table, lookups);
   }
+  VARVE_ASSERT(next.has_value());
   const Time end = std::chrono::steady_clock::now() + context_.options.attempt_timeout;
   servers_.Call(server, kClientService, "Scan", MetaScan(*next), end,
                 [this, query = *next](const RpcResult& result) { TakeAnswer(query, result); });
@@ -205,6 +206,10 @@ bool RegionLocator::TakeMeta(const RegionQuery& query, std::string_view message,
       cache_.Insert(query.table, region);
     }
   }
+  // Whoever waits for it asks no server, so that nobody else takes in that it is away.
+  const RegionPtr wanted = query.is_before ? nullptr : FindTold(query.table, query.row);
+  if (wanted != nullptr && wanted->server.empty())
+    context_.away.NoteFailure(query.table, *wanted, std::chrono::steady_clock::now());
   // Nobody has the row, or one that was split.
   if (found.has_value() && !IsTold(lookups, query.table, query.row, query.is_before)) {
     lookups.told.Insert(query.table,

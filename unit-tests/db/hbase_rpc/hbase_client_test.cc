@@ -673,6 +673,7 @@ TEST(HbaseClientTest, ASweepLeavesOutARegionThatIsOpenNowhere) {
                   [&](const auto&) { read.set_value(); });
   // A second lookup begins once the answer to the first one was taken.
   ASSERT_TRUE(testing::Eventually([&] { return cluster.meta_scans() > 1; }));
+  EXPECT_TRUE(client->IsAnyAway());
   HbaseScanRequest request{.lower = "a", .upper = "z"};
   EXPECT_TRUE(absl::IsUnavailable(Scan(*client, request, kShort).status()));
   request.is_sweep = true;
