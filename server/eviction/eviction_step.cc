@@ -29,7 +29,7 @@ EvictionStep::EvictionStep(const EvictionParts& parts, std::vector<SpaceOrder*> 
   options_.independent_keys = true;
 }
 
-absl::StatusOr<EvictionStep::Result> EvictionStep::Run(const EvictionNeed& need) {
+absl::Status EvictionStep::Run(const EvictionNeed& need) {
   while (!IsMet(need) && !done_.is_busy) {
     VARVE_RETURN_IF_ERROR(Gather());
     if (candidates_.empty()) {
@@ -49,7 +49,7 @@ absl::StatusOr<EvictionStep::Result> EvictionStep::Run(const EvictionNeed& need)
     VARVE_RETURN_IF_ERROR(MendEntries());
     VARVE_RETURN_IF_ERROR(ResetDead());
   }
-  return done_;
+  return absl::OkStatus();
 }
 
 absl::Status EvictionStep::Gather() {
@@ -203,10 +203,8 @@ absl::Status EvictionStep::MendEntries() {
     const bool stays = !gone && candidate.rank == candidate.entry.rank;
     // The last entry of an order that is gone, or the first that is left, is where the next front
     // begins.
-    if (!mending.has_front && order->rule().order != EvictionOrder::kRandom) {
-      order->Pass(candidate.entry.index_key);
-      mending.has_front = stays;
-    }
+    if (!mending.is_front_left) mending.front = candidate.entry.index_key;
+    mending.is_front_left = mending.is_front_left || stays;
     if (stays) continue;
     batch.Delete(candidate.entry.index_key);
     ++mending.removed;
@@ -219,8 +217,12 @@ absl::Status EvictionStep::MendEntries() {
     VARVE_ASSIGN_OR_RETURN(mending.added, order->Move(moved, &batch));
   }
   VARVE_RETURN_IF_ERROR(parts_.index->Commit(&batch));
-  for (const auto& [order, mending] : mendings)
+  for (const auto& [order, mending] : mendings) {
     order->NoteMended(mending.added, mending.removed, mending.has_met_dead);
+    if (order->rule().order == EvictionOrder::kRandom) continue;
+    const bool has_moved_before = !mending.moved.empty() && *mending.moved.begin() < mending.front;
+    order->Pass(has_moved_before ? *mending.moved.begin() : mending.front);
+  }
   return absl::OkStatus();
 }
 

@@ -58,8 +58,12 @@ class EvictionStep {
   EvictionStep(const EvictionParts& parts, std::vector<SpaceOrder*> orders,
                const WriteOptions& options);
 
-  // Evicts until the need is met, or nothing is left that may be evicted.
-  [[nodiscard]] absl::StatusOr<Result> Run(const EvictionNeed& need);
+  // Evicts until the need is met, or nothing is left that may be evicted. An error ends it, too,
+  // and takes back nothing of what was done.
+  // Requires: it was not called before.
+  [[nodiscard]] absl::Status Run(const EvictionNeed& need);
+  // Returns what Run() has evicted.
+  const Result& done() const { return done_; }
 
  private:
   struct Candidate {
@@ -81,7 +85,8 @@ class EvictionStep {
     uint64_t added = 0;           // of these
     uint64_t removed = 0;
     bool has_met_dead = false;
-    bool has_front = false;
+    std::string_view front;  // of the candidates, where the next front begins
+    bool is_front_left = false;
   };
 
   absl::Status Gather();

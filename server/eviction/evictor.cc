@@ -482,19 +482,19 @@ bool Evictor::MakeRoomNow(const absl::Status& refused, const EvictionNeed& need,
   if (!missing.ok() || !*missing) return false;
   NoteExpiries();
   const EvictionParts parts = PartsOfStep();
-  const absl::StatusOr<EvictionStep::Result> evicted =
-      EvictionStep(parts, bound->orders, options).Run(**missing);
-  Report(evicted.status());
-  if (!evicted.ok()) return false;
-  if (evicted->keys > 0) {
+  EvictionStep step(parts, bound->orders, options);
+  Report(step.Run(**missing));
+  // What was evicted before an error makes room, too.
+  const EvictionStep::Result& evicted = step.done();
+  if (evicted.keys > 0) {
     ++counts_.rounds;
-    bound->owed->Pay(*evicted);
+    bound->owed->Pay(evicted);
     bound->owed->RaiseTo(bound->of_keys
                              ? Owed{.keys = std::min(bound->keys / kPartOwed, kMostKeysOwed)}
                              : Owed{.bytes = std::min(bound->bytes / kPartOwed, kMostOwed)});
     Wake();
   }
-  return evicted->keys > 0 || evicted->is_busy;
+  return evicted.keys > 0 || evicted.is_busy;
 }
 
 absl::Status Evictor::EnterReads(Reads which) {
@@ -611,10 +611,13 @@ absl::StatusOr<bool> Evictor::WorkOn() {
   if (index_ == nullptr || replication_.follows()) return false;
   NoteExpiries();
   bool more = false;
+  // A walk that fails holds up neither the others nor evictions: it may be these that make room for
+  // the index.
+  absl::Status status;
   for (auto& [id, space] : spaces_) {
-    VARVE_RETURN_IF_ERROR(space.order->ResetIfStale());
+    status.Update(space.order->ResetIfStale());
     if (!space.order->NeedsWalk()) continue;
-    VARVE_RETURN_IF_ERROR(space.order->Walk(kWalkedAtOnce));
+    status.Update(space.order->Walk(kWalkedAtOnce));
     more = more || space.order->walking();
   }
   const EvictionParts parts = PartsOfStep();
@@ -622,23 +625,26 @@ absl::StatusOr<bool> Evictor::WorkOn() {
     if (!bound.owed->any() || bound.orders.empty()) return absl::OkStatus();
     const EvictionNeed need{.bytes = std::min(bound.owed->bytes, kPaidAtOnce),
                             .keys = std::min(bound.owed->keys, kKeysPaidAtOnce)};
-    VARVE_ASSIGN_OR_RETURN(const EvictionStep::Result evicted,
-                           EvictionStep(parts, bound.orders, WriteOptions()).Run(need));
+    EvictionStep step(parts, bound.orders, WriteOptions());
+    const absl::Status run = step.Run(need);
+    const EvictionStep::Result& evicted = step.done();
     if (evicted.keys == 0) {
       // Nothing may be evicted; while another thread writes alone it stays owed until later.
-      if (!evicted.is_busy) *bound.owed = {};
-      return absl::OkStatus();
+      if (run.ok() && !evicted.is_busy) *bound.owed = {};
+      return run;
     }
     ++counts_.rounds;
     bound.owed->Pay(evicted);
     more = more || bound.owed->any();
-    return store_.Push();
+    VARVE_RETURN_IF_ERROR(store_.Push());
+    return run;
   };
-  VARVE_RETURN_IF_ERROR(pay(BoundOfDatabases()));
+  status.Update(pay(BoundOfDatabases()));
   for (auto& [id, space] : spaces_) {
     if (!HasOwnRule(space.options)) continue;
-    VARVE_RETURN_IF_ERROR(pay({.orders = {space.order.get()}, .owed = &space.owed}));
+    status.Update(pay({.orders = {space.order.get()}, .owed = &space.owed}));
   }
+  if (!more) VARVE_RETURN_IF_ERROR(status);
   return more;
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "util/base/assert.h"
 #include "util/base/hash.h"
 #include "util/base/status.h"
@@ -106,12 +107,8 @@ void SpaceOrder::BeginWalk() {
 }
 
 absl::Status SpaceOrder::EndWalk() {
-  const absl::Status status = iterator_->status();
+  VARVE_RETURN_IF_ERROR(iterator_->status());
   iterator_.reset();
-  if (!status.ok()) {
-    snapshot_.reset();
-    return status;
-  }
   record_.walked = snapshot_->sequence();
   snapshot_.reset();
   soonest_before_walk_ms_ = kNeverSoon;
@@ -124,6 +121,17 @@ absl::Status SpaceOrder::EndWalk() {
 
 absl::Status SpaceOrder::Walk(size_t most) {
   if (!walking()) BeginWalk();
+  absl::Cleanup abandon = [this] {  // also where memory runs out
+    iterator_.reset();
+    snapshot_.reset();
+    may_meet_entries_ = true;
+  };
+  VARVE_RETURN_IF_ERROR(GoOn(most));
+  std::move(abandon).Cancel();
+  return absl::OkStatus();
+}
+
+absl::Status SpaceOrder::GoOn(size_t most) {
   std::vector<RankedKey> found;
   std::vector<std::string> keys;
   for (size_t looked = 0; iterator_->Valid() && looked < most; iterator_->Next(), ++looked) {

@@ -56,7 +56,8 @@ class SpaceOrder {
   // those of keys that are gone can't be told from the others.
   [[nodiscard]] absl::Status ResetIfStale();
 
-  // Looks at the next keys of a walk, at most about `most`, and begins one if none is under way.
+  // Looks at the next keys of a walk, at most about `most`, and begins one if none is under way. An
+  // error ends the walk, and the next one looks at all of its keys again.
   [[nodiscard]] absl::Status Walk(size_t most);
   bool walking() const { return iterator_ != nullptr; }
   // Returns whether the walk that is under way, or due, is the first one of its epoch, over all
@@ -106,6 +107,7 @@ class SpaceOrder {
       : store_(*store), index_(*index), space_(space), times_(*store) {}
 
   void BeginWalk();
+  absl::Status GoOn(size_t most);
   absl::Status EndWalk();
   absl::Status AddFound(std::vector<RankedKey>* found, const std::vector<std::string>& keys);
   void Insert(absl::Span<const std::string> entries, WriteBatch* batch);

@@ -12,7 +12,9 @@
 
 #include "server/eviction/access_index.h"
 #include "server/eviction/space_order.h"
+#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
+#include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/base/hash.h"
 #include "varve/storage_engine.h"
@@ -20,13 +22,19 @@
 namespace varve {
 namespace {
 
+using testing::Eventually;
 using testing::FaultFileSystem;
+using testing::FileOperation;
+using testing::ManualClock;
 using testing::TempDir;
 
 class EvictionStepTest : public ::testing::Test {
  protected:
   EvictionStepTest() {
-    auto store = StorageEngine::Open(dir_.File("store"), {.sync = Durability::kNone});
+    EngineOptions options;
+    options.sync = Durability::kNone;
+    options.clock = &clock_;
+    auto store = StorageEngine::Open(dir_.File("store"), options);
     EXPECT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
     auto index = AccessIndex::Open(dir_.File("access"), 64u << 20, &files_);
@@ -65,12 +73,40 @@ class EvictionStepTest : public ::testing::Test {
   // Evicts so many keys.
   void Evict(uint64_t keys) {
     EvictionStep step(parts_, {order_.get()}, WriteOptions());
-    const absl::StatusOr<EvictionStep::Result> done = step.Run({.keys = keys});
-    ASSERT_TRUE(done.ok()) << done.status();
-    EXPECT_EQ(done->keys, keys);
+    const absl::Status status = step.Run({.keys = keys});
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(step.done().keys, keys);
+  }
+  // Has the index take nothing more for want of room, not even the smallest batch.
+  void FillTheIndex() {
+    const absl::Status full = absl::ResourceExhaustedError("no space left on the test's disk");
+    for (const FileOperation operation : {FileOperation::kCreate, FileOperation::kGrow})
+      files_.Fail(operation, 1, full, FaultFileSystem::kUnlimited);
+    uint64_t rank = 0;
+    for (const size_t key_size : {100'000, 4000, 1}) {
+      const std::string key(key_size, 'k');
+      absl::Status status;
+      while (status.ok()) {
+        WriteBatch batch;
+        batch.Put(AccessIndex::OrderKey(kOther, 0, ++rank, key), "");
+        status = index_->Commit(&batch);
+      }
+      ASSERT_TRUE(absl::IsResourceExhausted(status)) << status;
+    }
+  }
+  void GiveTheIndexRoom() {
+    files_.ClearFaults();
+    ASSERT_TRUE(Eventually([&] {
+      WriteBatch batch;
+      AccessIndex::PutAccess(kOther, 1, KeyAccess(), &batch);
+      return index_->Commit(&batch).ok();
+    }));
   }
 
+  static constexpr NamespaceId kOther = 99;
+
   TempDir dir_;
+  ManualClock clock_;
   FaultFileSystem files_;
   std::unique_ptr<StorageEngine> store_;
   std::unique_ptr<AccessIndex> index_;
@@ -102,6 +138,40 @@ TEST_F(EvictionStepTest, EntriesCountOnceWhoeverMakesThem) {
   WalkToTheEnd();
   EXPECT_EQ(order_->entries(), 1u) << "the walk makes an entry where the step moved one";
   EXPECT_EQ(evicted_, (std::vector<std::string>{"first", "first"}));
+}
+
+TEST_F(EvictionStepTest, WhatTheIndexDidNotTakeIsMetAgain) {
+  Load({.order = EvictionOrder::kLru});
+  for (const char* key : {"a", "b", "c", "d"}) Put(key, 0);
+  clock_.Advance(10'000);
+  WalkToTheEnd();
+  for (const char* key : {"a", "b"}) reads_[HashKey(key)] = {.at_ms = far_ms_, .uses = 1};
+  FillTheIndex();
+  {
+    EvictionStep step(parts_, {order_.get()}, WriteOptions());
+    const absl::Status status = step.Run({.keys = 1});
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_EQ(step.done().keys, 1u) << "it makes room, whatever becomes of the order";
+    EXPECT_EQ(evicted_, (std::vector<std::string>{"c"}));
+  }
+  GiveTheIndexRoom();
+  Evict(3);
+  EXPECT_EQ(evicted_, (std::vector<std::string>{"c", "d", "a", "b"}));
+}
+
+TEST_F(EvictionStepTest, AWalkThatTheIndexDoesNotTakeBeginsAgain) {
+  constexpr size_t kKeys = 300;
+  for (size_t key = 0; key < kKeys; ++key) Put("key" + std::to_string(key), far_ms_ + key);
+  FillTheIndex();
+  EXPECT_TRUE(absl::IsResourceExhausted(order_->Walk(1000)));
+  EXPECT_TRUE(order_->is_first_walk());
+  EXPECT_FALSE(order_->walking());
+  GiveTheIndexRoom();
+  WalkToTheEnd();
+  EXPECT_EQ(order_->entries(), kKeys);
+  const absl::StatusOr<std::vector<OrderEntry>> entries = order_->Front(2 * kKeys, &random_);
+  ASSERT_TRUE(entries.ok()) << entries.status();
+  EXPECT_EQ(entries->size(), kKeys);
 }
 
 }  // namespace
