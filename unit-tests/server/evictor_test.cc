@@ -10,22 +10,21 @@
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "server/eviction/read_journal.h"
 #include "server/user_commands/command_rights.h"
 #include "unit-tests/server/access_trace.h"
+#include "unit-tests/testing/delayed_store.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/temp_dir.h"
-#include "unit-tests/testing/thread_state.h"
 #include "varve/namespace_status.h"
 #include "varve/storage_engine.h"
 
 namespace varve {
 namespace {
 
+using testing::DelayedStore;
 using testing::Eventually;
-using testing::IsAsleep;
 using testing::ManualClock;
 using testing::TempDir;
 using testing::TrueLru;
@@ -153,14 +152,17 @@ TEST_F(EvictorTest, CountsOfUsesHitMoreThanTrueLru) {
   EXPECT_GE(hits, true_lru);
 }
 
-TEST_F(EvictorTest, AKeyOfTheLastTStaysWhileAnIdleOneIsThere) {
+TEST_F(EvictorByHandTest, AKeyOfTheLastTStaysWhileAnIdleOneIsThere) {
   Use(kLru, 2000 * kEntrySize);
   std::vector<uint64_t> used(20'000, 0);
   ZipfKeys keys(20'000, 0.8);
   for (size_t request = 0; request < 30'000; ++request) {
     const size_t key = keys.Next();
     clock_.Advance(5);
-    if (request % 160 == 0) evictor_->RunRound();
+    if (request % 160 == 0) {
+      evictor_->RunRound();
+      FinishWork();
+    }
     if (!Get(key)) ASSERT_TRUE(Put(key).ok());
     used[key] = clock_.WallMillis();
   }
@@ -247,15 +249,12 @@ TEST_F(EvictorTest, ADamagedIndexBeginsAnew) {
   EXPECT_EQ(CountThere(200, 1100), 900u);
 }
 
-TEST_F(EvictorTest, ALoweredBoundIsReachedInTheBackground) {
+TEST_F(EvictorByHandTest, ALoweredBoundIsReachedInTheBackground) {
   Use(kLru, 0);
   for (size_t key = 0; key < 3000; ++key) ASSERT_TRUE(Put(key).ok());
-  store_->SetDataLimit(1000 * kEntrySize);
-  evictor_->SetDatabases(kLru, 1000 * kEntrySize);
-  evictor_->RunRound();
-  while (*evictor_->WorkOn()) continue;
-  EXPECT_LE(*store_->CountData(), 1000 * kEntrySize);
-  EXPECT_GT(*store_->CountData(), 990 * kEntrySize);
+  Use(kLru, 1000 * kEntrySize);
+  FinishWork();
+  EXPECT_EQ(*store_->CountData(), 1000 * kEntrySize);
 }
 
 TEST_F(EvictorByHandTest, WhatIsOwedStaysOwedWhileAnotherThreadWritesAlone) {
@@ -270,41 +269,28 @@ TEST_F(EvictorByHandTest, WhatIsOwedStaysOwedWhileAnotherThreadWritesAlone) {
   EXPECT_EQ(evictor_->evicted_keys(), 2000u);
 }
 
-// A namespace may have many keys to count. Here the count waits for the removal of what has
-// expired, which is held up.
-TEST_F(EvictorTest, ClientsDoNotWaitWhileKeysAreCounted) {
-  absl::Notification sweeps, goes_on;
-  store_->SetExpiryListener([&](NamespaceId, std::string_view, SequenceNumber) {
-    sweeps.Notify();
-    goes_on.WaitForNotification();
-  });
-  ASSERT_TRUE(Put(1, kDefaultNamespace, store_->NowMillis() + 5).ok());
-  clock_.Advance(10);
-  sweeps.WaitForNotification();
+// A namespace may have many keys to count. Here the count is not answered.
+TEST_F(EvictorByHandTest, ClientsDoNotWaitWhileKeysAreCounted) {
   WriteBatch batch;
   batch.CreateNamespace(
       {.id = kFirstNamedNamespace, .name = "a", .options = {.max_bytes = 1000, .eviction = kLru}});
   ASSERT_TRUE(store_->Submit(WriteOptions(), &batch).ok());
-  std::atomic<pid_t> id{0};
-  std::thread round([&] {
-    id = gettid();
-    evictor_->RunRound();
-  });
-  int looks = 0;
-  EXPECT_TRUE(Eventually([&] {
-    looks = id != 0 && IsAsleep(id) ? looks + 1 : 0;
-    return looks == 20;
-  }));
+  DelayedStore delayed(store_.get());
+  Evictor evictor(&delayed, &clients_, &replication_);
+  evictor.Start(dir_.File("counting"), 24u << 20, nullptr, Evictor::Work::kByCallers);
+  delayed.Withhold("blocking count");
+  std::thread round([&] { evictor.RunRound(); });
+  delayed.AwaitWithheld(1);
   std::atomic<bool> is_answered{false};
   std::thread client([&] {
-    (void)evictor_->LookUp(kFirstNamedNamespace, Key(1), ReadResult());
+    (void)evictor.LookUp(kFirstNamedNamespace, Key(1), ReadResult());
     is_answered = true;
   });
   EXPECT_TRUE(Eventually([&] { return is_answered.load(); }));
-  goes_on.Notify();
+  EXPECT_EQ(delayed.withheld(), 1u);
+  delayed.Release();
   client.join();
   round.join();
-  store_->SetExpiryListener({});
 }
 
 }  // namespace

@@ -117,11 +117,12 @@ void DelayedStore::Ask(std::string_view what, absl::Span<const std::string_view>
   changed_.SignalAll();
 }
 
-absl::Status DelayedStore::Await(absl::Span<const std::string_view> keys) const {
+absl::Status DelayedStore::Await(absl::Span<const std::string_view> keys,
+                                 std::string_view what) const {
   VARVE_ASSERT(!must_not_wait_());
   absl::Notification answered;
   absl::Status failed;
-  Ask("blocking", keys, [&](absl::Status failure) {
+  Ask(what, keys, [&](absl::Status failure) {
     failed = std::move(failure);
     answered.Notify();
   });
@@ -200,7 +201,7 @@ std::shared_ptr<const Snapshot> DelayedStore::GetSnapshot() {
 
 absl::StatusOr<CountResult> DelayedStore::Count(const ReadOptions& options, std::string_view lower,
                                                 std::string_view upper) {
-  if (absl::Status failure = Await(); !failure.ok()) return failure;
+  if (absl::Status failure = Await({}, "blocking count"); !failure.ok()) return failure;
   return store_.Count(options, lower, upper);
 }
 

@@ -74,8 +74,9 @@ class DelayedStore final : public LocalAnswers {
   // Answers take that long from now on.
   void SetDelay(std::chrono::microseconds delay) ABSL_LOCKS_EXCLUDED(mutex_);
   // From now on nothing is answered until Release(). Calls that are named in `only`, if any, are
-  // withheld alone: "get", "multiget", "count", "range", "write", "blocking". With a `prefix` it is
-  // reads and updates of keys that have it alone.
+  // withheld alone: "get", "multiget", "count", "range", "write", "blocking count" (Count()),
+  // "blocking" (all others that block). With a `prefix` it is reads and updates of keys that have it
+  // alone.
   void Withhold(std::string only = "", std::string prefix = "") ABSL_LOCKS_EXCLUDED(mutex_);
   // From now on keys with this prefix are away, and no others.
   void SetAway(std::string prefix) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -151,8 +152,8 @@ class DelayedStore final : public LocalAnswers {
   void Ask(std::string_view what, absl::Span<const std::string_view> keys, Answer answer) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until a blocking call may be answered; returns what it fails with.
-  absl::Status Await(absl::Span<const std::string_view> keys = {}) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Await(absl::Span<const std::string_view> keys = {},
+                     std::string_view what = "blocking") const ABSL_LOCKS_EXCLUDED(mutex_);
   size_t CountWithheld() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AnswerAll() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the next call whose time has come. False: the store is closed.
