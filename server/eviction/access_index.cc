@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kAccess = 'a', kOrder = 'o', kSpace = 's';
 constexpr size_t kRankOffset = 1 + 4 + 4, kKeyOffset = kRankOffset + 8;
-constexpr size_t kAccessSize = 8 + 1, kSpaceSize = 4 + 1 + 1 + 8;
+constexpr size_t kAccessSize = 8 + 1, kSpaceSize = 4 + 1 + 1 + 8, kSpaceKeySize = 1 + 4;
 
 void PutBig32(std::string* bytes, uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) bytes->push_back(static_cast<char>(value >> shift));
@@ -52,6 +52,16 @@ std::string EndOf(std::string prefix) {
   while (static_cast<uint8_t>(prefix.back()) == 0xff) prefix.pop_back();
   prefix.back() = static_cast<char>(static_cast<uint8_t>(prefix.back()) + 1);
   return prefix;
+}
+
+// Returns an empty record if the bytes are none.
+SpaceRecord DecodeSpace(std::string_view bytes) {
+  SpaceRecord record;
+  if (bytes.size() != kSpaceSize) return record;
+  record.epoch = static_cast<uint32_t>(GetBig(bytes.substr(0, 4)));
+  record.rule = {static_cast<EvictionOrder>(bytes[4]), bytes[5] != 0};
+  record.walked = GetBig(bytes.substr(6, 8));
+  return record;
 }
 
 EngineOptions OptionsWithin(uint64_t memory) {
@@ -153,13 +163,28 @@ absl::StatusOr<SpaceRecord> AccessIndex::ReadSpace(NamespaceId space) const {
   std::string value;
   VARVE_ASSIGN_OR_RETURN(const ReadResult read,
                          store_->Get(options, PrefixOf(kSpace, space), &value));
-  if (!read.found || value.size() != kSpaceSize) return SpaceRecord();
-  const std::string_view bytes = value;
-  SpaceRecord record;
-  record.epoch = static_cast<uint32_t>(GetBig(bytes.substr(0, 4)));
-  record.rule = {static_cast<EvictionOrder>(bytes[4]), bytes[5] != 0};
-  record.walked = GetBig(bytes.substr(6, 8));
-  return record;
+  return read.found ? DecodeSpace(value) : SpaceRecord();
+}
+
+absl::Status AccessIndex::ForgetOrdersBehind(SequenceNumber newest) {
+  ReadOptions options;
+  options.wait_until_durable = false;
+  const std::string begin(1, kSpace);
+  const std::unique_ptr<Iterator> records =
+      store_->NewIterator(options, begin, EndOf(begin), nullptr);
+  WriteBatch batch;
+  for (records->SeekToFirst(); records->Valid(); records->Next()) {
+    const std::string_view key = records->key();
+    SpaceRecord record = DecodeSpace(records->value());
+    if (key.size() != kSpaceKeySize || record.walked <= newest) continue;
+    const auto space = static_cast<NamespaceId>(GetBig(key.substr(1)));
+    DeleteOrder(space, record.epoch, &batch);
+    ++record.epoch;
+    record.walked = kNoSequence;
+    PutSpace(space, record, &batch);
+  }
+  VARVE_RETURN_IF_ERROR(records->status());
+  return Commit(&batch);
 }
 
 void AccessIndex::PutAccess(NamespaceId space, uint64_t hash, const KeyAccess& access,

@@ -120,7 +120,7 @@ uint64_t SoonestExpiry(const WriteBatch& batch) {
 }
 
 void Evictor::Start(std::string directory, uint64_t memory, BoundedFileSystem* disk, Work work) {
-  setup_ = {std::move(directory), memory, disk, work};
+  setup_ = {std::move(directory), memory, disk, work, store_.GetSnapshot()->sequence()};
   if (databases_.load() != 0) BeginNotes();
   if (databases_.load() != 0 || setup_.disk != nullptr) Wake();
   NoteNamespaces();
@@ -292,6 +292,7 @@ absl::Status Evictor::OpenIndex() {
       entering_.journal,
       ReadJournal::Open(
           setup_.directory, files, &touched_, [this] { return store_.NowMillis(); }, most_waiting));
+  VARVE_RETURN_IF_ERROR(index->ForgetOrdersBehind(setup_.newest));
   StartNotes();
   if (setup_.work == Work::kByThread) entering_.journal->StartThread();
   index_ = std::move(index);

@@ -155,12 +155,13 @@ class Evictor {
   void ResetStatistics() { counts_.keys = counts_.bytes = 0; }
 
  private:
-  // The arguments of Start(), which do not change any more.
+  // The evictor was started with this, and nothing of it changes any more.
   struct Setup {
     std::string directory;  // empty: it was not called
     uint64_t memory = 0;
     BoundedFileSystem* disk = nullptr;
     Work work = Work::kByThread;
+    SequenceNumber newest = kNoSequence;  // the store's newest version
   };
   // The evictor owes these evictions, and makes them in time left over.
   struct Owed {

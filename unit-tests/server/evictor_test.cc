@@ -269,6 +269,35 @@ TEST_F(EvictorByHandTest, WhatIsOwedStaysOwedWhileAnotherThreadWritesAlone) {
   EXPECT_EQ(evictor_->evicted_keys(), 2000u);
 }
 
+// The store has lost its last writes, and gives their versions to others. The index has not.
+TEST_F(EvictorByHandTest, KeysGetTheirPlacesWhoseVersionsTheOrderKnowsFromBeforeAPowerCut) {
+  for (size_t key = 0; key < 10; ++key) ASSERT_TRUE(Put(key).ok());
+  Close();
+  std::filesystem::copy(dir_.File("data"), dir_.File("before"),
+                        std::filesystem::copy_options::recursive);
+  Open("data", kLru, Evictor::Work::kByCallers);
+  for (size_t key = 1000; key < 2000; ++key) ASSERT_TRUE(Put(key).ok());
+  clock_.Advance(100'000);
+  evictor_->RunRound();
+  FinishWork();
+  Close();
+  std::filesystem::rename(dir_.File("data") + "/access", dir_.File("before") + "/access");
+  std::filesystem::remove_all(dir_.File("data"));
+  std::filesystem::rename(dir_.File("before"), dir_.File("data"));
+
+  Open("data", kLru, Evictor::Work::kByCallers);
+  constexpr size_t kOld = 50, kYoung = 1200;
+  for (size_t key = 0; key < kOld; ++key) ASSERT_TRUE(Put(3000 + key).ok());
+  clock_.Advance(100'000);
+  for (size_t key = 0; key < kYoung; ++key) ASSERT_TRUE(Put(4000 + key).ok());
+  clock_.Advance(100'000);
+  Use(kLru, (10 + kOld + kYoung) * kEntrySize);
+  FinishWork();
+  for (size_t key = 0; key < 40; ++key) ASSERT_TRUE(Put(6000 + key).ok());
+  EXPECT_EQ(CountThere(4000, 4000 + kYoung), kYoung);
+  EXPECT_LT(CountThere(3000, 3000 + kOld), kOld);
+}
+
 // A namespace may have many keys to count. Here the count is not answered.
 TEST_F(EvictorByHandTest, ClientsDoNotWaitWhileKeysAreCounted) {
   WriteBatch batch;
