@@ -76,6 +76,11 @@ EngineOptions OptionsWithin(uint64_t memory) {
   return options;
 }
 
+void TellDamage(const absl::Status& damage) {
+  spdlog::warn("The access index is damaged and begins anew; no data is lost: {}",
+               damage.ToString());
+}
+
 // Removes the files of a damaged index; what is left over fails the next opening.
 void RemoveIndex(FileSystem* files, const std::string& directory) {
   const absl::StatusOr<std::vector<std::string>> names = files->List(directory);
@@ -92,13 +97,24 @@ absl::StatusOr<std::unique_ptr<AccessIndex>> AccessIndex::Open(const std::string
   options.file_system = file_system;
   absl::StatusOr<std::unique_ptr<StorageEngine>> store = StorageEngine::Open(directory, options);
   if (absl::IsDataLoss(store.status())) {
-    spdlog::warn("The access index is damaged and begins anew; no data is lost: {}",
-                 store.status().ToString());
+    TellDamage(store.status());
     RemoveIndex(file_system, directory);
     store = StorageEngine::Open(directory, options);
   }
   if (!store.ok()) return store.status();
   return std::unique_ptr<AccessIndex>(new AccessIndex(*std::move(store)));
+}
+
+absl::StatusOr<std::unique_ptr<AccessIndex>> AccessIndex::OpenAnew(const std::string& directory,
+                                                                   uint64_t memory,
+                                                                   FileSystem* file_system) {
+  RemoveIndex(file_system, directory);
+  return Open(directory, memory, file_system);
+}
+
+absl::Status AccessIndex::Checked(absl::Status read) const {
+  if (absl::IsDataLoss(read) && !is_damaged_.exchange(true)) TellDamage(read);
+  return read;
 }
 
 absl::Status AccessIndex::FindAccesses(NamespaceId space, absl::Span<const uint64_t> hashes,
@@ -114,7 +130,8 @@ absl::Status AccessIndex::FindAccesses(NamespaceId space, absl::Span<const uint6
   VARVE_RETURN_IF_ERROR(store_->MultiGet(options, views, absl::MakeSpan(results)));
   for (size_t i = 0; i < results.size(); ++i) {
     const MultiGetResult& result = results[i];
-    if (!result.status.ok() || !result.result.found || result.value.size() != kAccessSize) continue;
+    if (!Checked(result.status).ok() || !result.result.found || result.value.size() != kAccessSize)
+      continue;
     const std::string_view value = result.value;
     (*accesses)[i] = {GetBig(value.substr(0, 8)), static_cast<uint8_t>(value[8])};
   }
@@ -136,7 +153,7 @@ absl::StatusOr<std::vector<OrderEntry>> AccessIndex::ReadOrder(NamespaceId space
     if (key.size() < kKeyOffset) continue;
     read.push_back({space, GetBig(key.substr(kRankOffset, 8)), std::string(key), kKeyOffset});
   }
-  VARVE_RETURN_IF_ERROR(entries->status());
+  VARVE_RETURN_IF_ERROR(Checked(entries->status()));
   return read;
 }
 
@@ -147,9 +164,10 @@ absl::StatusOr<uint64_t> AccessIndex::CountMissing(absl::Span<const std::string>
   ReadOptions options;
   options.wait_until_durable = false;
   VARVE_RETURN_IF_ERROR(store_->MultiGet(options, keys, absl::MakeSpan(results)));
-  return static_cast<uint64_t>(std::count_if(
-      results.begin(), results.end(),
-      [](const MultiGetResult& each) { return !each.status.ok() || !each.result.found; }));
+  return static_cast<uint64_t>(
+      std::count_if(results.begin(), results.end(), [this](const MultiGetResult& each) {
+        return !Checked(each.status).ok() || !each.result.found;
+      }));
 }
 
 uint64_t AccessIndex::EstimateAccesses(NamespaceId space) const {
@@ -161,9 +179,9 @@ absl::StatusOr<SpaceRecord> AccessIndex::ReadSpace(NamespaceId space) const {
   ReadOptions options;
   options.wait_until_durable = false;
   std::string value;
-  VARVE_ASSIGN_OR_RETURN(const ReadResult read,
-                         store_->Get(options, PrefixOf(kSpace, space), &value));
-  return read.found ? DecodeSpace(value) : SpaceRecord();
+  const absl::StatusOr<ReadResult> read = store_->Get(options, PrefixOf(kSpace, space), &value);
+  VARVE_RETURN_IF_ERROR(Checked(read.status()));
+  return read->found ? DecodeSpace(value) : SpaceRecord();
 }
 
 absl::Status AccessIndex::ForgetOrdersBehind(SequenceNumber newest) {
@@ -183,7 +201,7 @@ absl::Status AccessIndex::ForgetOrdersBehind(SequenceNumber newest) {
     record.walked = kNoSequence;
     PutSpace(space, record, &batch);
   }
-  VARVE_RETURN_IF_ERROR(records->status());
+  VARVE_RETURN_IF_ERROR(Checked(records->status()));
   return Commit(&batch);
 }
 

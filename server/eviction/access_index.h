@@ -17,6 +17,7 @@
 // Thread-safety: all functions may be called on any thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -67,6 +68,11 @@ class AccessIndex {
   // empty one made.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<AccessIndex>> Open(
       const std::string& directory, uint64_t memory, FileSystem* file_system);
+  // Removes what is in `directory`, and makes an empty index.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<AccessIndex>> OpenAnew(
+      const std::string& directory, uint64_t memory, FileSystem* file_system);
+  // Returns whether a read has found damage. Then the index should begin anew.
+  bool is_damaged() const { return is_damaged_.load(std::memory_order_relaxed); }
 
   // Stores in `*accesses` what is known of each of the hashes.
   [[nodiscard]] absl::Status FindAccesses(NamespaceId space, absl::Span<const uint64_t> hashes,
@@ -106,7 +112,11 @@ class AccessIndex {
  private:
   explicit AccessIndex(std::unique_ptr<StorageEngine> store) : store_(std::move(store)) {}
 
+  // Returns the status of a read, and notes the damage that it tells of.
+  absl::Status Checked(absl::Status read) const;
+
   const std::unique_ptr<StorageEngine> store_;
+  mutable std::atomic<bool> is_damaged_{false};
 };
 
 }  // namespace varve

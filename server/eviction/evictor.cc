@@ -137,6 +137,10 @@ void Evictor::Stop() {
   if (thread.joinable()) thread.join();
   absl::MutexLock lock(&mutex_);
   flags_.notes_reads.store(false, std::memory_order_release);
+  CloseIndex();
+}
+
+void Evictor::CloseIndex() {
   spaces_.clear();
   entering_.journal.reset();
   if (index_ != nullptr) Report(index_->Close());
@@ -285,14 +289,24 @@ absl::Status Evictor::OpenIndex() {
   const uint64_t left = setup_.memory - std::min<uint64_t>(setup_.memory, NotedReads::kBytes);
   const uint64_t most_waiting =
       std::min<uint64_t>(left / kPartWaiting / sizeof(WaitingRead), kMostWaiting);
-  VARVE_ASSIGN_OR_RETURN(
-      std::unique_ptr<AccessIndex> index,
-      AccessIndex::Open(setup_.directory, left - 2 * most_waiting * sizeof(WaitingRead), files));
+  const uint64_t memory = left - 2 * most_waiting * sizeof(WaitingRead);
+  std::unique_ptr<AccessIndex> index;
+  bool begins_anew = index_ != nullptr;
+  CloseIndex();
+  if (!begins_anew) {
+    VARVE_ASSIGN_OR_RETURN(index, AccessIndex::Open(setup_.directory, memory, files));
+    const absl::Status forgotten = index->ForgetOrdersBehind(setup_.newest);
+    begins_anew = index->is_damaged();
+    if (!begins_anew) VARVE_RETURN_IF_ERROR(forgotten);
+  }
+  if (begins_anew) {
+    index.reset();
+    VARVE_ASSIGN_OR_RETURN(index, AccessIndex::OpenAnew(setup_.directory, memory, files));
+  }
   VARVE_ASSIGN_OR_RETURN(
       entering_.journal,
       ReadJournal::Open(
           setup_.directory, files, &touched_, [this] { return store_.NowMillis(); }, most_waiting));
-  VARVE_RETURN_IF_ERROR(index->ForgetOrdersBehind(setup_.newest));
   StartNotes();
   if (setup_.work == Work::kByThread) entering_.journal->StartThread();
   index_ = std::move(index);
@@ -303,7 +317,8 @@ absl::Status Evictor::Refresh() {
   flags_.is_stale.store(false);
   VARVE_ASSIGN_OR_RETURN(const NamespaceList list, store_.Namespaces());
   flags_.has_named_rules.store(AnyEvicts(list));
-  if (index_ == nullptr) {
+  // While reads are entered into a damaged index, it stays.
+  if (index_ == nullptr || (index_->is_damaged() && !entering_.is_under_way)) {
     const bool is_needed =
         std::any_of(list.namespaces.begin(), list.namespaces.end(),
                     [this](const NamespaceDescription& space) { return RuleOf(space).on(); });

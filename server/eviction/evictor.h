@@ -221,7 +221,9 @@ class Evictor {
   void StartNotes() ABSL_LOCKS_EXCLUDED(wake_mutex_);
   void Wake() ABSL_LOCKS_EXCLUDED(wake_mutex_);
   void Loop() ABSL_LOCKS_EXCLUDED(wake_mutex_, mutex_);
+  // Opens the index; if one is open already, which is damaged, makes an empty one in its place.
   absl::Status OpenIndex() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CloseIndex() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   EvictionParts PartsOfStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellEvicted(NamespaceId space, std::string_view key, uint64_t bytes,
                    SequenceNumber durable_after);

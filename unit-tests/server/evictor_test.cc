@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -267,6 +268,38 @@ TEST_F(EvictorByHandTest, WhatIsOwedStaysOwedWhileAnotherThreadWritesAlone) {
   alone.reset();
   FinishWork();
   EXPECT_EQ(evictor_->evicted_keys(), 2000u);
+}
+
+// Damage of a segment is found when somebody reads there, here the front of the order.
+TEST_F(EvictorByHandTest, AnIndexBeginsAnewWhoseDamageIsFoundByARead) {
+  Use(kLru, 0);
+  for (size_t key = 0; key < 1000; ++key) {
+    clock_.Advance(10);
+    ASSERT_TRUE(Put(key).ok());
+  }
+  FinishWork();
+  Close();
+  const std::string directory = dir_.File("data") + "/access";
+  {
+    auto index = StorageEngine::Open(directory, EngineOptions());
+    ASSERT_TRUE(index.ok()) << index.status();
+    ASSERT_TRUE((*index)->Flush().ok());
+    ASSERT_TRUE((*index)->Close().ok());
+  }
+  size_t damaged = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    if (entry.path().extension() != ".seg") continue;
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(100);  // in the first block, which has the lowest entries
+    file.put('\xff');
+    ++damaged;
+  }
+  ASSERT_GT(damaged, 0u);
+  Open("data", kLru, Evictor::Work::kByCallers);
+  Use(kLru, 1000 * kEntrySize);
+  for (size_t key = 1000; key < 1100; ++key) ASSERT_TRUE(Put(key).ok()) << key;
+  EXPECT_EQ(CountThere(0, 100), 0u);
+  EXPECT_EQ(CountThere(100, 1100), 1000u);
 }
 
 // The store has lost its last writes, and gives their versions to others. The index has not.
