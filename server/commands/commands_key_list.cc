@@ -192,7 +192,8 @@ void HandleDel(CommandContext& context, Arguments arguments) {
   context.reply.Integer(static_cast<int64_t>(deleted.size()));
 }
 
-// Answers how many of the keys there are. `uses`: they are used by it.
+// Answers how many of the keys there are. `uses`: they are used by it, also where the client's reads
+// do not count as uses (CLIENT NO-TOUCH), as in Redis.
 void CountKeys(CommandContext& context, Arguments arguments, bool uses) {
   const Arguments keys = arguments.subspan(1);
   std::vector<MultiGetResult> results(std::min(keys.size(), kKeysPerSlice));
@@ -215,7 +216,7 @@ void CountKeys(CommandContext& context, Arguments arguments, bool uses) {
       context.DependOn(result.result.durable_after);
       context.CountLookup(slice[i], result.result.found);
       if (uses && result.result.found)
-        context.NoteUse(context.space(), slice[i], result.result.version);
+        context.server.evictor.NoteRead(context.space(), slice[i], result.result.version);
       found += result.result.found ? 1 : 0;
     }
   }

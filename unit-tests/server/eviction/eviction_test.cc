@@ -205,6 +205,17 @@ TEST_F(EvictionTest, IdleTimesAreTrueOnDiskAndAfterARestart) {
   EXPECT_EQ(Do({"OBJECT", "FREQ", Name(2)}).substr(0, 12), "!ERR An LFU ");
 }
 
+TEST_F(EvictionTest, TouchUsesKeysWhereReadsDoNotCount) {
+  UseDatabases("allkeys-lru", 1'000'000);
+  ASSERT_EQ(Set(1), "OK");
+  ASSERT_EQ(Do({"CLIENT", "NO-TOUCH", "ON"}), "OK");
+  Pass(50'000);
+  ASSERT_TRUE(Has(1));
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(1)}), "50");
+  EXPECT_EQ(Do({"TOUCH", Name(1)}), "1");
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(1)}), "0");
+}
+
 TEST_F(EvictionTest, KeysThatAreReadOftenStay) {
   UseDatabases("allkeys-lfu", 100'000);
   for (int key = 0; key < 1000; ++key) ASSERT_EQ(Set(key), "OK");
