@@ -169,7 +169,9 @@ void Evictor::NoteSwap(NamespaceId one, NamespaceId other) {
   const TurnLock lock(&mutex_);
   for (const NamespaceId id : {one, other}) {
     const auto found = spaces_.find(id);
-    if (found != spaces_.end()) Report(found->second.order->Reset());
+    if (found == spaces_.end()) continue;
+    // The accesses are those to keys that are in the other database now.
+    Report(found->second.order->Reset(SpaceOrder::Accesses::kGo));
   }
 }
 

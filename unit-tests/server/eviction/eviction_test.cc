@@ -499,6 +499,22 @@ TEST_F(EvictionTest, SwappedKeysAreFound) {
   EXPECT_LE(Count(0, 80), 10u);
 }
 
+TEST_F(EvictionTest, SwappedDatabasesForgetReads) {
+  UseDatabases("allkeys-lru", 1'000'000);
+  ASSERT_EQ(Do({"SELECT", "5"}), "OK");
+  ASSERT_EQ(Set(1), "OK");
+  ASSERT_EQ(Do({"SELECT", "0"}), "OK");
+  ASSERT_EQ(Set(1), "OK");
+  Pass(100'000);  // finds the databases
+  ASSERT_TRUE(Has(1));
+  Round();  // gives the read its time
+  Pass(10'000);
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(1)}), "10");
+  ASSERT_EQ(Do({"SWAPDB", "0", "5"}), "OK");
+  Pass(10'000);
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(1)}), "120") << "nobody read the other one";
+}
+
 TEST_F(EvictionTest, ClonedKeysAreFound) {
   ASSERT_EQ(Do({"NAMESPACE", "CREATE", "cache", "MAXBYTES", "20000", "EVICT", "lru"}), "OK");
   ASSERT_EQ(Do({"NAMESPACE", "USE", "cache"}), "OK");
