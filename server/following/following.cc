@@ -32,6 +32,13 @@ ClientTlsOptions TlsToPrimary(const TlsOptions& options) {
           .key_file = options.key_file};
 }
 
+// Returns where a copy of the primary's store is made: what the bound of the disk counts. The
+// replication file is written elsewhere: it is small, and a promotion must not fail for want of
+// room.
+FileSystem* FilesOfCopies(const ServerState& server) {
+  return server.disk != nullptr ? server.disk : PosixFileSystem();
+}
+
 // Shows what the link to a Redis does as the report of any link.
 void Show(const RedisLinkStatus& status, LinkReport* report) {
   if (report->phase == LinkPhase::kConnected && !status.up)
@@ -183,7 +190,7 @@ absl::Status Following::StartLink() {
   const ReplicationOptions options = server_.configuration.replication();
   link_ = std::make_unique<VarveLink>(VarveLinkParts{
       .server = &server_,
-      .file_system = PosixFileSystem(),
+      .file_system = FilesOfCopies(server_),
       .directory = directory_,
       .connection = [this, primary] { return ConnectionTo(primary); },
       .port = options.announced_port != 0 ? options.announced_port : port_,
@@ -251,7 +258,7 @@ absl::Status Following::Follow(const PrimaryAddress& primary) {
     return absl::FailedPreconditionError("REPLICAOF not allowed while failing over.");
   EndLinks();
   // A copy that came to its end at this moment is not wanted any more.
-  IncomingStore(PosixFileSystem(), directory_).Abandon();
+  IncomingStore(FilesOfCopies(server_), directory_).Abandon();
   absl::Status changed = primary.named() ? BeginToFollow(primary) : Promote();
   // After an error the server is what it was.
   if (!changed.ok() && running_ && server_.replication.follows()) StartLink().IgnoreError();

@@ -3,12 +3,15 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -150,6 +153,19 @@ std::vector<std::string> DivergedFiles(const Node& node) {
       files.push_back(entry.path().string());
   }
   return files;
+}
+
+// Returns what the files take that are there; files come and go meanwhile.
+uint64_t BytesIn(const std::string& directory) {
+  uint64_t bytes = 0;
+  std::error_code gone;
+  for (auto entry = std::filesystem::recursive_directory_iterator(directory, gone);
+       !gone && entry != std::filesystem::recursive_directory_iterator(); entry.increment(gone)) {
+    struct stat found = {};
+    if (::lstat(entry->path().c_str(), &found) == 0 && S_ISREG(found.st_mode))
+      bytes += static_cast<uint64_t>(found.st_size);
+  }
+  return bytes;
 }
 
 class FollowingTest : public ::testing::Test {
@@ -433,6 +449,28 @@ TEST_F(FollowingTest, CachesOfAFollowersClientsHearOfTheChanges) {
   EXPECT_TRUE(Eventually([&] { return (*cache)->Ping().ok() && !pushed.empty(); }));
   EXPECT_EQ(pushed, (Words{"k"}));
   EXPECT_EQ((*cache)->Get("k").value(), "2");
+}
+
+TEST_F(FollowingTest, ACopyStaysWithinTheBoundOfTheDisk) {
+  constexpr uint64_t kLimit = uint64_t{64} << 20;
+  Node primary(directory_, "primary");
+  Node follower(directory_, "follower",
+                {"--memory-limit=128MiB", fmt::format("--max-disk-bytes={}", kLimit)});
+  std::mt19937_64 random(1);
+  std::string value(100'000, '\0');
+  for (int i = 0; i < 800; ++i) {
+    for (char& c : value) c = static_cast<char>(random());
+    ASSERT_EQ(primary.Do({"SET", fmt::format("key{}", i), value}), "OK");
+  }
+  follower.Follow(primary);
+  uint64_t most = 0;
+  EXPECT_TRUE(Eventually([&] {
+    most = std::max(most, BytesIn(follower.directory()));
+    return follower.Info("replication", "master_link_error").find("max-disk-bytes") !=
+           std::string::npos;
+  })) << follower.Do({"INFO", "replication"});
+  EXPECT_LE(most, kLimit);
+  EXPECT_EQ(follower.Do({"DBSIZE"}), "0") << "it serves what it has";
 }
 
 TEST_F(FollowingTest, AKillDuringTheCopyLeavesTheOldStoreOrTheNewOne) {
