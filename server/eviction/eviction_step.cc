@@ -230,6 +230,14 @@ absl::StatusOr<bool> EvictionStep::ResetWhereKeysMayBeMissed() {
   bool reset = false;
   for (SpaceOrder* const order : orders_) {
     if (!order->MayMissOldKeys()) continue;
+    ReadOptions options;
+    options.space = order->space();
+    options.wait_until_durable = false;
+    VARVE_ASSIGN_OR_RETURN(const CountResult count, parts_.store->Count(options, "", ""));
+    if ((order->rule().volatile_only ? count.expiring : count.keys) == 0) {
+      order->NoteNoneMissed();
+      continue;
+    }
     VARVE_RETURN_IF_ERROR(order->Reset());
     walked_.erase(order);
     reset = true;

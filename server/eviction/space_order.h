@@ -95,6 +95,7 @@ class SpaceOrder {
   // Returns whether there may be keys that no walk finds: what the order knew has gone, and other
   // keys, of older versions, may have come in its place (SWAPDB).
   bool MayMissOldKeys() const { return has_met_dead_; }
+  void NoteNoneMissed() { has_met_dead_ = false; }
   // Notes that no entry is left before the place.
   void Pass(std::string_view index_key) { front_ = index_key; }
   // Returns how many entries were made and not removed, since the order was loaded or reset.

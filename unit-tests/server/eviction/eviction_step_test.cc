@@ -140,6 +140,41 @@ TEST_F(EvictionStepTest, EntriesCountOnceWhoeverMakesThem) {
   EXPECT_EQ(evicted_, (std::vector<std::string>{"first", "first"}));
 }
 
+// A swap of which nobody told the order, as the process ended meanwhile.
+TEST_F(EvictionStepTest, KeysThatCameByASwapAreFoundOnceTheOrderIsEmpty) {
+  constexpr NamespaceId kSwapped = 5;
+  WriteBatch batch;
+  batch.CreateNamespace({.id = kSwapped});
+  batch.Put("old", "v", kSwapped);
+  ASSERT_TRUE(store_->Write({}, &batch).ok());
+  Put("new", far_ms_);
+  WalkToTheEnd();
+  batch.Clear();
+  batch.SwapNamespaces(kDefaultNamespace, kSwapped);
+  ASSERT_TRUE(store_->Write({}, &batch).ok());
+  Evict(1);
+  EXPECT_EQ(evicted_, (std::vector<std::string>{"old"}));
+}
+
+// A walk over all keys for each write that is refused would hold up everybody.
+TEST_F(EvictionStepTest, WhatHasExpiredIsNoReasonToBeginAnew) {
+  Load({.order = EvictionOrder::kLru, .volatile_only = true});
+  for (int key = 0; key < 100; ++key) Put("key" + std::to_string(key), 0);
+  Put("session", store_->NowMillis() + 1000);
+  WalkToTheEnd();
+  EXPECT_EQ(order_->entries(), 1u);
+  const absl::StatusOr<SpaceRecord> before = index_->ReadSpace(kDefaultNamespace);
+  clock_.Advance(2000);
+  EvictionStep step(parts_, {order_.get()}, WriteOptions());
+  const absl::Status status = step.Run({.keys = 1});
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(step.done().keys, 0u);
+  EXPECT_EQ(order_->entries(), 0u);
+  const absl::StatusOr<SpaceRecord> after = index_->ReadSpace(kDefaultNamespace);
+  ASSERT_TRUE(before.ok() && after.ok()) << before.status() << after.status();
+  EXPECT_EQ(after->epoch, before->epoch);
+}
+
 TEST_F(EvictionStepTest, WhatTheIndexDidNotTakeIsMetAgain) {
   Load({.order = EvictionOrder::kLru});
   for (const char* key : {"a", "b", "c", "d"}) Put(key, 0);
