@@ -90,6 +90,20 @@ absl::StatusOr<std::vector<SpaceCount>> CountEach(Store* store,
   return counted;
 }
 
+// Counts what is in the bound that has refused a write so.
+absl::StatusOr<CountResult> CountUsed(Store* store, const absl::Status& refused) {
+  const std::optional<NamespaceQuota> quota = FullQuota(refused);
+  if (!quota) {
+    CountResult used;
+    VARVE_ASSIGN_OR_RETURN(used.bytes, store->CountData());
+    return used;
+  }
+  ReadOptions options;
+  options.space = quota->space;
+  options.wait_until_durable = false;
+  return store->Count(options, "", "");
+}
+
 // Returns by how much a count with `more` is above `most`; 0 is no limit.
 uint64_t Beyond(uint64_t is, uint64_t more, uint64_t most) {
   return most == 0 || is + more <= most ? 0 : is + more - most;
@@ -435,13 +449,24 @@ bool Evictor::MakeRoom(const absl::Status& refused, const EvictionNeed& need,
                        const WriteOptions& options) {
   if (!MayMakeRoom(refused)) return false;
   const uint64_t rounds = counts_.rounds.load();
-  const TurnLock lock(&mutex_);
-  if (counts_.rounds.load() != rounds) return true;
-  if (flags_.is_stale.load()) Report(Refresh());
-  if (MakeRoomNow(refused, need, options)) return true;
-  // A database that was used for the first time may have an order now.
-  Report(Refresh());
-  return MakeRoomNow(refused, need, options);
+  absl::StatusOr<CountResult> counted;
+  for (const CountResult* used = nullptr;; used = &*counted) {
+    {
+      const TurnLock lock(&mutex_);
+      if (used == nullptr && counts_.rounds.load() != rounds) return true;
+      if (flags_.is_stale.load()) Report(Refresh());
+      Room room = MakeRoomNow(refused, need, options, used);
+      if (room == Room::kNone) {
+        // A database that was used for the first time may have an order now.
+        Report(Refresh());
+        room = MakeRoomNow(refused, need, options, used);
+      }
+      if (room != Room::kAfterCount) return room == Room::kMade;
+    }
+    counted = CountUsed(&store_, refused);
+    Report(counted.status());
+    if (!counted.ok()) return false;
+  }
 }
 
 absl::StatusOr<CommitResult> Evictor::WriteWithRoom(
@@ -464,44 +489,39 @@ absl::StatusOr<CommitResult> Evictor::WriteWithRoom(
   return written;
 }
 
-absl::StatusOr<std::optional<EvictionNeed>> Evictor::Missing(const Bound& bound,
-                                                             const EvictionNeed& need) {
-  if ((bound.bytes != 0 && need.bytes > bound.bytes) || (bound.keys != 0 && need.keys > bound.keys))
-    return std::nullopt;
-  // The limit that refuses the write counts alone: the other one has room, or refuses it next.
-  const uint64_t wanted = bound.of_keys ? need.keys : need.bytes;
-  const uint64_t ahead = std::max<uint64_t>(
-      bound.of_keys ? bound.keys / kPartAhead : std::min(bound.bytes / kPartAhead, kMostAhead), 1);
-  const auto of_limit = [&bound](uint64_t missing) {
-    return bound.of_keys ? EvictionNeed{.keys = missing} : EvictionNeed{.bytes = missing};
-  };
-  if (wanted <= (bound.of_keys ? ahead : kMostAhead)) return of_limit(std::max(wanted, ahead));
-  // A write of much needs no more than what is missing, which it is worth to count.
-  CountResult used;
-  if (bound.orders.size() == 1 && bound.owed != &owed_by_databases_) {
-    ReadOptions options;
-    options.space = bound.orders.front()->space();
-    options.wait_until_durable = false;
-    VARVE_ASSIGN_OR_RETURN(used, store_.Count(options, "", ""));
-  } else {
-    VARVE_ASSIGN_OR_RETURN(used.bytes, store_.CountData());
-  }
-  const uint64_t missing = bound.of_keys ? Beyond(used.keys, need.keys, bound.keys)
-                                         : Beyond(used.bytes, need.bytes, bound.bytes);
-  return of_limit(std::max(missing, ahead));
+bool Evictor::Bound::IsBelow(const EvictionNeed& need) const {
+  return (bytes != 0 && need.bytes > bytes) || (keys != 0 && need.keys > keys);
 }
 
-bool Evictor::MakeRoomNow(const absl::Status& refused, const EvictionNeed& need,
-                          const WriteOptions& options) {
+uint64_t Evictor::Bound::Ahead() const {
+  return std::max<uint64_t>(of_keys ? keys / kPartAhead : std::min(bytes / kPartAhead, kMostAhead),
+                            1);
+}
+
+bool Evictor::Bound::IsWorthCounting(const EvictionNeed& need) const {
+  return of_keys ? need.keys > Ahead() : need.bytes > kMostAhead;
+}
+
+// The limit that refuses the write counts alone: the other one has room, or refuses it next. A write
+// of much needs no more than what is missing.
+EvictionNeed Evictor::Bound::Missing(const EvictionNeed& need, const CountResult* used) const {
+  if (of_keys) {
+    const uint64_t missing = used != nullptr ? Beyond(used->keys, need.keys, keys) : need.keys;
+    return {.keys = std::max(missing, Ahead())};
+  }
+  const uint64_t missing = used != nullptr ? Beyond(used->bytes, need.bytes, bytes) : need.bytes;
+  return {.bytes = std::max(missing, Ahead())};
+}
+
+Evictor::Room Evictor::MakeRoomNow(const absl::Status& refused, const EvictionNeed& need,
+                                   const WriteOptions& options, const CountResult* used) {
   const std::optional<Bound> bound = BoundOf(refused);
-  if (!bound) return false;
-  const absl::StatusOr<std::optional<EvictionNeed>> missing = Missing(*bound, need);
-  Report(missing.status());
-  if (!missing.ok() || !*missing) return false;
+  if (!bound || bound->IsBelow(need)) return Room::kNone;
+  if (used == nullptr && bound->IsWorthCounting(need)) return Room::kAfterCount;
   NoteExpiries();
   const EvictionParts parts = PartsOfStep();
   EvictionStep step(parts, bound->orders, options);
-  Report(step.Run(**missing));
+  Report(step.Run(bound->Missing(need, used)));
   // What was evicted before an error makes room, too.
   const EvictionStep::Result& evicted = step.done();
   if (evicted.keys > 0) {
@@ -512,7 +532,7 @@ bool Evictor::MakeRoomNow(const absl::Status& refused, const EvictionNeed& need,
                              : Owed{.bytes = std::min(bound->bytes / kPartOwed, kMostOwed)});
     Wake();
   }
-  return evicted.keys > 0 || evicted.is_busy;
+  return evicted.keys > 0 || evicted.is_busy ? Room::kMade : Room::kNone;
 }
 
 absl::Status Evictor::EnterReads(Reads which) {

@@ -23,8 +23,8 @@
 //
 // Thread-safety: all functions but Start() and Stop() may be called on any thread. mutex_ is held
 // over calls of the store and of the index, and while clients are told of evictions, but not while
-// all keys of a namespace are counted. The evictor's thread lets threads of clients in between its
-// steps.
+// all keys of a namespace are counted, unless its order has lost all of its entries. The evictor's
+// thread lets threads of clients in between its steps.
 // Invariants: reads are noted only while touched_ has its memory.
 #pragma once
 
@@ -192,7 +192,18 @@ class Evictor {
     uint64_t keys = 0;
     bool of_keys = false;  // the limit of keys refuses it; else that of bytes does
     Owed* owed = nullptr;
+
+    // Returns whether nothing makes room for so much.
+    bool IsBelow(const EvictionNeed& need) const;
+    // Returns whether the write adds so much that it is worth to count what is there.
+    bool IsWorthCounting(const EvictionNeed& need) const;
+    // Returns what is to be evicted for the write. `used`: what is there; null: it was not counted.
+    EvictionNeed Missing(const EvictionNeed& need, const CountResult* used) const;
+    // Returns how much a writer frees at least, of what is refused.
+    uint64_t Ahead() const;
   };
+  // There is no room for a write, there is some, or there may be once what is there was counted.
+  enum class Room : uint8_t { kNone, kMade, kAfterCount };
 
   // Noted reads wait here for the index.
   struct NotedReadsToEnter {
@@ -236,10 +247,9 @@ class Evictor {
   void NoteExpiries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Bound> BoundOf(const absl::Status& refused) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Bound BoundOfDatabases() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool MakeRoomNow(const absl::Status& refused, const EvictionNeed& need,
-                   const WriteOptions& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns what is to be evicted so that `need` fits into the bound. Nothing: it never fits.
-  absl::StatusOr<std::optional<EvictionNeed>> Missing(const Bound& bound, const EvictionNeed& need)
+  // Makes room, or asks for a count of what is in the bound: `used` is then to be given.
+  Room MakeRoomNow(const absl::Status& refused, const EvictionNeed& need,
+                   const WriteOptions& options, const CountResult* used)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Enters what clients have read into the index.
   absl::Status EnterReads(Reads which) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -331,28 +332,53 @@ TEST_F(EvictorByHandTest, KeysGetTheirPlacesWhoseVersionsTheOrderKnowsFromBefore
   EXPECT_LT(CountThere(3000, 3000 + kOld), kOld);
 }
 
-// A namespace may have many keys to count. Here the count is not answered.
-TEST_F(EvictorByHandTest, ClientsDoNotWaitWhileKeysAreCounted) {
-  WriteBatch batch;
-  batch.CreateNamespace(
-      {.id = kFirstNamedNamespace, .name = "a", .options = {.max_bytes = 1000, .eviction = kLru}});
-  ASSERT_TRUE(store_->Submit(WriteOptions(), &batch).ok());
-  DelayedStore delayed(store_.get());
-  Evictor evictor(&delayed, &clients_, &replication_);
-  evictor.Start(dir_.File("counting"), 24u << 20, nullptr, Evictor::Work::kByCallers);
-  delayed.Withhold("blocking count");
-  std::thread round([&] { evictor.RunRound(); });
-  delayed.AwaitWithheld(1);
-  std::atomic<bool> is_answered{false};
-  std::thread client([&] {
-    (void)evictor.LookUp(kFirstNamedNamespace, Key(1), ReadResult());
-    is_answered = true;
+// A namespace may have many keys to count. Here the count is not answered for a while.
+class EvictorCountTest : public EvictorByHandTest {
+ protected:
+  EvictorCountTest() {
+    WriteBatch batch;
+    batch.CreateNamespace({.id = kFirstNamedNamespace,
+                           .name = "a",
+                           .options = {.max_bytes = 10u << 20, .eviction = kLru}});
+    EXPECT_TRUE(store_->Submit(WriteOptions(), &batch).ok());
+    delayed_ = std::make_unique<DelayedStore>(store_.get());
+    evictor_ = std::make_unique<Evictor>(delayed_.get(), &clients_, &replication_);
+    evictor_->Start(dir_.File("counting"), 24u << 20, nullptr, Evictor::Work::kByCallers);
+  }
+  ~EvictorCountTest() override { evictor_.reset(); }
+
+  // Expects that clients are answered while `counts` waits for a count.
+  void ExpectAnswersWhile(const std::function<void()>& counts) {
+    delayed_->Withhold("blocking count");
+    std::thread counting(counts);
+    delayed_->AwaitWithheld(1);
+    std::atomic<bool> is_answered{false};
+    std::thread client([&] {
+      (void)evictor_->LookUp(kFirstNamedNamespace, Key(1), ReadResult());
+      is_answered = true;
+    });
+    EXPECT_TRUE(Eventually([&] { return is_answered.load(); }));
+    EXPECT_EQ(delayed_->withheld(), 1u);
+    delayed_->Release();
+    client.join();
+    counting.join();
+  }
+
+  std::unique_ptr<DelayedStore> delayed_;
+};
+
+TEST_F(EvictorCountTest, ClientsDoNotWaitWhileTheEvictorLooksForExcess) {
+  ExpectAnswersWhile([this] { evictor_->RunRound(); });
+}
+
+TEST_F(EvictorCountTest, ClientsDoNotWaitWhileAWriteOfMuchLearnsWhatItIsShortOf) {
+  evictor_->RunRound();
+  const absl::Status full = NamespaceIsFull(
+      {.space = kFirstNamedNamespace, .of = NamespaceQuota::Of::kBytes}, "it is full");
+  ExpectAnswersWhile([&] {
+    EXPECT_FALSE(evictor_->MakeRoom(full, {.bytes = 1u << 20, .keys = 1}, WriteOptions()))
+        << "there is nothing to evict";
   });
-  EXPECT_TRUE(Eventually([&] { return is_answered.load(); }));
-  EXPECT_EQ(delayed.withheld(), 1u);
-  delayed.Release();
-  client.join();
-  round.join();
 }
 
 }  // namespace
