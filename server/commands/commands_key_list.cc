@@ -194,8 +194,8 @@ void HandleDel(CommandContext& context, Arguments arguments) {
   context.reply.Integer(static_cast<int64_t>(deleted.size()));
 }
 
-// Answers how many of the keys there are. `uses`: they are used by it, also where the client's reads
-// do not count as uses (CLIENT NO-TOUCH), as in Redis.
+// Answers how many of the keys there are. `uses`: they are used by it, as in Redis also where the
+// client's reads do not count as uses (CLIENT NO-TOUCH).
 void CountKeys(CommandContext& context, Arguments arguments, bool uses) {
   const Arguments keys = arguments.subspan(1);
   std::vector<MultiGetResult> results(std::min(keys.size(), kKeysPerSlice));

@@ -84,8 +84,8 @@ class AccessIndex {
                                                                   size_t most) const;
   // Returns how many of the entries of orders, index keys, are not there.
   [[nodiscard]] absl::StatusOr<uint64_t> CountMissing(absl::Span<const std::string> entries) const;
-  // Returns about how many accesses there are to keys of the namespace. Overwritten ones count until
-  // a merge has removed them, and the newest ones once they are in segments.
+  // Returns about how many accesses there are to keys of the namespace. Overwritten ones count
+  // until a merge has removed them, and the newest ones once they are in segments.
   uint64_t EstimateAccesses(NamespaceId space) const;
   // Returns what was recorded of the namespace; nothing recorded: an empty record.
   [[nodiscard]] absl::StatusOr<SpaceRecord> ReadSpace(NamespaceId space) const;

@@ -100,8 +100,8 @@ class EvictionStep {
   absl::Status DeleteTogether(absl::Span<Candidate* const> chosen);
   absl::Status MendEntries();
   absl::Status ResetDead();
-  // Has orders begin anew that have no entries left, while there are keys which may go: no walk finds
-  // these. Returns whether there were such orders.
+  // Has orders begin anew that have no entries left while there are keys which may go: no walk
+  // finds these. Returns whether there were such orders.
   absl::StatusOr<bool> ResetWhereKeysMayBeMissed();
   bool IsMet(const EvictionNeed& need) const {
     return done_.bytes >= need.bytes && done_.keys >= need.keys;

@@ -502,8 +502,8 @@ bool Evictor::Bound::IsWorthCounting(const EvictionNeed& need) const {
   return of_keys ? need.keys > Ahead() : need.bytes > kMostAhead;
 }
 
-// The limit that refuses the write counts alone: the other one has room, or refuses it next. A write
-// of much needs no more than what is missing.
+// The limit that refuses the write counts alone: the other one has room, or refuses it next. A
+// write of much needs no more than what is missing.
 EvictionNeed Evictor::Bound::Missing(const EvictionNeed& need, const CountResult* used) const {
   if (of_keys) {
     const uint64_t missing = used != nullptr ? Beyond(used->keys, need.keys, keys) : need.keys;

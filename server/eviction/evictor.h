@@ -157,11 +157,11 @@ class Evictor {
  private:
   // The evictor was started with this, and nothing of it changes any more.
   struct Setup {
-    std::string directory;  // empty: it was not called
+    std::string directory;  // empty: it was not started yet
     uint64_t memory = 0;
     BoundedFileSystem* disk = nullptr;
     Work work = Work::kByThread;
-    SequenceNumber newest = kNoSequence;  // the store's newest version
+    SequenceNumber newest = kNoSequence;  // the store's newest version then
   };
   // The evictor owes these evictions, and makes them in time left over.
   struct Owed {

@@ -75,8 +75,8 @@ class DelayedStore final : public LocalAnswers {
   void SetDelay(std::chrono::microseconds delay) ABSL_LOCKS_EXCLUDED(mutex_);
   // From now on nothing is answered until Release(). Calls that are named in `only`, if any, are
   // withheld alone: "get", "multiget", "count", "range", "write", "blocking count" (Count()),
-  // "blocking" (all others that block). With a `prefix` it is reads and updates of keys that have it
-  // alone.
+  // "blocking" (all others that block). With a `prefix` it is reads and updates of keys that have
+  // it alone.
   void Withhold(std::string only = "", std::string prefix = "") ABSL_LOCKS_EXCLUDED(mutex_);
   // From now on keys with this prefix are away, and no others.
   void SetAway(std::string prefix) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -869,7 +869,9 @@ TEST(HbaseClientTest, AClusterThatDemandsKerberosIsToldAtOnce) {
     EXPECT_EQ(client->Statistics().connections_opened, ++connections) << "it was tried again";
   };
   const auto expect_all_refused = [&](const std::string& text) {
-    expect_refused(client->EnsureTable({.name = "t"}, /*may_create=*/true), text);
+    expect_refused(
+        client->EnsureTable({.name = "t"}, /*may_create=*/true, HbaseClient::Deadline::max()),
+        text);
     expect_refused(Get(*client, {"a", "b"}).status(), text);
     const absl::Status commit = Commit(*client, {PutIf("a", std::nullopt, "1")});
     expect_refused(commit, text);
@@ -941,7 +943,8 @@ TEST(HbaseClientTest, MastersMayBeAskedInsteadOfZooKeeper) {
   options.masters = "127.0.0.1:1," + cluster.server(kRefusing) + "," + cluster.server(kStandby);
   const auto client = HbaseClient::Open(options);
   ASSERT_TRUE(client.ok()) << client.status();
-  EXPECT_TRUE((*client)->EnsureTable(layout, /*may_create=*/false).ok());
+  EXPECT_TRUE(
+      (*client)->EnsureTable(layout, /*may_create=*/false, HbaseClient::Deadline::max()).ok());
   EXPECT_EQ(*Get(**client, {"a"}), Values{"1"});
 }
 

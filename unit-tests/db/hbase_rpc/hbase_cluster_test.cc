@@ -303,7 +303,8 @@ TEST_F(HbaseClusterTest, MastersMayBeAskedInsteadOfZooKeeper) {
   options.masters = fmt::format("127.0.0.1:1,{}", masters);  // nobody listens at the first one
   const auto opened = HbaseClient::Open(options);
   ASSERT_TRUE(opened.ok()) << opened.status();
-  const absl::Status found = (*opened)->EnsureTable({.name = kTable}, /*may_create=*/false);
+  const absl::Status found =
+      (*opened)->EnsureTable({.name = kTable}, /*may_create=*/false, HbaseClient::Deadline::max());
   EXPECT_TRUE(found.ok()) << found;
   std::promise<std::vector<HbaseClient::RowValue>> promise;
   (*opened)->GetRows(kTable, {Row("a")}, In(std::chrono::seconds(60)),

@@ -83,12 +83,12 @@ class EvictionStepTest : public ::testing::Test {
     for (const FileOperation operation : {FileOperation::kCreate, FileOperation::kGrow})
       files_.Fail(operation, 1, full, FaultFileSystem::kUnlimited);
     uint64_t rank = 0;
-    for (const size_t entries : {16, 1}) {
+    for (const size_t key_size : {100'000, 4000, 1}) {
+      const std::string key(key_size, 'k');
       absl::Status status;
       while (status.ok()) {
         WriteBatch batch;
-        for (size_t i = 0; i < entries; ++i)
-          batch.Put(AccessIndex::OrderKey(kOther, 0, ++rank, std::string(4000, 'k')), "");
+        batch.Put(AccessIndex::OrderKey(kOther, 0, ++rank, key), "");
         status = index_->Commit(&batch);
       }
       ASSERT_TRUE(absl::IsResourceExhausted(status)) << status;
