@@ -29,7 +29,7 @@ class CommitCall final : public HbaseCall {
         done_(std::move(done)) {}
 
  private:
-  // What the first rows say of an attempt.
+  // Findings are all that the first rows say of an attempt.
   struct Findings {
     ReadSteps steps;
     size_t rows = 0;

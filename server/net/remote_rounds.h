@@ -68,7 +68,7 @@ class RemoteRounds {
     if (drives()) [[unlikely]]
       driver_->Poll();
   }
-  // Waits until a batch is answered or the descriptor can be read, for so many milliseconds at most.
+  // Waits until a batch is answered or the descriptor can be read, so many ms at most.
   // Requires: drives().
   void Wait(int timeout);
   // Adds the sessions whose batches were answered on this thread.
