@@ -18,11 +18,19 @@ std::vector<std::string> KeysOf(const std::string& group) {
   return keys;
 }
 
+// Returns whether the server has gone: between two calls, or during one. Then a transaction that had
+// begun is over, and its next call is told so.
+bool HasGone(const absl::Status& status) {
+  const std::string_view text(status.message().data(), status.message().size());
+  return absl::IsUnavailable(status) || absl::IsUnknown(status) ||
+         (absl::IsAborted(status) && text.find("the connection was lost") != text.npos);
+}
+
 }  // namespace
 
 absl::Status GroupCaller::Run(Client* client) {
   const absl::Status used = client->Call({"NAMESPACE", "USE", kNamespace}).status();
-  if (absl::IsUnavailable(used) || absl::IsUnknown(used)) return absl::OkStatus();
+  if (HasGone(used)) return absl::OkStatus();
   VARVE_RETURN_IF_ERROR(used);
   while (true) {
     operations_.push_back({});
@@ -30,7 +38,7 @@ absl::Status GroupCaller::Run(Client* client) {
     const absl::Status status = CallOnce(client, &operation);
     if (status.ok()) {
       operation.done = HistoryNow();
-    } else if (absl::IsUnavailable(status) || absl::IsUnknown(status)) {
+    } else if (HasGone(status)) {
       return absl::OkStatus();
     } else {
       return absl::InternalError(operation.words + ": " + status.ToString());
