@@ -25,6 +25,10 @@ constexpr auto kMeanings = std::to_array<ExceptionMeaning>({
     {"RegionMovedException", Kind::kMoved, absl::StatusCode::kUnavailable, ""},
     {"RegionOpeningException", Kind::kMoved, absl::StatusCode::kUnavailable, ""},
     {"WrongRegionException", Kind::kMoved, absl::StatusCode::kUnavailable, ""},
+    // A region that closes during a scan, so as to move or split.
+    {"ScannerResetException", Kind::kMoved, absl::StatusCode::kUnavailable, ""},
+    {"UnknownScannerException", Kind::kMoved, absl::StatusCode::kUnavailable, ""},
+    {"OutOfOrderScannerNextException", Kind::kMoved, absl::StatusCode::kUnavailable, ""},
     {"RegionOfflineException", Kind::kMoved, absl::StatusCode::kUnavailable, ""},
     {"RegionServerStoppedException", Kind::kMoved, absl::StatusCode::kUnavailable, ""},
     {"RegionServerAbortedException", Kind::kMoved, absl::StatusCode::kUnavailable, ""},

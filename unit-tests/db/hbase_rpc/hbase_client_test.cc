@@ -638,6 +638,29 @@ absl::StatusOr<HbaseScanSlice> Scan(HbaseClient& client, const HbaseScanRequest&
   return promise.get_future().get();
 }
 
+// HBase tells a client whose scan is under way that its scanner is gone, and not to try again.
+TEST(HbaseClientTest, AScanOfARegionThatClosesGoesOnWhereItOpens) {
+  FakeHbase* moved = nullptr;
+  FakeHbase cluster(2, [&](const FakeRequest& request) {
+    if (request.server == 0) {
+      moved->SetRegions({{"", 1}});
+      return FakeAnswer::Exception("org.apache.hadoop.hbase.exceptions.ScannerResetException");
+    }
+    hbase::pb::ScanResponse response;
+    hbase::pb::Cell* cell = response.add_results()->add_cell();
+    cell->set_row("b");
+    cell->set_value("1");
+    return FakeAnswer::Message(response);
+  });
+  moved = &cluster;
+  cluster.SetRegions({{"", 0}});
+  const auto client = Open(cluster);
+  const auto slice = Scan(*client, {.lower = "a", .upper = "z"});
+  ASSERT_TRUE(slice.ok()) << slice.status();
+  ASSERT_EQ(slice->rows.size(), 1U);
+  EXPECT_EQ(slice->rows[0].first, "b");
+}
+
 TEST(HbaseClientTest, ASweepLeavesOutARegionThatIsSilent) {
   FakeHbase cluster(2, [](const FakeRequest& request) {
     if (request.method == "Get") return Row("a", "1");
