@@ -63,7 +63,8 @@ class ClusterDeadNodesTest : public ::testing::Test {
     return writers;
   }
 
-  // Kills region server and data node, looks at the writers for 70 s, and starts them.
+  // Kills region server and data node, looks at the writers for 70 s (40 s in the short form, which
+  // is longer than the deadline of a request), and starts them.
   void KillServer(int number);
   // Kills the process for a while, during which it calls `meanwhile`, and expects each writer to go
   // on within `silence` of the start.
@@ -98,7 +99,7 @@ void ClusterDeadNodesTest::KillServer(int number) {
   writers_->Restart();
   pinger_->TakeSlowest();
   ASSERT_TRUE(cluster_.Do({"kill", name}));
-  std::this_thread::sleep_for(seconds(70));
+  std::this_thread::sleep_for(seconds(IsLongForm() ? 70 : 40));
   int64_t dead = 0, others = 0;
   for (size_t writer = 0; writer < kWriters; ++writer) {
     const WriterFigures figures = writers_->Figures(writer);

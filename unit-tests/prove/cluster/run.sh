@@ -71,7 +71,7 @@ step_if_built() {
 
 address=${VARVE_CLUSTER_QUORUM#--hbase-quorum=}
 filter=${CLUSTER_TESTS_FILTER:-*}
-if [ "$form" = short ] && [ "$filter" = "*" ]; then filter='-*DeadNodes*Zoo*:*DeadNodes*NameNode*:*DeadNodes*Master*'; fi
+if [ "$form" = short ] && [ "$filter" = "*" ]; then filter='-*DeadNodes*Zoo*:*DeadNodes*NameNode*:*DeadNodes*Master*:*Move*'; fi
 if [ -z "${CLUSTER_TESTS_FILTER:-}" ]; then
   step_if_built "$build/hbase_rpc_cluster_tests" VARVE_TEST_HBASE_QUORUM="$address"
   step_if_built "$build/store_tests" VARVE_TEST_HBASE_QUORUM="$address" --gtest_filter='Hbase/*/Cluster'
