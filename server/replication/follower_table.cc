@@ -12,6 +12,7 @@ void FollowerTable::Join(Follower follower) {
   {
     absl::MutexLock lock(&mutex_);
     std::string id = follower.id;
+    if (copying_ == id) copying_.clear();
     followers_.insert_or_assign(std::move(id), std::move(follower));
   }
   Tell();

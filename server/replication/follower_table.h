@@ -44,7 +44,8 @@ class FollowerTable {
   FollowerTable(const FollowerTable&) = delete;
   FollowerTable& operator=(const FollowerTable&) = delete;
 
-  // Adds the follower, or replaces what is known of the one with its id.
+  // Adds the follower, or replaces what is known of the one with its id. A follower that joins anew
+  // has lost its link, and takes no copy any more: it may follow without one from now on.
   void Join(Follower follower) ABSL_LOCKS_EXCLUDED(mutex_);
   // Notes what the follower told. Returns false if nobody of this id has joined.
   bool Note(const std::string& id, SequenceNumber applied, SequenceNumber durable, Time now)
