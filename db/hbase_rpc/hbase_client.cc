@@ -254,7 +254,8 @@ class AsioHbaseClient final : public HbaseClient {
 
   // Returns the core of the calls that this thread makes.
   ClientCore& Core() {
-    const bool is_driven = driven_here != nullptr && &driven_here->commons() == commons_.get();
+    const bool is_driven =
+        driven_here != nullptr && !Undriven::is_on() && &driven_here->commons() == commons_.get();
     return is_driven ? *driven_here : own_.core();
   }
 
@@ -322,9 +323,6 @@ class AsioHbaseClient final : public HbaseClient {
 };
 
 }  // namespace
-
-HbaseClient::Undriven::Undriven() : driven_(std::exchange(driven_here, nullptr)) {}
-HbaseClient::Undriven::~Undriven() { driven_here = static_cast<ClientCore*>(driven_); }
 
 absl::StatusOr<std::unique_ptr<HbaseClient>> HbaseClient::Open(const HbaseOptions& options) {
   if (options.quorum.empty() == options.masters.empty()) {

@@ -229,13 +229,16 @@ class HbaseClient {
   // for an answer, and so could not drive it.
   class Undriven {
    public:
-    Undriven();
-    ~Undriven();
+    Undriven() : was_on_(std::exchange(is_on_, true)) {}
+    ~Undriven() { is_on_ = was_on_; }
     Undriven(const Undriven&) = delete;
     Undriven& operator=(const Undriven&) = delete;
 
+    static bool is_on() { return is_on_; }
+
    private:
-    void* const driven_;
+    static inline thread_local bool is_on_ = false;
+    const bool was_on_;
   };
 
   virtual HbaseStatistics Statistics() const = 0;
