@@ -121,8 +121,4 @@ HbaseFailure FailureOfConnection(std::string_view what, std::string_view server,
           absl::UnavailableError(fmt::format("HBase's server {}: {}", server, what))};
 }
 
-std::string_view OutcomeText(bool may_have_happened) {
-  return may_have_happened ? "the write may or may not have happened" : "nothing was written";
-}
-
 }  // namespace varve

@@ -39,6 +39,8 @@ HbaseFailure FailureOfGarbage(std::string_view what, std::string_view server);
 HbaseFailure FailureOfConnection(std::string_view what, std::string_view server, bool was_sent);
 
 // The end of a message that says whether a write happened.
-std::string_view OutcomeText(bool may_have_happened);
+inline std::string_view OutcomeText(bool may_have_happened) {
+  return may_have_happened ? "the write may or may not have happened" : "nothing was written";
+}
 
 }  // namespace varve
