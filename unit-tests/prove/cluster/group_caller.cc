@@ -18,7 +18,7 @@ std::vector<std::string> KeysOf(const std::string& group) {
   return keys;
 }
 
-// Returns whether the server has gone: between two calls, or during one. Then a transaction that had
+// Returns whether the server has gone, between two calls or during one. Then a transaction that had
 // begun is over, and its next call is told so.
 bool HasGone(const absl::Status& status) {
   const std::string_view text(status.message().data(), status.message().size());
