@@ -39,8 +39,7 @@
 //
 // Thread-safety: All functions are thread-safe. The blocking ones wait for the cluster; the
 // asynchronous ones answer on a thread of the client, or on one that drives it, neither of which
-// must be held up. What GetAsync
-// reads and WriteAsync writes goes out with the next Push().
+// must be held up. What GetAsync reads and WriteAsync writes goes out with the next Push().
 // Invariants: Every call is answered, soon after its deadline at the latest; a count, and a slice
 // with many rows that are gone, have a deadline for each of their steps, and a read of many keys
 // has a second one for the keys of other regions once a region has not answered.

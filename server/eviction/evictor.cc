@@ -73,16 +73,20 @@ class ExpiryFinder final : public WriteBatch::OperationVisitor {
 
 using SpaceCount = std::pair<NamespaceId, CountResult>;
 
+absl::StatusOr<CountResult> CountSpace(Store* store, NamespaceId space) {
+  ReadOptions options;
+  options.space = space;
+  options.wait_until_durable = false;
+  return store->Count(options, "", "");
+}
+
 // Counts what is in these namespaces, as far as they are still there. A namespace may have many
 // keys to count, so that no lock is held meanwhile.
 absl::StatusOr<std::vector<SpaceCount>> CountEach(Store* store,
                                                   const std::vector<NamespaceId>& spaces) {
   std::vector<SpaceCount> counted;
   for (const NamespaceId id : spaces) {
-    ReadOptions options;
-    options.space = id;
-    options.wait_until_durable = false;
-    const absl::StatusOr<CountResult> count = store->Count(options, "", "");
+    const absl::StatusOr<CountResult> count = CountSpace(store, id);
     if (IsNoSuchNamespace(count.status())) continue;
     VARVE_RETURN_IF_ERROR(count.status());
     counted.emplace_back(id, *count);
@@ -98,10 +102,7 @@ absl::StatusOr<CountResult> CountUsed(Store* store, const absl::Status& refused)
     VARVE_ASSIGN_OR_RETURN(used.bytes, store->CountData());
     return used;
   }
-  ReadOptions options;
-  options.space = quota->space;
-  options.wait_until_durable = false;
-  return store->Count(options, "", "");
+  return CountSpace(store, quota->space);
 }
 
 // Returns by how much a count with `more` is above `most`; 0 is no limit.
