@@ -638,6 +638,21 @@ absl::StatusOr<HbaseScanSlice> Scan(HbaseClient& client, const HbaseScanRequest&
   return promise.get_future().get();
 }
 
+// A sweep leaves out the region that ends with the row m, and reads the one behind it.
+void ExpectThatASweepLeavesOutWhatIsBeforeM(HbaseClient& client, HbaseScanRequest request) {
+  request.is_sweep = true;
+  auto slice = Scan(client, request, kShort);
+  ASSERT_TRUE(slice.ok()) << slice.status();
+  EXPECT_TRUE(slice->has_left_out);
+  EXPECT_FALSE(slice->is_complete);
+  EXPECT_EQ(slice->rest, "m");
+  request.lower = slice->rest;
+  slice = Scan(client, request);
+  ASSERT_TRUE(slice.ok()) << slice.status();
+  EXPECT_TRUE(slice->is_complete);
+  EXPECT_FALSE(slice->has_left_out);
+}
+
 // HBase tells a client whose scan is under way that its scanner is gone, and not to try again.
 TEST(HbaseClientTest, AScanOfARegionThatClosesGoesOnWhereItOpens) {
   FakeHbase* moved = nullptr;
@@ -670,20 +685,10 @@ TEST(HbaseClientTest, ASweepLeavesOutARegionThatIsSilent) {
   cluster.SetRegions({{"", 0}, {"m", 1}});
   const auto client = Open(cluster);
   EXPECT_EQ(*Get(*client, {"a"}), Values{"1"});  // the region is known from now on
-  HbaseScanRequest request{.lower = "a", .upper = "z"};
+  const HbaseScanRequest request{.lower = "a", .upper = "z"};
   EXPECT_TRUE(absl::IsUnavailable(Scan(*client, request, kShort).status()));
   EXPECT_EQ(*Get(*client, {"a"}), Values{"1"});
-  request.is_sweep = true;
-  auto slice = Scan(*client, request, kShort);
-  ASSERT_TRUE(slice.ok()) << slice.status();
-  EXPECT_TRUE(slice->has_left_out);
-  EXPECT_FALSE(slice->is_complete);
-  EXPECT_EQ(slice->rest, "m");
-  request.lower = slice->rest;
-  slice = Scan(*client, request);
-  ASSERT_TRUE(slice.ok()) << slice.status();
-  EXPECT_TRUE(slice->is_complete);
-  EXPECT_FALSE(slice->has_left_out);
+  ExpectThatASweepLeavesOutWhatIsBeforeM(*client, request);
 }
 
 TEST(HbaseClientTest, ASweepLeavesOutARegionThatIsOpenNowhere) {
@@ -697,18 +702,9 @@ TEST(HbaseClientTest, ASweepLeavesOutARegionThatIsOpenNowhere) {
   // A second lookup begins once the answer to the first one was taken.
   ASSERT_TRUE(testing::Eventually([&] { return cluster.meta_scans() > 1; }));
   EXPECT_TRUE(client->IsAnyAway());
-  HbaseScanRequest request{.lower = "a", .upper = "z"};
+  const HbaseScanRequest request{.lower = "a", .upper = "z"};
   EXPECT_TRUE(absl::IsUnavailable(Scan(*client, request, kShort).status()));
-  request.is_sweep = true;
-  auto slice = Scan(*client, request, kShort);
-  ASSERT_TRUE(slice.ok()) << slice.status();
-  EXPECT_TRUE(slice->has_left_out);
-  EXPECT_FALSE(slice->is_complete);
-  EXPECT_EQ(slice->rest, "m");
-  request.lower = slice->rest;
-  slice = Scan(*client, request);
-  ASSERT_TRUE(slice.ok()) << slice.status();
-  EXPECT_TRUE(slice->is_complete);
+  ExpectThatASweepLeavesOutWhatIsBeforeM(*client, request);
   client.reset();
   read.get_future().wait();
 }

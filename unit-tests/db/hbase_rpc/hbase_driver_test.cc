@@ -58,6 +58,14 @@ class HbaseDriverTest : public ::testing::Test {
     client_->GetRows("t", {"a"}, std::chrono::steady_clock::now() + kLong,
                      [done = std::move(done)](const Rows& rows) { done(rows); });
   }
+  // Makes a call, drives it until the server holds its answer back, and drives no longer.
+  void AskAndStopDriving(std::promise<Rows>* answered) {
+    is_held_ = true;
+    const std::unique_ptr<StoreDriver> driver = client_->DriveOnThisThread(epoll_);
+    Get([answered](const Rows& rows) { answered->set_value(rows); });
+    driver->Wait(kLong, [] { return false; });
+    EXPECT_TRUE(was_asked_.HasBeenNotified());
+  }
   void Wake() const {
     const uint64_t one = 1;
     EXPECT_EQ(::write(event_, &one, sizeof(one)), static_cast<ssize_t>(sizeof(one)));
@@ -151,14 +159,8 @@ TEST_F(HbaseDriverTest, OtherThreadsAreAnsweredByTheClient) {
 }
 
 TEST_F(HbaseDriverTest, CallsOfADriverThatHasGoneAreAnsweredLater) {
-  is_held_ = true;
   std::promise<Rows> answered;
-  {
-    const std::unique_ptr<StoreDriver> driver = client_->DriveOnThisThread(epoll_);
-    Get([&](const Rows& rows) { answered.set_value(rows); });
-    driver->Wait(kLong, [] { return false; });
-    EXPECT_TRUE(was_asked_.HasBeenNotified());
-  }
+  AskAndStopDriving(&answered);
   may_answer_.Notify();
   const Rows rows = answered.get_future().get();
   EXPECT_TRUE(rows[0].ok()) << rows[0].status();
@@ -168,14 +170,8 @@ TEST_F(HbaseDriverTest, CallsOfADriverThatHasGoneAreAnsweredLater) {
 }
 
 TEST_F(HbaseDriverTest, AClientThatClosesAnswersCallsOfADriverThatHasGone) {
-  is_held_ = true;
   std::promise<Rows> answered;
-  {
-    const std::unique_ptr<StoreDriver> driver = client_->DriveOnThisThread(epoll_);
-    Get([&](const Rows& rows) { answered.set_value(rows); });
-    driver->Wait(kLong, [] { return false; });
-    EXPECT_TRUE(was_asked_.HasBeenNotified());
-  }
+  AskAndStopDriving(&answered);
   client_.reset();
   EXPECT_TRUE(absl::IsCancelled(answered.get_future().get()[0].status()));
   may_answer_.Notify();
