@@ -247,17 +247,21 @@ absl::Status LogWriter::WriteRunLocked(size_t begin, size_t end) {
   const uint64_t run_end = position_ + size;
   VARVE_ASSERT(run_end <= file_.size);
   // The first write to a page of an earlier use fills the page, so that the kernel need not read it
-  // and no stale bytes stay behind the block. Only the last run may pad, as the next block's bytes
-  // follow the others; those that follow go to another file anyway.
+  // and no stale bytes stay behind the block.
   const uint64_t page_end = LogPageAlign(run_end);
-  if (file_.is_recycled && end == blocks.size() && page_end > touched_) {
-    writing_.PadEnd(page_end - run_end);
-    size += page_end - run_end;
+  const uint64_t padding = file_.is_recycled && page_end > touched_ ? page_end - run_end : 0;
+  const bool is_last_run = end == blocks.size();
+  if (is_last_run && padding != 0) {
+    writing_.PadEnd(padding);
+    size += padding;
   }
   const uint64_t written_at = position_;
   VARVE_RETURN_IF_ERROR(
       file_.file->Write(written_at, std::string_view(writing_.data() + run_begin, size)));
   progress_->CountWrite(size);
+  // In the buffer the next file's blocks follow.
+  if (!is_last_run && padding != 0)
+    VARVE_RETURN_IF_ERROR(file_.file->Write(run_end, std::string(padding, '\0')));
   touched_ = std::max(touched_, LogPageAlign(run_end));
   position_ = LogBlockAlign(run_end);
   last_written_ = blocks[end - 1].last;

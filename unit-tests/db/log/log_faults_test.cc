@@ -245,6 +245,37 @@ TEST_F(LogFaultsTest, RecycledFilesShowNothingOfTheirEarlierLife) {
   EXPECT_GT(user.log().statistics().files_recycled, 3u);
 }
 
+// Of the blocks of one write, the first end one file and the others begin the next. The page in
+// which the first ones end is whole in either case: what a segment points into becomes a value
+// file, whose bytes are all accounted for.
+TEST_F(LogFaultsTest, ARecycledFileEndsWithZeros) {
+  LogUser user(dir_.path(), kSmallFile, 0, 1, &fs_);
+  user.Open();
+  std::minstd_rand random(1);
+  for (int file = 0; file < 60; ++file) {
+    const uint64_t number = user.log().Files().back().file_number;
+    ASSERT_TRUE(NextFileIsReady(number + 1));
+    while (user.log().Files().back().file_number == number) {
+      // Five records of one write; most bytes are synced at once, as files aren't recycled else.
+      for (int i = 0; i < 5; ++i)
+        ASSERT_TRUE(user.Add(std::string(random() % 2000, 'n'), Durability::kNone).ok());
+      ASSERT_TRUE(user.log().Push().ok());
+      ASSERT_TRUE(user.Commit(std::string(9000, 'o')).ok());
+    }
+    const std::vector<LogEnd> ends = user.log().Files();
+    ASSERT_GE(ends.size(), 2u);
+    const LogEnd& left = ends[ends.size() - 2];
+    ASSERT_EQ(left.file_number, number);
+    const auto opened = PosixFileSystem()->OpenForRead(dir_.File(LogFileName(number)));
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    std::string rest(LogPageAlign(left.offset) - left.offset, 'x');
+    ASSERT_EQ(*(*opened)->Read(left.offset, rest.size(), rest.data()), rest.size());
+    EXPECT_EQ(rest, std::string(rest.size(), '\0')) << number;
+    user.log().Retire(left.last_sequence);
+  }
+  EXPECT_GT(user.log().statistics().files_recycled, 10u);
+}
+
 // --- Power cuts ----------------------------------------------------------------------------------
 
 // Many lives of one store: each recovers, goes on, and ends with a power cut somewhere, with what
