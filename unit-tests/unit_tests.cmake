@@ -7,7 +7,9 @@ if(VARVE_SANITIZER)
 endif()
 if(VARVE_SANITIZER STREQUAL "thread")
   list(APPEND left_out *SegmentIteratorTest* SegmentCorruptionTest* SegmentBuilder* *SegmentGetTest* *.ABatchOfAMillionOperationsIsWhole
-       *ImportExportTest* *RedisFilesTest* *KillTest*)
+       *ImportExportTest* *RedisFilesTest* *KillTest* CompressionTest.*Half CompressionTest.ValuesKept* CompressionTest.NamespacesHave*
+       ExpiryInClonesTest.ALargeKey* LazyLevelingTest.Amplification* EngineTest.LimitsAre* HistoryTest.EveryVersion* EngineTimesTest.OldMarks*
+       PowerCutChangePurgeTest.* DictionaryTest.* SampleCoverTest.*)
 endif()
 
 varve_test_program(util LINK varve_util)

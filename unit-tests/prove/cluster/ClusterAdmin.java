@@ -3,7 +3,8 @@
 //   spread TABLE N            splits the table at rows of its own into N regions or more of about the same number of rows, gives each
 //                             server its share of them, and prints how many there are
 //   share TABLE               gives each server its share of the regions, which the balancer does not touch from then on
-//   owners TABLE              prints a line for each row: the number of the region server that has it, and the row in hexadecimal
+//   owners TABLE              prints a line for each region that holds rows: the number of the region server that has it, and its first
+//                             row in hexadecimal
 //   churn TABLE SECONDS SEED  splits regions at rows chosen at random, and moves regions to servers chosen at random, one after the
 //                             other, and prints how many splits and moves there were, and how many were refused
 //   make TABLE FAMILY         makes a table with one column family, as programs other than Varve do
@@ -17,6 +18,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.hbase.HBaseConfiguration;
+import org.apache.hadoop.hbase.HRegionLocation;
 import org.apache.hadoop.hbase.ServerName;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
@@ -125,11 +127,17 @@ public class ClusterAdmin {
     for (RegionInfo region : admin.getRegions(table)) move(region, servers.get(next++ % servers.size()));
   }
 
-  private static void owners(TableName table) throws Exception {
-    try (RegionLocator locator = connection.getRegionLocator(table)) {
-      for (byte[] row : rows(table)) {
-        int port = locator.getRegionLocation(row).getPort();
-        System.out.println((port - Integer.getInteger("varve.port.zookeeper")) / 10 + " " + Bytes.toHex(row));
+  private static void owners(TableName name) throws Exception {
+    int first = Integer.getInteger("varve.port.zookeeper");
+    try (RegionLocator locator = connection.getRegionLocator(name);
+        Table table = connection.getTable(name)) {
+      for (HRegionLocation place : locator.getAllRegionLocations()) {
+        RegionInfo region = place.getRegion();
+        Scan scan = new Scan().withStartRow(region.getStartKey()).withStopRow(region.getEndKey()).setLimit(1);
+        try (ResultScanner scanner = table.getScanner(scan.setFilter(new KeyOnlyFilter()))) {
+          Result row = scanner.next();
+          if (row != null) System.out.println((place.getPort() - first) / 10 + " " + Bytes.toHex(row.getRow()));
+        }
       }
     }
   }

@@ -41,9 +41,9 @@ class Cluster {
   bool Do(const std::vector<std::string>& command);
   // Runs a command of ClusterAdmin, and returns what it printed. Fails the test where that fails.
   std::string Admin(const std::vector<std::string>& command);
-  // By user key: the number of the region server that has it. `suffix`: "", "-together" or
-  // "-group-3a", the table of the keys.
-  std::map<std::string, int> Owners(const std::string& suffix);
+  // By the first user key of each region of the main table that holds keys: the number of the region
+  // server that has the region.
+  std::map<std::string, int> Owners();
 
  private:
   const std::string table_;

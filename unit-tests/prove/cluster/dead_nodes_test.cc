@@ -51,14 +51,12 @@ class ClusterDeadNodesTest : public ::testing::Test {
 
   // The writers whose next key lies on the region server: it sorts behind all that they wrote.
   std::set<size_t> WritersOf(int region_server) {
-    std::map<size_t, int> owners;
-    for (const auto& [key, owner] : cluster_.Owners("")) {
-      if (key.size() > 3 && key[0] == 'w' && key[3] == ':')
-        owners[std::stoul(key.substr(1, 2))] = owner;
-    }
+    const std::map<std::string, int> owners = cluster_.Owners();
     std::set<size_t> writers;
-    for (const auto& [writer, owner] : owners) {
-      if (owner == region_server) writers.insert(writer);
+    for (size_t writer = 0; writer < kWriters; ++writer) {
+      const auto behind = owners.upper_bound(Writers::KeyPrefix(writer) + "~");
+      if (behind != owners.begin() && std::prev(behind)->second == region_server)
+        writers.insert(writer);
     }
     return writers;
   }
