@@ -38,7 +38,8 @@ class RangeRead final : public std::enable_shared_from_this<RangeRead> {
     request.max_rows = std::min(max_entries_ - slice_.entries.size(), kMostRowsOfSlice - 1) + 1;
     request.max_bytes = std::min(options_.max_bytes, kSliceBytes);
     request.keys_only = options_.without_value && !options_.with_metadata;
-    context_.client->ScanRows(place_.table, std::move(request), context_.NewDeadline(),
+    context_.client->ScanRows(place_.table, std::move(request),
+                              context_.NewDeadline(options_.deadline),
                               [self = shared_from_this()](absl::StatusOr<HbaseScanSlice> read) {
                                 self->Take(std::move(read));
                               });

@@ -168,9 +168,9 @@ struct ReadOptions {
   size_t max_bytes = SIZE_MAX;
   // A longer value is not read from disk, and not copied: ReadResult::too_large says so.
   size_t max_value_bytes = SIZE_MAX;
-  // Get and MultiGet of a store on other machines fail with StoreUnavailable once it has passed,
-  // and at the store's own deadline at the latest. Whoever makes several calls for one request
-  // gives all of them the same. Other reads, and stores in this process, ignore it.
+  // Get, MultiGet and ReadRangeAsync of a store on other machines fail with StoreUnavailable once
+  // it has passed, and at the store's own deadline at the latest. Whoever makes several calls for
+  // one request gives all of them the same. Other reads, and stores in this process, ignore it.
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 

@@ -1,6 +1,8 @@
 // Commands on ranges of keys. Those that take keys as paths stand in server/history_commands.
+#include <memory>
 #include <optional>
-#include <string>
+#include <string_view>
+#include <utility>
 
 #include "server/commands/command_groups.h"
 #include "server/commands/command_table.h"
@@ -8,67 +10,22 @@
 #include "server/past/past_read.h"
 #include "server/requests/key_range.h"
 #include "server/requests/past_point.h"
+#include "server/requests/range_request.h"
 #include "server/scans/range_removal.h"
 #include "server/scans/range_stream.h"
-#include "util/resp/resp_parser.h"
 
 namespace varve {
 namespace {
 
-constexpr std::string_view kBadVersion = "ERR SINCE takes a version, which is an integer";
+using ParseRequest = std::string_view (*)(Arguments arguments, RangeRequest* request);
 
-// Reads [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY] [WITHVERSION] [WITHMETA] [SINCE version] in
-// any order; answers an error and returns false when it is something else.
-bool ParseRangeOptions(CommandContext& context, Arguments arguments, RangeOptions* options) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (EqualsIgnoreCase(arguments[i], "rev")) {
-      options->reverse = true;
-    } else if (EqualsIgnoreCase(arguments[i], "keys")) {
-      options->keys_only = true;
-    } else if (EqualsIgnoreCase(arguments[i], "withexpiry")) {
-      options->with_expiry = true;
-    } else if (EqualsIgnoreCase(arguments[i], "withversion")) {
-      options->with_version = true;
-    } else if (EqualsIgnoreCase(arguments[i], "withmeta")) {
-      options->with_metadata = true;
-    } else if (EqualsIgnoreCase(arguments[i], "since") && i + 1 < arguments.size()) {
-      const std::optional<uint64_t> version = ParseCount(arguments[++i]);
-      if (!version) {
-        context.reply.Error(kBadVersion);
-        return false;
-      }
-      options->newer_than = *version;
-    } else if (EqualsIgnoreCase(arguments[i], "limit") && i + 2 < arguments.size()) {
-      if (!ParseRespInteger(arguments[i + 1], &options->offset) ||
-          !ParseRespInteger(arguments[i + 2], &options->limit)) {
-        context.reply.Error("ERR value is not an integer or out of range");
-        return false;
-      }
-      i += 2;
-    } else {
-      ReplySyntaxError(context);
-      return false;
-    }
-  }
-  return true;
-}
-
-void HandleRange(CommandContext& context, Arguments arguments) {
-  RangeOptions options;
-  if (!ParseRangeOptions(context, arguments.subspan(3), &options)) return;
-  // As in Redis' ZRANGE ... BYLEX REV, the larger bound comes first when the order is reversed.
-  std::optional<KeyRange> range = options.reverse ? ParseKeyRange(arguments[2], arguments[1])
-                                                  : ParseKeyRange(arguments[1], arguments[2]);
-  if (!range) return context.reply.Error(kBadBound);
-  context.Stream(
-      std::make_unique<RangeStream>(SelectVisible(context, arguments, *std::move(range)), options));
-}
-
-void HandlePrefix(CommandContext& context, Arguments arguments) {
-  RangeOptions options;
-  if (!ParseRangeOptions(context, arguments.subspan(2), &options)) return;
+template <ParseRequest parse>
+void HandleList(CommandContext& context, Arguments arguments) {
+  RangeRequest request;
+  const std::string_view error = parse(arguments, &request);
+  if (!error.empty()) return context.reply.Error(error);
   context.Stream(std::make_unique<RangeStream>(
-      SelectVisible(context, arguments, PrefixRange(arguments[1])), options));
+      SelectVisible(context, arguments, std::move(request.range)), request.options));
 }
 
 void HandleCount(CommandContext& context, Arguments arguments) {
@@ -121,7 +78,8 @@ constexpr Command kRows[] = {
     {.name = "prefix",
      .arity = -2,
      .flags = kReadCommand | kSlowCommand | kPastCommand,
-     .handler = NowOrAt<HandlePrefix, 2>,
+     .kind = CommandKind::kPrefix,
+     .handler = NowOrAt<HandleList<ParsePrefixRequest>, 2>,
      .group = "range",
      .summary = "Lists the keys that begin with a prefix, in order, with their values.",
      .syntax = "prefix [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY] [WITHVERSION] [WITHMETA] "
@@ -131,7 +89,8 @@ constexpr Command kRows[] = {
     {.name = "range",
      .arity = -3,
      .flags = kReadCommand | kSlowCommand | kPastCommand,
-     .handler = NowOrAt<HandleRange, 3>,
+     .kind = CommandKind::kRange,
+     .handler = NowOrAt<HandleList<ParseRangeRequest>, 3>,
      .group = "range",
      .summary = "Lists the keys between two bounds, in order, with their values.",
      .syntax = "min max [REV] [LIMIT offset count] [KEYS] [WITHEXPIRY] [WITHVERSION] [WITHMETA] "

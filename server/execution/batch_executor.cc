@@ -35,6 +35,7 @@ void BatchExecutor::Begin(const RequestBatch* batch) {
   VARVE_ASSERT(batch != nullptr);
   cursor_.batch = batch;
   cursor_.next = 0;
+  cursor_.on_thread = SIZE_MAX;
   stream_.reset();
   paused_at_ = 0;
   room_wait_.Reset();
@@ -212,8 +213,14 @@ void BatchExecutor::RunNext(CommandContext* context) {
   if (kind == CommandKind::kGet && RunTogether(context, RequestRun::Kind::kGets)) return;
   if (kind == CommandKind::kSet && RunTogether(context, RequestRun::Kind::kSets)) return;
   const size_t first = cursor_.next;
+  const size_t before = cursor_.replies->size();
   RunOne(context);
-  if (context->needs_pool()) return;
+  if (context->needs_pool()) {
+    // The pool executes the request anew: what it has written so far is no reply.
+    cursor_.replies->Unwrite(before);
+    (void)context->TakeDurableAfter();
+    return;
+  }
   cursor_.next = first + 1;
   const uint64_t nanos = Lap();
   if (!context->TakeExecuted()) return;
@@ -330,11 +337,7 @@ void BatchExecutor::RunOne(CommandContext* context) {
     if (client_->modes.tracking.on) [[unlikely]]
       TrackReads(&server_->clients, client_, *request.command, arguments);
     request.command->handler(*context, arguments);
-    if (context->needs_pool()) {
-      replies.Unwrite(before);
-      (void)context->TakeDurableAfter();
-      return;
-    }
+    if (context->needs_pool()) return;
     stream_ = context->TakeStream();
     stream_shown_ = stream_ == nullptr || stream_->MayBeShown();
     if (stream_shown_) ShowToMonitors(server_, *client_, client_->space, batch(), cursor_.next, 1);

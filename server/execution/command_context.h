@@ -78,6 +78,17 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   // Reads all of a key but its value.
   [[nodiscard]] absl::StatusOr<ReadResult> LookUp(std::string_view key, bool with_metadata = false);
 
+  // Returns an iterator as StoreReads::NewIterator does.
+  std::unique_ptr<Iterator> NewIterator(const ReadOptions& options, std::string_view lower,
+                                        std::string_view upper, SequenceNumber* durable_after) {
+    if (prepared_ != nullptr) [[unlikely]]
+      return std::move(prepared_);
+    return store.NewIterator(options, lower, upper, durable_after);
+  }
+  // The first call of NewIterator() returns `prepared`, which shows what the command would read.
+  void Prepare(std::unique_ptr<Iterator> prepared) { prepared_ = std::move(prepared); }
+  bool is_prepared() const { return prepared_ != nullptr; }
+
   // Returns whether a key that is given this time goes at once. What a primary sends stays until
   // the primary removes it, as it may have been given more time meanwhile.
   bool GoesAtOnce(uint64_t expiry_ms) const {
@@ -184,6 +195,7 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   size_t max_value_bytes_ = SIZE_MAX;
   const bool in_transaction_ = false;
   const StoreWaits::Time store_deadline_;
+  std::unique_ptr<Iterator> prepared_;
   TrackedWrite* tracked_write_ = nullptr;
   bool submitted_ = false;
   bool changed_ = false;

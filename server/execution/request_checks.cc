@@ -226,6 +226,10 @@ bool IsAskedTogether(const ServerState& server, const ClientState& client,
       // Else it has to look whether its key is new, or whether there is room for it.
       return request.count == 3 && !server.clients.events.Tells(kNewEvent) &&
              !MayRefuseByBounds(server);
+    case CommandKind::kRange:
+    case CommandKind::kPrefix:
+      // Else the range is cut to what the user may read.
+      return !client.rights.limited();
     default:
       return true;
   }

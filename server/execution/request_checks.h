@@ -81,8 +81,8 @@ inline bool MayRefuseForReplication(const ServerState& server) {
 bool AsksStore(const ClientState& client, const Command* command, Arguments arguments);
 
 // Returns whether a store on other machines may be asked for the request together with others, for
-// which no thread waits (server/remote/remote_run.h): GET, MGET, EXISTS, SET without options, and
-// the deletion of keys, where no mode of the client or of the server concerns each by itself, and
+// which no thread waits (server/remote/remote_run.h): GET, MGET, EXISTS, SET without options, the
+// deletion of keys, RANGE and PREFIX, where no mode of the client or of the server concerns each by itself, and
 // the client's user may execute it.
 bool IsAskedTogether(const ServerState& server, const ClientState& client,
                      const RequestBatch& batch, const RequestBatch::Request& request);

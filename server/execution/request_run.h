@@ -40,6 +40,7 @@ struct BatchCursor {
   size_t next = 0;                    // the first request that is not answered
   PendingReplies* replies = nullptr;  // where answers go
   bool submitted = false;             // something was submitted to the store
+  size_t on_thread = SIZE_MAX;        // a request that a RemoteRun leaves to a thread that may wait
 };
 
 class RequestRun {

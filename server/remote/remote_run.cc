@@ -9,6 +9,8 @@
 #include "server/execution/request_account.h"
 #include "server/execution/request_checks.h"
 #include "server/execution/store_capability.h"
+#include "server/remote/slice_iterator.h"
+#include "server/requests/range_request.h"
 #include "util/base/assert.h"
 #include "varve/key_group.h"
 #include "varve/store_status.h"
@@ -24,7 +26,7 @@ std::shared_ptr<RemoteRun> RemoteRun::Take(ServerState* server, BatchCursor* cur
   const RequestBatch& batch = *cursor->batch;
   auto run = std::make_shared<RemoteRun>(server, cursor);
   const size_t end = std::min(batch.requests.size(), cursor->next + kMaxRequests);
-  for (size_t place = cursor->next; place < end; ++place) {
+  for (size_t place = cursor->next; place < end && place != cursor->on_thread; ++place) {
     if (!IsAskedTogether(*server, *cursor->client, batch, batch.requests[place])) break;
     const bool is_away = AsksWhatIsAway(*server, *cursor->client, *batch.requests[place].command,
                                         batch.ArgumentsOf(batch.requests[place]));
@@ -64,6 +66,10 @@ bool RemoteRun::Add(size_t place) {
     case CommandKind::kDelete:
       added = AddDeletion(&request, keys);
       break;
+    case CommandKind::kRange:
+    case CommandKind::kPrefix:
+      added = AddRange(&request, KindOf(request), arguments);
+      break;
     case CommandKind::kOther:
       break;
   }
@@ -86,6 +92,7 @@ bool RemoteRun::AddReads(Request* request, Arguments keys, bool without_value) {
 }
 
 bool RemoteRun::AddSet(Request* request, std::string_view key, std::string_view value) {
+  if (!ranges_.empty()) return false;
   Use& use = uses_[key];
   if (use.read || use.deleted) return false;
   if (use.write == kNone) {
@@ -103,7 +110,7 @@ bool RemoteRun::AddSet(Request* request, std::string_view key, std::string_view 
 }
 
 bool RemoteRun::AddDeletion(Request* request, Arguments keys) {
-  if (reads_.size() + keys.size() > kMaxKeys) return false;
+  if (!ranges_.empty() || reads_.size() + keys.size() > kMaxKeys) return false;
   if (std::any_of(keys.begin(), keys.end(), [this](auto key) { return uses_.contains(key); }))
     return false;
   for (const std::string_view key : keys) {
@@ -112,6 +119,29 @@ bool RemoteRun::AddDeletion(Request* request, Arguments keys) {
   }
   request->reads = reads_.size() - request->first_read;
   DivideDeletion(request);
+  return true;
+}
+
+bool RemoteRun::AddRange(Request* request, CommandKind kind, Arguments arguments) {
+  if (!writes_.empty() || ranges_.size() == kMaxRanges) return false;
+  RangeRequest asked;
+  // A thread answers what is wrong with the arguments.
+  const std::string_view error = kind == CommandKind::kRange
+                                     ? ParseRangeRequest(arguments, &asked)
+                                     : ParsePrefixRequest(arguments, &asked);
+  const RangeOptions& options = asked.options;
+  if (!error.empty() || asked.range.empty) return false;
+  if (options.limit <= 0 || options.limit > kMaxRangeEntries || options.offset < 0 ||
+      options.offset > kMaxRangeEntries - options.limit)
+    return false;
+  request->range = ranges_.size();
+  RangeRead& range = ranges_.emplace_back();
+  range.wanted = {.lower = std::move(asked.range.lower),
+                  .upper = std::move(asked.range.upper),
+                  .descending = options.reverse,
+                  .max_entries = static_cast<size_t>(options.offset + options.limit)};
+  range.keys_only = options.keys_only;
+  range.newer_than = options.newer_than;
   return true;
 }
 
@@ -150,6 +180,7 @@ void RemoteRun::Send(std::function<void()> done) {
   // The writes first: they look at what was read, which the store's threads change from then on.
   SendWrites();
   AskForReads();
+  AskForRanges();
   Came();
 }
 
@@ -222,6 +253,26 @@ void RemoteRun::AskForOne(size_t read, size_t max_value_bytes) {
         self->NoteAnswers({&read, 1}, result.status(), {&answer, 1});
         self->Came();
       });
+}
+
+void RemoteRun::AskForRanges() {
+  for (RangeRead& range : ranges_) {
+    if (range.asked) continue;
+    range.asked = true;
+    ReadOptions options = NoWaitReadOptions(space_);
+    options.without_value = range.keys_only;
+    options.with_metadata = true;  // as iterators do
+    options.newer_than = range.newer_than;
+    options.max_bytes = kMaxRangeBytes;
+    options.deadline = deadline_;
+    left_.fetch_add(1, std::memory_order_relaxed);
+    server_->store->ReadRangeAsync(
+        options, range.wanted,
+        [self = shared_from_this(), &range](absl::StatusOr<RangeSlice> slice) {
+          range.slice = std::move(slice);
+          self->Came();
+        });
+  }
 }
 
 void RemoteRun::NoteAnswers(absl::Span<const size_t> reads, const absl::Status& status,
@@ -330,6 +381,9 @@ bool RemoteRun::AnswerNext(CommandContext* context) {
       return AnswerSet(context, request);
     case CommandKind::kDelete:
       return AnswerDeletion(context, request);
+    case CommandKind::kRange:
+    case CommandKind::kPrefix:
+      return AnswerRange(request);
     case CommandKind::kOther:
       break;
   }
@@ -429,6 +483,36 @@ bool RemoteRun::AnswerSet(CommandContext* context, const Request& request) {
     context->Fail(write.committed.status());
   }
   EndReply(context, begin);
+  return true;
+}
+
+// The command itself answers, from the slice. Where it does not come to its end, as the slice is
+// not all that it wants or the thread was kept from it for long, it has written nothing, and the
+// request is left to a thread. What was read for those behind it is read again then.
+bool RemoteRun::AnswerRange(const Request& request) {
+  RangeRead& range = ranges_[request.range];
+  // A clock of its own: the ranges of a run are answered one after the other.
+  CommandContext context(server_, cursor_->client, &cursor_->replies->bytes());
+  const size_t begin = cursor_->replies->size();
+  if (!range.slice.ok()) {
+    context.Fail(range.slice.status());
+  } else {
+    bool is_done = range.IsWhole();
+    if (is_done) {
+      context.Prepare(std::make_unique<SliceIterator>(
+          std::exchange(range.slice, RangeSlice()).value(), range.wanted.descending));
+      cursor_->batch->requests[request.place].command->handler(context, ArgumentsOf(request));
+      const std::unique_ptr<ReplyStream> stream = context.TakeStream();
+      is_done = stream->Produce(context, kMaxBytes) == ReplyStream::Progress::kDone;
+    }
+    if (!is_done) {
+      VARVE_ASSERT(cursor_->replies->size() == begin);
+      cursor_->on_thread = request.place;
+      requests_.resize(next_);
+      return false;
+    }
+  }
+  EndReply(&context, begin);
   return true;
 }
 

@@ -2,10 +2,12 @@
 // all at once, and no thread waits for the answers: GET, MGET and EXISTS become one read of several
 // keys, each SET a write of its own, and a deletion reads its keys and then deletes those that are
 // there, on the condition that nobody has written them since: the keys of one group together, each
-// group by itself. What the run asked for is answered in the order of the requests.
+// group by itself. Of RANGE and PREFIX those with a small LIMIT are asked for, each as one slice;
+// where that turns out to be more than kMaxRangeBytes, the run ends before the request, which is
+// left to a thread that may wait. What the run asked for is answered in the order of the requests.
 //
 // Requests of a run happen side by side, so a run ends before a request that reads a key which the
-// run writes, or writes one which it reads. Of several SETs of one key the last one alone is sent,
+// run writes, or writes one which it reads; a range counts as all keys. Of several SETs of one key the last one alone is sent,
 // where their values are so small that no store refuses one: nobody can tell that the others
 // happened just before it. A run also ends where requests begin, or end, whose keys are away
 // (StoreReads::IsAway), so that the others do not wait for these.
@@ -18,7 +20,7 @@
 // Thread-safety: one I/O thread uses a run; the store answers on any thread. Between Send() and
 // `done` the run belongs to the store's threads, and only Abandon() may be called.
 // Invariants: the values that a run holds have at most kMaxBytes together and one value more, but
-// those of an MGET's keys. No write is sent twice, but a deletion whose condition failed, until the
+// those of an MGET's keys; those of its ranges have at most kMaxBytes, and a value more each. No write is sent twice, but a deletion whose condition failed, until the
 // deadline of a command.
 #pragma once
 
@@ -53,6 +55,10 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
   // Bytes of values that are asked for at a time, and the largest value among them; a larger one is
   // asked for by itself.
   static constexpr size_t kMaxBytes = 1u << 20;
+  // Entries and bytes of a range, and ranges, whose bytes are kMaxBytes together.
+  static constexpr int64_t kMaxRangeEntries = 1024;
+  static constexpr size_t kMaxRangeBytes = 64u << 10;
+  static constexpr size_t kMaxRanges = kMaxBytes / kMaxRangeBytes;
   // Times that a deletion finds its keys written by others, and keys that it deletes together.
   static constexpr int kMaxTries = 100;
   static constexpr size_t kMostTogether = 64;
@@ -103,6 +109,16 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
     int tries = 0;
     absl::StatusOr<CommitResult> committed = CommitResult();
   };
+  // The keys of a RANGE or PREFIX, all that its LIMIT leaves.
+  struct RangeRead {
+    StoreReads::RangeRequest wanted;
+    bool keys_only = false;
+    SequenceNumber newer_than = kNoSequence;
+    bool asked = false;
+    absl::StatusOr<RangeSlice> slice = RangeSlice();
+
+    bool IsWhole() const { return !slice->more || slice->entries.size() == wanted.max_entries; }
+  };
   struct Request {
     size_t place;         // in the batch
     size_t first_read;    // of its keys
@@ -110,6 +126,7 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
     size_t first_write;   // of a SET, or of the groups of a deletion
     size_t writes = 0;    // the number of these groups
     size_t answered = 0;  // elements of an MGET
+    size_t range = 0;     // of a RANGE or PREFIX
   };
   // How the run uses a key.
   struct Use {
@@ -128,12 +145,14 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
   bool AddReads(Request* request, Arguments keys, bool without_value);
   bool AddSet(Request* request, std::string_view key, std::string_view value);
   bool AddDeletion(Request* request, Arguments keys);
+  bool AddRange(Request* request, CommandKind kind, Arguments arguments);
   // Divides the keys of a deletion, which were added in their order, among its writes.
   void DivideDeletion(Request* request);
 
   void AskFor(std::vector<size_t> reads, bool without_value);
   void AskForOne(size_t read, size_t max_value_bytes);
   void AskForReads();
+  void AskForRanges();
   void SendWrites();
   void SendWrite(Write* write);
   // Returns whether a part of a deletion has something to send, which then is in its batch.
@@ -151,6 +170,7 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
   bool AnswerExists(CommandContext* context, const Request& request);
   bool AnswerSet(CommandContext* context, const Request& request);
   bool AnswerDeletion(CommandContext* context, const Request& request);
+  bool AnswerRange(const Request& request);
   // Returns whether it is known what became of the keys of a part of a deletion.
   bool IsSettled(Write* write);
   void TellOfWrite(std::string_view key);
@@ -163,6 +183,7 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
   std::vector<Request> requests_;
   std::vector<Read> reads_;
   std::vector<Write> writes_;
+  std::vector<RangeRead> ranges_;
   absl::flat_hash_map<std::string_view, Use> uses_;
   size_t next_ = 0;            // request that is not answered
   bool inside_reply_ = false;  // a part of the reply to it was written

@@ -60,6 +60,8 @@ enum class CommandKind : uint8_t {
   kMGet,
   kExists,
   kDelete,
+  kRange,
+  kPrefix,
 };
 
 // Executes a request. Writes exactly one reply to `context`, or hands over a ReplyStream.

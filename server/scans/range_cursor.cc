@@ -20,15 +20,15 @@ RangeCursor::Slice::~Slice() {
 
 void RangeCursor::Resume(CommandContext& context) {
   if (iterator_ != nullptr) return;
-  if (snapshot_ == nullptr) snapshot_ = SnapshotOfReply(context.store);
+  if (snapshot_ == nullptr && !context.is_prepared()) snapshot_ = SnapshotOfReply(context.store);
   ReadOptions options = NoWaitReadOptions(context.space());
   options.snapshot = snapshot_.get();
   options.fill_cache = false;
   options.without_value = options_.keys_only;
   options.newer_than = options_.newer_than;
   options.expected_entries = options_.expected_entries;
-  iterator_ = context.store.NewIterator(options, keys_.ranges.front().lower,
-                                        keys_.ranges.back().upper, &durable_after_);
+  iterator_ = context.NewIterator(options, keys_.ranges.front().lower, keys_.ranges.back().upper,
+                                  &durable_after_);
   opened_ = std::chrono::steady_clock::now();
   if (resume_.has_value()) {
     // A key of the range, which may be gone where there is no snapshot.

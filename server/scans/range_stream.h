@@ -8,23 +8,11 @@
 #include <string_view>
 
 #include "server/execution/command_context.h"
-#include "server/requests/key_range.h"
+#include "server/requests/range_request.h"
 #include "server/scans/counted_stream.h"
 #include "server/scans/range_cursor.h"
 
 namespace varve {
-
-struct RangeOptions {
-  bool reverse = false;
-  bool keys_only = false;
-  bool with_expiry = false;  // with the instant at which each expires
-  bool with_version = false;
-  bool with_metadata = false;
-  SequenceNumber newer_than = kNoSequence;  // keys that were written later
-  int64_t offset = 0;                       // negative: nothing
-  int64_t limit = -1;                       // negative: all
-  std::string_view pattern = "*";           // keys match it; stays in place until the batch is done
-};
 
 class RangeStream final : public CountedStream {
  public:

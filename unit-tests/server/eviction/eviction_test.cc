@@ -77,6 +77,16 @@ class EvictionTest : public ::testing::Test {
   std::unique_ptr<Client> client_ = server_.Connect();
 };
 
+// The I/O thread finds that there is no room, and leaves the request to a thread that makes some.
+TEST_F(EvictionTest, ARequestThatNeedsRoomIsAnsweredOnceByTheThreadThatMakesIt) {
+  for (int key = 0; key < 50; ++key) ASSERT_EQ(Set(key), "OK");
+  ASSERT_EQ(Do({"CONFIG", "SET", "maxmemory", "1000", "maxmemory-policy", "noeviction"}), "OK");
+  ASSERT_EQ(Set(100), kRefused) << "which counts the keys, so that the next request need not";
+  ASSERT_EQ(Do({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"}), "OK");
+  EXPECT_EQ(Do({"APPEND", "new", "v"}), "1");
+  EXPECT_EQ(Do({"ECHO", "the next reply"}), "the next reply");
+}
+
 TEST_F(EvictionTest, KeysThatAreReadStay) {
   ASSERT_EQ(Do({"NAMESPACE", "CREATE", "cache", "MAXBYTES", "100000", "EVICT", "lru"}), "OK");
   ASSERT_EQ(Do({"NAMESPACE", "USE", "cache"}), "OK");

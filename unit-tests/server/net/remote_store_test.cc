@@ -273,6 +273,84 @@ TEST_F(RemoteStoreTest, ClientsOverTlsAreServedAsTheOthers) {
                          all) == all);
 }
 
+TEST_F(RemoteStoreTest, RangesOfFewKeysGoOutTogetherAndTakeNoThread) {
+  Start();
+  for (const char* key : {"a:1", "a:2", "a:3", "b:1"}) PutDirectly(key, key);
+  const auto on_threads = [this] { return server().state().statistics.batches_pooled.load(); };
+  const uint64_t before = on_threads();
+  far().Withhold();
+  const auto connection = Connect();
+  ASSERT_TRUE(connection->Send(Resp({"RANGE", "[a:2", "+", "LIMIT", "0", "2"}) +
+                               Resp({"PREFIX", "a:", "LIMIT", "1", "5", "KEYS"}) +
+                               Resp({"GET", "a:1"}) +
+                               Resp({"RANGE", "+", "-", "REV", "LIMIT", "1", "2", "KEYS"}) +
+                               Resp({"PREFIX", "c", "LIMIT", "0", "9"})));
+  far().AwaitWithheld(5);
+  far().Release();
+  const std::string replies =
+      "*4\r\n$3\r\na:2\r\n$3\r\na:2\r\n$3\r\na:3\r\n$3\r\na:3\r\n"
+      "*2\r\n$3\r\na:2\r\n$3\r\na:3\r\n$3\r\na:1\r\n"
+      "*2\r\n$3\r\na:3\r\n$3\r\na:2\r\n*0\r\n";
+  EXPECT_EQ(connection->Receive(replies.size()), replies);
+  EXPECT_EQ(on_threads(), before);
+}
+
+TEST_F(RemoteStoreTest, ARangeShowsTheWritesBeforeItAndNoneBehindIt) {
+  Start();
+  const std::vector<std::string> range = {"RANGE", "-", "+", "KEYS", "LIMIT", "0", "9"};
+  Expect({{"SET", "a", "1"}, range, {"SET", "b", "1"}, range, range, {"DEL", "a"}, range},
+         "+OK\r\n*1\r\n$1\r\na\r\n+OK\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
+         "*2\r\n$1\r\na\r\n$1\r\nb\r\n:1\r\n*1\r\n$1\r\nb\r\n");
+}
+
+// Requests behind it may have been read together with it.
+TEST_F(RemoteStoreTest, ARangeOfLargeValuesIsLeftToAThread) {
+  Start();
+  std::string array = "*10\r\n";
+  for (int i = 0; i < 5; ++i) {
+    const std::string key = "k" + std::to_string(i), value(30'000, static_cast<char>('a' + i));
+    PutDirectly(key, value);
+    array += "$2\r\n" + key + "\r\n$30000\r\n" + value + "\r\n";
+  }
+  const uint64_t before = server().state().statistics.batches_pooled.load();
+  Expect({{"GET", "none"},
+          {"RANGE", "-", "+", "LIMIT", "0", "5"},
+          {"RANGE", "-", "+", "LIMIT", "0", "1", "KEYS"},
+          {"GET", "none"},
+          {"SET", "new", "1"},
+          {"PREFIX", "new", "KEYS", "LIMIT", "0", "1"}},
+         "$-1\r\n" + array + "*1\r\n$2\r\nk0\r\n$-1\r\n+OK\r\n*1\r\n$3\r\nnew\r\n");
+  EXPECT_EQ(server().state().statistics.batches_pooled.load(), before + 1);
+}
+
+TEST_F(RemoteStoreTest, RangesThatAreNotReadAheadAreAnsweredAsAnywhere) {
+  Start();
+  PutDirectly("a", "1");
+  Expect({{"RANGE", "-", "+", "LIMIT", "0", "0"},
+          {"RANGE", "-", "+", "LIMIT", "-1", "5"},
+          {"RANGE", "-", "+", "LIMIT", "0", "-1"},
+          {"RANGE", "-", "+", "LIMIT", "0", "5000"},
+          {"RANGE", "[b", "[a", "LIMIT", "0", "5"},
+          {"RANGE", "b", "+", "LIMIT", "0", "5"},
+          {"RANGE", "-", "+", "LIMIT", "x", "5"},
+          {"RANGE", "-", "+", "LIMIT", "0"},
+          {"RANGE", "-", "+", "SINCE", "x", "LIMIT", "0", "5"},
+          {"PREFIX", "a", "WITHEXPIRY", "WITHMETA", "LIMIT", "0", "5"}},
+         "*0\r\n*0\r\n*2\r\n$1\r\na\r\n$1\r\n1\r\n*2\r\n$1\r\na\r\n$1\r\n1\r\n*0\r\n"
+         "-ERR min or max not valid string range item\r\n"
+         "-ERR value is not an integer or out of range\r\n-ERR syntax error\r\n"
+         "-ERR SINCE takes a version, which is an integer\r\n"
+         "*4\r\n$1\r\na\r\n$1\r\n1\r\n:-1\r\n$-1\r\n");
+}
+
+TEST_F(RemoteStoreTest, ALimitedUserSeesOfARangeWhatItMayRead) {
+  Start();
+  for (const char* key : {"a:1", "b:1"}) PutDirectly(key, "v");
+  Expect({{"ACL", "SETUSER", "limited", "on", "nopass", "~a:*", "+range"}}, "+OK\r\n");
+  Expect({{"AUTH", "limited", "any"}, {"RANGE", "-", "+", "LIMIT", "0", "9", "KEYS"}},
+         "+OK\r\n*1\r\n$3\r\na:1\r\n");
+}
+
 TEST_F(RemoteStoreTest, OfSeveralSetsOfAKeyTheLastOneIsSent) {
   Start();
   far().Withhold();
@@ -637,8 +715,9 @@ TEST_F(RemoteStoreTest, AMissedDeadlineIsTold) {
           {"EXISTS", "k"},
           {"INCR", "n"},
           {"APPEND", "k", "x"},
+          {"RANGE", "-", "+", "LIMIT", "0", "1"},
           {"PING"}},
-         error + error + error + error + error + error + "+PONG\r\n");
+         error + error + error + error + error + error + error + "+PONG\r\n");
   Expect({{"MGET", "k", "l"}}, "*2\r\n" + error + error);
   Expect({{"MULTI"}, {"SET", "k", "x"}, {"EXEC"}}, "+OK\r\n+QUEUED\r\n" + error);
   far().FailWith(absl::OkStatus());
