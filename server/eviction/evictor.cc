@@ -302,7 +302,7 @@ EvictionRule Evictor::RuleOf(const NamespaceDescription& space) const {
 }
 
 absl::Status Evictor::OpenIndex() {
-  FileSystem* const files = setup_.disk != nullptr ? setup_.disk : PosixFileSystem();
+  FileSystem* const files = BoundedOrPlain(setup_.disk);
   const uint64_t left = setup_.memory - std::min<uint64_t>(setup_.memory, NotedReads::kBytes);
   const uint64_t most_waiting =
       std::min<uint64_t>(left / kPartWaiting / sizeof(WaitingRead), kMostWaiting);

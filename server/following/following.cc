@@ -36,7 +36,7 @@ ClientTlsOptions TlsToPrimary(const TlsOptions& options) {
 // replication file is written elsewhere: it is small, and a promotion must not fail for want of
 // room.
 FileSystem* FilesOfCopies(const ServerState& server) {
-  return server.disk != nullptr ? server.disk : PosixFileSystem();
+  return BoundedOrPlain(server.disk);
 }
 
 // Shows what the link to a Redis does as the report of any link.

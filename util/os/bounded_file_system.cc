@@ -313,4 +313,8 @@ absl::StatusOr<std::unique_ptr<FileLock>> BoundedFileSystem::Lock(const std::str
   return base_.Lock(path);
 }
 
+FileSystem* BoundedOrPlain(BoundedFileSystem* bounded) {
+  return bounded != nullptr ? bounded : PosixFileSystem();
+}
+
 }  // namespace varve

@@ -94,4 +94,7 @@ class BoundedFileSystem : public FileSystem {
   std::atomic<uint64_t> spare_{0};  // of these, in spare files
 };
 
+// Returns `bounded`, or the plain file system where nothing is bounded (null).
+FileSystem* BoundedOrPlain(BoundedFileSystem* bounded);
+
 }  // namespace varve
