@@ -5,19 +5,14 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "server/eviction/access_index.h"
-#include "server/eviction/space_order.h"
+#include "unit-tests/server/eviction/order_fixture.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
-#include "unit-tests/testing/manual_clock.h"
-#include "unit-tests/testing/temp_dir.h"
 #include "util/base/hash.h"
-#include "varve/storage_engine.h"
 
 namespace varve {
 namespace {
@@ -25,22 +20,11 @@ namespace {
 using testing::Eventually;
 using testing::FaultFileSystem;
 using testing::FileOperation;
-using testing::ManualClock;
-using testing::TempDir;
+using testing::OrderFixture;
 
-class EvictionStepTest : public ::testing::Test {
+class EvictionStepTest : public OrderFixture {
  protected:
   EvictionStepTest() {
-    EngineOptions options;
-    options.sync = Durability::kNone;
-    options.clock = &clock_;
-    auto store = StorageEngine::Open(dir_.File("store"), options);
-    EXPECT_TRUE(store.ok()) << store.status();
-    store_ = *std::move(store);
-    auto index = AccessIndex::Open(dir_.File("access"), 64u << 20, &files_);
-    EXPECT_TRUE(index.ok()) << index.status();
-    index_ = *std::move(index);
-    Load({.order = EvictionOrder::kTtl});
     parts_ = {.store = store_.get(),
               .index = index_.get(),
               .random = &random_,
@@ -53,22 +37,6 @@ class EvictionStepTest : public ::testing::Test {
                                 SequenceNumber) { evicted_.emplace_back(key); }};
     soon_ms_ = store_->NowMillis() + 1'800'000;
     far_ms_ = soon_ms_ + 1'800'000;
-  }
-  void Load(EvictionRule rule) {
-    auto order = SpaceOrder::Load(store_.get(), index_.get(), kDefaultNamespace, rule);
-    ASSERT_TRUE(order.ok()) << order.status();
-    order_ = *std::move(order);
-  }
-  void Put(const std::string& key, uint64_t expiry_ms) {
-    WriteBatch batch;
-    batch.Put(key, "v", kSelectedNamespace, expiry_ms);
-    ASSERT_TRUE(store_->Write({}, &batch).ok());
-    order_->NoteExpiry(expiry_ms);
-  }
-  void WalkToTheEnd() {
-    do {
-      ASSERT_TRUE(order_->Walk(1000).ok());
-    } while (order_->walking());
   }
   // Evicts so many keys.
   void Evict(uint64_t keys) {
@@ -105,12 +73,6 @@ class EvictionStepTest : public ::testing::Test {
 
   static constexpr NamespaceId kOther = 99;
 
-  TempDir dir_;
-  ManualClock clock_;
-  FaultFileSystem files_;
-  std::unique_ptr<StorageEngine> store_;
-  std::unique_ptr<AccessIndex> index_;
-  std::unique_ptr<SpaceOrder> order_;
   uint64_t random_ = 1;
   std::map<uint64_t, KeyAccess> reads_;  // by the hash of the key
   std::vector<std::string> evicted_;
