@@ -123,6 +123,7 @@ class HbaseStore final : public DurableStore {
 
   // --- Upkeep
   absl::Status Flush() override { return absl::OkStatus(); }
+  // Does nothing: HBase compacts its tables by itself.
   absl::Status Compact(std::string_view, std::string_view, NamespaceId) override {
     return absl::OkStatus();
   }

@@ -24,6 +24,7 @@ constexpr CommandNeed kNeeds[] = {
     {"changes", Need::kHistory, Without::kRefused},
     {"children", Need::kSnapshots, Without::kInParts},
     {"children", Need::kSizeEstimates, Without::kReadsSizes},
+    {"compact", Need::kOwnFiles, Without::kLeftToStore},
     {"copy", Need::kAnyKeys, Without::kOneGroup},
     {"count", Need::kSnapshots, Without::kInParts},
     {"dbsize", Need::kExactCounts, Without::kReads},
@@ -197,6 +198,9 @@ std::string_view DescriptionOf(WithoutNeed without) {
       return "refused with KEEP or KEEPBYTES";
     case WithoutNeed::kFileOptions:
       return "refused with SYNC, VALUESIZE or COMPRESS";
+    case WithoutNeed::kLeftToStore:
+      return "answers OK and does nothing, as the machines that keep the data compact it "
+             "by themselves";
     case WithoutNeed::kRefused:
       break;
   }

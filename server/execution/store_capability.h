@@ -44,6 +44,7 @@ enum class WithoutNeed : uint8_t {
   kQuotaOptions,  // the options of a namespace that need it are refused
   kKeepOptions,
   kFileOptions,
+  kLeftToStore,  // it answers OK, and the machines of the store do by themselves what it asks for
 };
 
 struct CommandNeed {

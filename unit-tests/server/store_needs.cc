@@ -193,10 +193,18 @@ Samples OptionSamples() {
   return samples;
 }
 
+// A program that has its store compacted goes on over any store.
+Samples UpkeepSamples() {
+  const StoreNeed need = StoreNeed::kOwnFiles;
+  return {{"compact", need, {{"SET", "compact:a", "v"}, {"COMPACT"}}, "OK"},
+          {"compact", need, {{"COMPACT", "[compact:", "(compact;"}}, "OK"},
+          {"compact", need, {{"COMPACT"}, {"GET", "compact:a"}}, "v"}};
+}
+
 Samples AllSamples() {
   Samples all;
   for (const auto make : {OneGroupSamples, GroupByGroupSamples, InPartsAndSlicesSamples,
-                          CountSamples, SizeSamples, OptionSamples}) {
+                          CountSamples, SizeSamples, OptionSamples, UpkeepSamples}) {
     for (Sample& sample : make()) all.push_back(std::move(sample));
   }
   return all;
