@@ -82,8 +82,8 @@ bool AsksStore(const ClientState& client, const Command* command, Arguments argu
 
 // Returns whether a store on other machines may be asked for the request together with others, for
 // which no thread waits (server/remote/remote_run.h): GET, MGET, EXISTS, SET without options, the
-// deletion of keys, RANGE and PREFIX, where no mode of the client or of the server concerns each by itself, and
-// the client's user may execute it.
+// deletion of keys, RANGE and PREFIX, where no mode of the client or of the server concerns each by
+// itself, and the client's user may execute it.
 bool IsAskedTogether(const ServerState& server, const ClientState& client,
                      const RequestBatch& batch, const RequestBatch::Request& request);
 

@@ -7,10 +7,10 @@
 // left to a thread that may wait. What the run asked for is answered in the order of the requests.
 //
 // Requests of a run happen side by side, so a run ends before a request that reads a key which the
-// run writes, or writes one which it reads; a range counts as all keys. Of several SETs of one key the last one alone is sent,
-// where their values are so small that no store refuses one: nobody can tell that the others
-// happened just before it. A run also ends where requests begin, or end, whose keys are away
-// (StoreReads::IsAway), so that the others do not wait for these.
+// run writes, or writes one which it reads; a range counts as all keys. Of several SETs of one key
+// the last one alone is sent, where their values are so small that no store refuses one: nobody can
+// tell that the others happened just before it. A run also ends where requests begin, or end, whose
+// keys are away (StoreReads::IsAway), so that the others do not wait for these.
 //
 //   std::shared_ptr<RemoteRun> run = RemoteRun::Take(server, &cursor);
 //   do {
@@ -20,8 +20,8 @@
 // Thread-safety: one I/O thread uses a run; the store answers on any thread. Between Send() and
 // `done` the run belongs to the store's threads, and only Abandon() may be called.
 // Invariants: the values that a run holds have at most kMaxBytes together and one value more, but
-// those of an MGET's keys; those of its ranges have at most kMaxBytes, and a value more each. No write is sent twice, but a deletion whose condition failed, until the
-// deadline of a command.
+// those of an MGET's keys; those of its ranges have at most kMaxBytes, and a value more each. No
+// write is sent twice, but a deletion whose condition failed, until the deadline of a command.
 #pragma once
 
 #include <atomic>

@@ -41,8 +41,8 @@ class Cluster {
   bool Do(const std::vector<std::string>& command);
   // Runs a command of ClusterAdmin, and returns what it printed. Fails the test where that fails.
   std::string Admin(const std::vector<std::string>& command);
-  // By the first user key of each region of the main table that holds keys: the number of the region
-  // server that has the region.
+  // By the first user key of each region of the main table that holds keys: the number of the
+  // region server that has the region.
   std::map<std::string, int> Owners();
 
  private:

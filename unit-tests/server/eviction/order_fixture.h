@@ -1,5 +1,5 @@
-// The fixture of eviction orders holds a store, an access index on files whose disk may be full, and
-// an order of the default namespace's keys. The order is the one by expiry until a test loads
+// The fixture of eviction orders holds a store, an access index on files whose disk may be full,
+// and an order of the default namespace's keys. The order is the one by expiry until a test loads
 // another one.
 #pragma once
 
