@@ -35,9 +35,7 @@ ClientTlsOptions TlsToPrimary(const TlsOptions& options) {
 // Returns where a copy of the primary's store is made: what the bound of the disk counts. The
 // replication file is written elsewhere: it is small, and a promotion must not fail for want of
 // room.
-FileSystem* FilesOfCopies(const ServerState& server) {
-  return BoundedOrPlain(server.disk);
-}
+FileSystem* FilesOfCopies(const ServerState& server) { return BoundedOrPlain(server.disk); }
 
 // Shows what the link to a Redis does as the report of any link.
 void Show(const RedisLinkStatus& status, LinkReport* report) {
