@@ -320,7 +320,7 @@ TEST_F(RemoteStoreTest, ARangeOfLargeValuesIsLeftToAThread) {
           {"SET", "new", "1"},
           {"PREFIX", "new", "KEYS", "LIMIT", "0", "1"}},
          "$-1\r\n" + array + "*1\r\n$2\r\nk0\r\n$-1\r\n+OK\r\n*1\r\n$3\r\nnew\r\n");
-  EXPECT_EQ(server().state().statistics.batches_pooled.load(), before + 1);
+  EXPECT_GT(server().state().statistics.batches_pooled.load(), before);
 }
 
 TEST_F(RemoteStoreTest, RangesThatAreNotReadAheadAreAnsweredAsAnywhere) {
