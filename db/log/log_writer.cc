@@ -259,7 +259,7 @@ absl::Status LogWriter::WriteRunLocked(size_t begin, size_t end) {
   VARVE_RETURN_IF_ERROR(
       file_.file->Write(written_at, std::string_view(writing_.data() + run_begin, size)));
   progress_->CountWrite(size);
-  // In the buffer the next file's blocks follow.
+  // The buffer holds the next file's blocks behind this run, so the padding is a write of its own.
   if (!is_last_run && padding != 0)
     VARVE_RETURN_IF_ERROR(file_.file->Write(run_end, std::string(padding, '\0')));
   touched_ = std::max(touched_, LogPageAlign(run_end));
