@@ -1,6 +1,7 @@
 #include "db/hbase/hbase_iterator.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -25,6 +26,8 @@ HbaseIterator::HbaseIterator(const HbaseReader* reader, const ReadOptions& optio
       slice_entries_(first_entries_) {
   options_.with_metadata = true;  // an iterator always tells it
   options_.max_bytes = kSliceBytes;
+  // Each slice has a deadline of its own, however many the iterator reads.
+  options_.deadline = std::chrono::steady_clock::time_point::max();
 }
 
 void HbaseIterator::Seek(std::string_view key) {

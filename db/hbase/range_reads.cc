@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kSliceBytes = 1u << 20;
 constexpr size_t kMostRowsOfSlice = 4'096;
 constexpr size_t kRowsOfCount = 4'096;
+// The scans after which a read with a deadline answers with what it has.
+constexpr int kMostScansBeforeDeadline = 32;
 
 class RangeRead final : public std::enable_shared_from_this<RangeRead> {
  public:
@@ -24,6 +26,8 @@ class RangeRead final : public std::enable_shared_from_this<RangeRead> {
         options_(options),
         descending_(range.descending),
         max_entries_(range.max_entries),
+        // One more than wanted tells whether there are more.
+        step_(std::min(max_entries_, kMostRowsOfSlice - 1) + 1),
         lower_(place_.RowOf(range.lower)),
         upper_(place_.EndOf(range.upper)),
         done_(std::move(done)) {}
@@ -34,9 +38,10 @@ class RangeRead final : public std::enable_shared_from_this<RangeRead> {
     request.lower = lower_;
     request.upper = upper_;
     request.is_descending = descending_;
-    // One more than wanted tells whether there are more.
-    request.max_rows = std::min(max_entries_ - slice_.entries.size(), kMostRowsOfSlice - 1) + 1;
-    request.max_bytes = std::min(options_.max_bytes, kSliceBytes);
+    request.max_rows = step_;
+    // Values come along where metadata does, and only entries count against the caller's bound.
+    request.max_bytes =
+        options_.without_value ? kSliceBytes : std::min(options_.max_bytes, kSliceBytes);
     request.keys_only = options_.without_value && !options_.with_metadata;
     context_.client->ScanRows(place_.table, std::move(request),
                               context_.NewDeadline(options_.deadline),
@@ -57,8 +62,17 @@ class RangeRead final : public std::enable_shared_from_this<RangeRead> {
     std::string& last = read->rows.back().first;
     descending_ ? upper_ = std::move(last) : lower_ = std::move(last) + '\0';
     if (context_.operations.IsClosed()) return done_(IsBeingClosed());
+    if (++scans_ >= kMostScansBeforeDeadline && IsInHaste()) {
+      slice_.more = true;
+      return done_(std::move(slice_));
+    }
+    // Rows that are gone stood in the place of entries, and there may be very many of them.
+    if (read->rows.size() == step_) step_ = std::min(step_ * 2, kMostRowsOfSlice);
     ReadNext();
   }
+
+  // Returns whether the caller has a deadline for the whole range, and not for each scan of it.
+  bool IsInHaste() const { return options_.deadline != HbaseClient::Deadline::max(); }
 
   absl::Status TakeRows(const std::vector<std::pair<std::string, std::string>>& rows) {
     const uint64_t now_ms = context_.clock.NowMillis();
@@ -87,6 +101,8 @@ class RangeRead final : public std::enable_shared_from_this<RangeRead> {
   const ReadOptions options_;
   const bool descending_;
   const size_t max_entries_;
+  size_t step_;  // rows that the next scan reads
+  int scans_ = 0;
   std::string lower_;
   std::string upper_;
   const StoreReads::RangeDone done_;

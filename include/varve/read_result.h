@@ -77,7 +77,7 @@ struct RangeEntry {
 // One slice of a range, in key order or against it.
 struct RangeSlice {
   std::vector<RangeEntry> entries;
-  // There may be entries behind the last one.
+  // There may be entries behind the last one, or, if there is none, in the range at all.
   bool more = false;
   SequenceNumber durable_after = kNoSequence;  // as in ReadResult
 };

@@ -167,7 +167,9 @@ class StoreReads {
   // Reads the next entries of [lower, upper): at most `max_entries`, and no more once they hold
   // ReadOptions::max_bytes. The next slice begins behind the last entry: its key and a zero byte
   // are the next `lower`, or, in `descending` order, its key is the next `upper`. Slices are
-  // consistent with each other if the options name a snapshot.
+  // consistent with each other if the options name a snapshot. With ReadOptions::deadline, a store
+  // on other machines may end a slice early, even without an entry, and say that there is more,
+  // where it has passed over very much that is gone.
   // Requires: max_entries > 0.
   struct RangeRequest {
     std::string lower;

@@ -54,22 +54,25 @@ Placement BatchExecutor::Place(bool writers_wait) const {
   if (batch().maintenance && !maintenance_refused_) return Placement::kMaintenance;
   if (needs_pool_ || maintenance_refused_) return Placement::kPool;
   if (server_->store_waits.remote()) [[unlikely]]
-    return batch().slow || NextAsksStore() ? Placement::kPool : Placement::kInline;
+    return NextMayWait() ? Placement::kPool : Placement::kInline;
   return PlaceBatch(server_->options.execution, batch(), server_->key_costs.read,
                     server_->key_costs.write, writers_wait);
 }
 
-bool BatchExecutor::NextAsksStore() const {
+bool BatchExecutor::NextMayWait() const {
   if (stream_ != nullptr) return true;
-  if (cursor_.next == refused_at_) return false;
+  if (cursor_.next == refused_at_ || batch().refused) return false;
   const RequestBatch::Request& next = batch().requests[cursor_.next];
-  return !batch().refused && AsksStore(*client_, next.command, batch().ArgumentsOf(next));
+  constexpr uint32_t kMayBeLong = kSlowCommand | kSubscriberCommand;
+  if (batch().slow && next.command != nullptr && (next.command->flags & kMayBeLong) != 0)
+    return true;
+  return AsksStore(*client_, next.command, batch().ArgumentsOf(next));
 }
 
 bool BatchExecutor::IsOutside(Scope scope, size_t first_of_slice) const {
-  if (scope == Scope::kLocal) return NextAsksStore();
+  if (scope == Scope::kLocal) return NextMayWait();
   // What RemoteRun did not take comes first here.
-  return stream_ == nullptr && cursor_.next > first_of_slice && NextAsksStore();
+  return stream_ == nullptr && cursor_.next > first_of_slice && NextMayWait();
 }
 
 bool BatchExecutor::MayJoin(RequestRun::Kind kind) const {

@@ -6,6 +6,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "fmt/format.h"
+#include "server/requests/range_request.h"
 #include "util/base/assert.h"
 #include "util/resp/resp_parser.h"
 #include "varve/key_group.h"
@@ -298,6 +299,23 @@ bool RefusedAcrossGroups(CommandContext& context, const ClientTransaction& trans
   return is_one_step && Refused(context, check);
 }
 
+namespace {
+
+// Returns whether the keys at the end of a RANGE or PREFIX where its answer begins are away. An
+// answer that begins behind the last key of the namespace counts as one whose keys are not.
+bool BeginsWhereKeysAreAway(const ServerState& server, NamespaceId space, CommandKind kind,
+                            Arguments arguments) {
+  RangeRequest asked;
+  const std::string_view error = kind == CommandKind::kRange
+                                     ? ParseRangeRequest(arguments, &asked)
+                                     : ParsePrefixRequest(arguments, &asked);
+  if (!error.empty() || asked.range.empty) return false;
+  if (!asked.options.reverse) return server.store->IsAway(space, asked.range.lower);
+  return !asked.range.upper.empty() && server.store->IsAway(space, asked.range.upper);
+}
+
+}  // namespace
+
 bool AsksWhatIsAway(const ServerState& server, const ClientState& client, const Command& command,
                     Arguments arguments) {
   bool is_away = false;
@@ -306,6 +324,8 @@ bool AsksWhatIsAway(const ServerState& server, const ClientState& client, const 
     is_away = is_away || server.store->IsAway(space, key);
   };
   ForEachKey(command, arguments, look);
+  if (command.kind == CommandKind::kRange || command.kind == CommandKind::kPrefix)
+    return BeginsWhereKeysAreAway(server, space, command.kind, arguments);
   if (command.name != "exec") return is_away;
   for (const QueuedRequest& request : client.modes.transaction.requests) {
     space = SpaceBehind(request.command(), request.arguments(), space);

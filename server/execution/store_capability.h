@@ -108,7 +108,7 @@ inline bool WritesTogether(const Command& command) {
 
 // --- Machines that do not answer -----------------------------------------------------------------
 // Returns whether a key of the request, or of what EXEC would execute, is away
-// (StoreReads::IsAway).
+// (StoreReads::IsAway). Of a RANGE or PREFIX it is the key where the answer begins.
 bool AsksWhatIsAway(const ServerState& server, const ClientState& client, const Command& command,
                     Arguments arguments);
 

@@ -80,7 +80,7 @@ bool RemoteRounds::IsAway(Session* session) const {
   const RequestBatch& batch = executor.batch();
   const RequestBatch::Request& next = batch.requests[executor.cursor()->next];
   const ClientState& client = *executor.cursor()->client;
-  // A batch that may run long comes here whatever its next request is.
+  // A command that may run long comes here as well.
   return !batch.refused && AsksStore(client, next.command, batch.ArgumentsOf(next)) &&
          AsksWhatIsAway(*server_, client, *next.command, batch.ArgumentsOf(next));
 }
@@ -118,7 +118,8 @@ bool RemoteRounds::Execute(Session* session) {
       executor.batch().input_bytes + executor.cursor()->client->modes.transaction.bytes();
   if (Ask(session)) {
     asked_ = true;
-    NoteAsked(session, session->remote.run->size(), bytes, is_away, /*on_thread=*/false);
+    const RemoteRun& run = *session->remote.run;
+    NoteAsked(session, run.size(), bytes + run.range_bytes(), is_away, /*on_thread=*/false);
   } else if (is_away && slow_.on_threads >= most_slow_threads_) {
     return Refuse(session);
   } else if (HandOver(session, is_away)) {

@@ -496,24 +496,23 @@ bool RemoteRun::AnswerRange(const Request& request) {
   const size_t begin = cursor_->replies->size();
   if (!range.slice.ok()) {
     context.Fail(range.slice.status());
-  } else {
-    bool is_done = range.IsWhole();
-    if (is_done) {
-      context.Prepare(std::make_unique<SliceIterator>(
-          std::exchange(range.slice, RangeSlice()).value(), range.wanted.descending));
-      cursor_->batch->requests[request.place].command->handler(context, ArgumentsOf(request));
-      const std::unique_ptr<ReplyStream> stream = context.TakeStream();
-      is_done = stream->Produce(context, kMaxBytes) == ReplyStream::Progress::kDone;
-    }
-    if (!is_done) {
-      VARVE_ASSERT(cursor_->replies->size() == begin);
-      cursor_->on_thread = request.place;
-      requests_.resize(next_);
-      return false;
-    }
+  } else if (!range.IsWhole() || !Produce(&context, request, *std::move(range.slice))) {
+    VARVE_ASSERT(cursor_->replies->size() == begin);
+    cursor_->on_thread = request.place;
+    requests_.resize(next_);
+    return false;
   }
   EndReply(&context, begin);
   return true;
+}
+
+bool RemoteRun::Produce(CommandContext* context, const Request& request, RangeSlice slice) {
+  const bool descending = ranges_[request.range].wanted.descending;
+  context->Prepare(std::make_unique<SliceIterator>(std::move(slice), descending));
+  cursor_->batch->requests[request.place].command->handler(*context, ArgumentsOf(request));
+  const std::unique_ptr<ReplyStream> stream = context->TakeStream();
+  VARVE_ASSERT(stream != nullptr);
+  return stream->Produce(*context, kMaxBytes) == ReplyStream::Progress::kDone;
 }
 
 bool RemoteRun::IsSettled(Write* write) {

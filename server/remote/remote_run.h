@@ -77,6 +77,8 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
   size_t size() const { return requests_.size() - next_; }
   // Returns whether their keys were away when the run took them.
   bool is_away() const { return is_away_; }
+  // Returns the bytes that its ranges take together, apart from a value more each.
+  size_t range_bytes() const { return ranges_.size() * kMaxRangeBytes; }
 
   // Asks the store for what the next requests need. `done` is called once all of it is answered, on
   // any thread or inside the call. The store is to be pushed afterwards.
@@ -171,6 +173,8 @@ class RemoteRun : public std::enable_shared_from_this<RemoteRun> {
   bool AnswerSet(CommandContext* context, const Request& request);
   bool AnswerDeletion(CommandContext* context, const Request& request);
   bool AnswerRange(const Request& request);
+  // Has the command of a range answer from its slice. False: it has not come to its end.
+  bool Produce(CommandContext* context, const Request& request, RangeSlice slice);
   // Returns whether it is known what became of the keys of a part of a deletion.
   bool IsSettled(Write* write);
   void TellOfWrite(std::string_view key);

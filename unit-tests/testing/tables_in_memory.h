@@ -43,7 +43,8 @@ class TablesInMemory {
   int reads = 0;          // calls
   size_t read_bytes = 0;  // of the values that they were told
   size_t scanned = 0;     // rows that the last scan asked for
-  size_t swept = 0;       // rows that sweeps were told of
+  size_t scans = 0;
+  size_t swept = 0;  // rows that sweeps were told of
   // The region of the rows from the first to before the second one does not answer scans.
   std::optional<std::pair<std::string, std::string>> silent;
   int commits = 0;  // that have written
@@ -132,6 +133,7 @@ class ClientInMemory final : public HbaseClient {
       const auto fails = tables_.scan_failures.find(table);
       if (failure.ok() && fails != tables_.scan_failures.end()) failure = fails->second;
       tables_.scanned = request.max_rows;
+      ++tables_.scans;
       if (tables_.silent.has_value() && failure.ok()) {
         failure = PassSilent(*tables_.silent, &request, &slice);
         if (slice.has_left_out) return done(std::move(slice));

@@ -1130,6 +1130,40 @@ TEST_F(HbaseStoreTest, ALongRangeIsWalkedInBothDirections) {
   EXPECT_EQ(iterator->key(), "4000");
 }
 
+// As the front of a queue does that many have taken from.
+TEST_F(HbaseStoreTest, RowsThatAreGoneArePassedOverInLargeSteps) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  constexpr int kGone = 100'000;
+  for (int first = 0; first < kGone; first += kGone / 10) {
+    WriteBatch batch;
+    for (int i = first; i < first + kGone / 10; ++i) batch.Delete(std::to_string(1'000'000 + i));
+    ASSERT_TRUE(store->Write({.independent_keys = true}, &batch).ok());
+  }
+  ASSERT_TRUE(Put(*store, "2", "v").ok());
+  const auto read = [&store](const ReadOptions& options, StoreReads::RangeRequest range) {
+    std::promise<absl::StatusOr<RangeSlice>> answer;
+    store->ReadRangeAsync(options, std::move(range), [&answer](absl::StatusOr<RangeSlice> slice) {
+      answer.set_value(std::move(slice));
+    });
+    return answer.get_future().get();
+  };
+  tables_.scans = 0;
+  const absl::StatusOr<RangeSlice> whole = read({}, {.max_entries = 1});
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  ASSERT_EQ(whole->entries.size(), 1u);
+  EXPECT_EQ(whole->entries.front().key, "2");
+  EXPECT_FALSE(whole->more);
+  EXPECT_LT(tables_.scans, 50u);
+  // Who has a deadline for all of it may do something else instead.
+  tables_.scans = 0;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::hours(1);
+  const absl::StatusOr<RangeSlice> part = read({.deadline = deadline}, {.max_entries = 1});
+  ASSERT_TRUE(part.ok()) << part.status();
+  EXPECT_TRUE(part->entries.empty());
+  EXPECT_TRUE(part->more);
+  EXPECT_LT(tables_.scans, 33u);
+}
+
 TEST_F(HbaseStoreTest, AnIteratorAsksAtFirstForAsManyEntriesAsAreExpected) {
   const std::unique_ptr<HbaseStore> store = Open();
   WriteBatch batch;

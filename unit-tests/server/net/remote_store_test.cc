@@ -295,6 +295,22 @@ TEST_F(RemoteStoreTest, RangesOfFewKeysGoOutTogetherAndTakeNoThread) {
   EXPECT_EQ(on_threads(), before);
 }
 
+TEST_F(RemoteStoreTest, LocalRequestsBesideARangeTakeNoThread) {
+  Start();
+  PutDirectly("a", "1");
+  const auto on_threads = [this] { return server().state().statistics.batches_pooled.load(); };
+  const uint64_t before = on_threads();
+  const std::vector<std::string> range = {"RANGE", "-", "+", "KEYS", "LIMIT", "0", "9"};
+  Expect({{"PING"}, range, {"ECHO", "e"}, range, {"PING"}},
+         "+PONG\r\n*1\r\n$1\r\na\r\n$1\r\ne\r\n*1\r\n$1\r\na\r\n+PONG\r\n");
+  EXPECT_EQ(on_threads(), before);
+  // COMMAND tells of all commands, which takes long.
+  const auto connection = Connect();
+  ASSERT_TRUE(connection->Send(Resp({"PING"}) + Resp({"COMMAND", "COUNT"}) + Resp({"PING"})));
+  EXPECT_EQ(connection->Receive(8), "+PONG\r\n:");
+  EXPECT_TRUE(testing::Eventually([&] { return on_threads() == before + 1; }));
+}
+
 TEST_F(RemoteStoreTest, ARangeShowsTheWritesBeforeItAndNoneBehindIt) {
   Start();
   const std::vector<std::string> range = {"RANGE", "-", "+", "KEYS", "LIMIT", "0", "9"};
@@ -585,6 +601,24 @@ TEST_F(RemoteStoreTest, KeysThatAreAwayHoldUpNoOthersOfTheirPipeline) {
   far().AwaitWithheld(1);
   far().Release();
   EXPECT_EQ(connection->Receive(9), "$-1\r\n:1\r\n");
+}
+
+TEST_F(RemoteStoreTest, ARangeThatBeginsAtKeysThatAreAwayHoldsUpNoOthersOfItsPipeline) {
+  Start();
+  PutDirectly("live", "v");
+  far().SetAway("dead");
+  const auto connection = Connect();
+  for (const std::vector<std::string>& range :
+       {std::vector<std::string>{"RANGE", "[dead", "[dead:9", "LIMIT", "0", "5"},
+        {"PREFIX", "dead", "LIMIT", "0", "5"},
+        {"RANGE", "(dead:9", "[dead", "REV", "LIMIT", "0", "5"}}) {
+    far().Withhold(/*only=*/"range");
+    ASSERT_TRUE(connection->Send(Resp({"GET", "live"}) + Resp(range) + Resp({"EXISTS", "live"})));
+    EXPECT_EQ(connection->Receive(7), "$1\r\nv\r\n") << range.front();
+    far().AwaitWithheld(1);
+    far().Release();
+    EXPECT_EQ(connection->Receive(8), "*0\r\n:1\r\n");
+  }
 }
 
 TEST_F(RemoteStoreTest, KeysThatAreAwayTakeHalfOfTheThreads) {
