@@ -294,6 +294,9 @@ void Server::Stop() {
     for (const std::unique_ptr<IoLoop>& loop : loops_) loop->Abort();
     JoinThreads();
   }
+  // Every client has its replies or is cut. What a thread still asks the store is for nobody, and
+  // may take long.
+  if (listening_to_store_) state_.store->BeginClose();
   maintenance_.Stop();
   pool_.Stop();
   store_threads_.Stop();

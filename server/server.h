@@ -1,6 +1,6 @@
 // The server as an object: it listens, hands connections to its I/O loops, and stops without losing
-// what it has read. The store is not owned and stays open; no other thread may use it from Stop()
-// on until it is closed.
+// what it has read. The store is not owned and stays open, though Stop() tells it that it will be
+// closed; no other thread may use it from Stop() on until it is.
 //
 // Thread-safety: one thread calls Start() and Stop(), once each. Stop() or the destructor returns
 // when no thread of the server runs any more.

@@ -113,7 +113,8 @@ absl::Status HbaseStore::CheckTables() {
 }
 
 absl::Status HbaseStore::Close() {
-  if (!context_.operations.Close()) return absl::OkStatus();
+  if (is_closed_.exchange(true)) return absl::OkStatus();
+  BeginClose();
   // What was begun before may be gathered only now.
   do {
     Push().IgnoreError();

@@ -45,6 +45,7 @@
 // has a second one for the keys of other regions once a region has not answered.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -135,6 +136,9 @@ class HbaseStore final : public DurableStore {
     remover_.SetListener(std::move(listener));
   }
   void PauseExpiry(std::chrono::milliseconds how_long) override { remover_.Pause(how_long); }
+  // Refuses all calls; a count, and a slice with many rows that are gone, end after their present
+  // step.
+  void BeginClose() override { context_.operations.Close(); }
   absl::Status Close() override;
 
   // --- For tests
@@ -160,6 +164,7 @@ class HbaseStore final : public DurableStore {
   HbaseWriter writer_;
   std::unique_ptr<PeriodicThread> beats_;
   std::unique_ptr<PeriodicThread> removals_;
+  std::atomic<bool> is_closed_{false};  // Close() was called
 };
 
 }  // namespace varve

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -32,10 +31,10 @@ class OperationGate {
     });
   }
 
-  // Lets nobody in any more. Returns false if it was closed before.
-  bool Close() {
+  // Lets nobody in any more.
+  void Close() {
     const absl::MutexLock lock(&mutex_);
-    return !std::exchange(closed_, true);
+    closed_ = true;
   }
 
   // Waits so long at most until everybody has left. Returns whether that is so.

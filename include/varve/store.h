@@ -350,6 +350,10 @@ class StoreUpkeep {
   // what has expired as ever, and counts include it. A store that removes nothing by itself need
   // not do anything.
   virtual void PauseExpiry(std::chrono::milliseconds how_long) {}
+  // Announces Close(): nobody waits for an answer any more. A store on other machines may refuse
+  // all calls from now on but Push() and what is answered locally, and ends those early that go on
+  // for long. Writes that it was given are finished.
+  virtual void BeginClose() {}
   // Finishes background work, syncs, and records a clean end. Later calls fail. The destructor
   // calls it, too.
   // Requires: no iterator, snapshot or transaction of the store is left.

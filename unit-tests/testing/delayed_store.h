@@ -57,6 +57,12 @@ class LocalAnswers : public Store {
     store_.SetExpiryListener(std::move(listener));
   }
   void PauseExpiry(std::chrono::milliseconds how_long) override { store_.PauseExpiry(how_long); }
+  void BeginClose() override {
+    if (when_closing) when_closing();
+  }
+
+  // Called when the store is told that it will be closed.
+  std::function<void()> when_closing;
 
  protected:
   Store& store_;

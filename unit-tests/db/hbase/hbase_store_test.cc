@@ -1178,6 +1178,43 @@ TEST_F(HbaseStoreTest, AnIteratorAsksAtFirstForAsManyEntriesAsAreExpected) {
   EXPECT_EQ(entries, 300u);
 }
 
+TEST_F(HbaseStoreTest, ACountEndsOnceTheStoreIsToldThatItWillBeClosed) {
+  const std::unique_ptr<HbaseStore> store = Open();
+  WriteBatch batch;
+  for (int i = 1000; i < 9999; ++i) batch.Put(std::to_string(i), "v");
+  ASSERT_TRUE(store->Write({.independent_keys = true}, &batch).ok());
+  const absl::StatusOr<CountResult> all = store->Count({}, {}, {});
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(all->keys, 8'999u);
+  // The first of the steps is under way.
+  tables_.before_scan = [&] { store->BeginClose(); };
+  const absl::Status ended = store->Count({}, {}, {}).status();
+  EXPECT_TRUE(IsStoreUnavailable(ended)) << ended;
+  EXPECT_EQ(ended.message(), "the store is being closed");
+  EXPECT_TRUE(absl::IsFailedPrecondition(store->Count({}, {}, {}).status()));
+  EXPECT_TRUE(store->Close().ok());
+}
+
+TEST_F(HbaseStoreTest, AWriteThatWasGivenIsFinishedThoughTheStoreWillBeClosed) {
+  {
+    const std::unique_ptr<HbaseStore> store = Open();
+    WriteBatch batch;
+    batch.Put("k", "v");
+    std::promise<absl::Status> answer;
+    store->WriteAsync({}, &batch, [&](const absl::StatusOr<CommitResult>& committed) {
+      answer.set_value(committed.status());
+    });
+    store->BeginClose();
+    EXPECT_TRUE(absl::IsFailedPrecondition(Put(*store, "l", "v")));
+    store->Push().IgnoreError();
+    const absl::Status written = answer.get_future().get();
+    EXPECT_TRUE(written.ok()) << written;
+  }
+  const std::unique_ptr<HbaseStore> store = Open();
+  EXPECT_EQ(Get(*store, "k"), "v");
+  EXPECT_EQ(Get(*store, "l"), "(missing)");
+}
+
 TEST_F(HbaseStoreTest, ARowThatNoVarveWroteIsReportedAsDamage) {
   const std::unique_ptr<HbaseStore> store = Open();
   ASSERT_TRUE(Put(*store, "k", "v").ok());

@@ -878,6 +878,22 @@ TEST_F(RemoteStoreTest, AStopDoesNotWaitLongerThanTheSettingAllows) {
   far().Release();  // the answers find nobody
 }
 
+TEST_F(RemoteStoreTest, AStopHasTheStoreEndWhatNobodyWaitsFor) {
+  Start({.drain_timeout = std::chrono::milliseconds(1)});
+  far().Withhold("blocking count");
+  const auto connection = Connect();
+  ASSERT_TRUE(connection->Send(Resp({"DBSIZE"})));
+  far().AwaitWithheld(1);
+  size_t told = 0;
+  far().when_closing = [&] {
+    ++told;
+    far().Release();
+  };
+  StopServer();  // it would wait for the count for ever if the store were not told
+  EXPECT_EQ(told, 1u);
+  EXPECT_EQ(connection->ReceiveAll(), "");
+}
+
 TEST_F(RemoteStoreTest, ThoseWhoTrackAKeyHearOfItsWrites) {
   Start();
   PutDirectly("k", "v");
