@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "fmt/format.h"
@@ -35,6 +36,7 @@ bool Remover::IsDue(uint64_t since_nanos, std::chrono::milliseconds span) const 
 }
 
 absl::Status Remover::Step(const std::function<bool()>& is_over) {
+  ForgetRemovedPlaces();
   VARVE_RETURN_IF_ERROR(Elect());
   if (!is_elected()) {
     sweep_.reset();
@@ -66,6 +68,14 @@ absl::Status Remover::Elect() {
   return absl::IsAborted(won) ? absl::OkStatus() : won;
 }
 
+void Remover::ForgetRemovedPlaces() {
+  std::set<HbaseGeneration> retired;
+  for (const KeyPlace& place : context_->spaces.catalog()->retired())
+    retired.insert(place.generation);
+  std::erase_if(retired_since_nanos_,
+                [&](const auto& each) { return !retired.contains(each.first); });
+}
+
 absl::Status Remover::RemoveRetired(const std::function<bool()>& ends) {
   const std::shared_ptr<const SpaceCatalog> catalog = context_->spaces.catalog();
   const SequenceNumber version = context_->spaces.version();
@@ -93,16 +103,14 @@ absl::Status Remover::RemoveRetiredPlace(const KeyPlace& place, const std::funct
   if (!IsDue(since, Settled())) return absl::OkStatus();
   VARVE_ASSIGN_OR_RETURN(const bool is_empty, RemovePlace(context_, place, ends));
   if (!is_empty) return absl::OkStatus();
-  VARVE_RETURN_IF_ERROR(namespaces_
-                            ->ChangeCatalog(
-                                [&](SpaceCatalog* changed) {
-                                  changed->Forget(place);
-                                  return absl::OkStatus();
-                                },
-                                context_->NewDeadline())
-                            .status());
-  retired_since_nanos_.erase(place.generation);
-  return absl::OkStatus();
+  return namespaces_
+      ->ChangeCatalog(
+          [&](SpaceCatalog* changed) {
+            changed->Forget(place);
+            return absl::OkStatus();
+          },
+          context_->NewDeadline())
+      .status();
 }
 
 uint64_t Remover::OldestMillis() const {

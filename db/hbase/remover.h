@@ -20,6 +20,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -55,6 +56,10 @@ class Remover {
   uint64_t removed_rows() const { return removed_rows_.load(); }
   bool is_elected() const { return is_elected_.load(); }
 
+  // Returns the number of retired places that are remembered. Requires: No thread takes a step.
+  // For tests.
+  size_t remembered_places() const { return retired_since_nanos_.size(); }
+
  private:
   // The rows of one namespace that a sweep removes.
   struct Doomed {
@@ -72,6 +77,8 @@ class Remover {
   };
 
   absl::Status Elect();
+  // Forgets the places that the catalog does not name any more, whichever server removed them.
+  void ForgetRemovedPlaces();
   // Does what it can, and returns the first error of a place.
   absl::Status RemoveRetired(const std::function<bool()>& ends);
   absl::Status RemoveRetiredPlace(const KeyPlace& place, const std::function<bool()>& ends);

@@ -1100,6 +1100,28 @@ TEST_F(HbaseStoreTest, OneServerIsElectedAndAnotherTakesOverOnceItIsDead) {
   EXPECT_TRUE(b->remover().is_elected());
 }
 
+TEST_F(HbaseStoreTest, APlaceThatAnotherServerRemovedIsForgotten) {
+  const std::unique_ptr<HbaseStore> a = Open();
+  WriteBatch batch;
+  batch.ClearNamespace(kDefaultNamespace);
+  ASSERT_TRUE(a->Write({}, &batch).ok());
+  ASSERT_TRUE(Step(*a).ok());
+  EXPECT_EQ(a->remover().remembered_places(), 1u);
+  const std::unique_ptr<HbaseStore> b = Open();
+  ASSERT_TRUE(Step(*b).ok());
+  clock_.Advance(91'000);  // a is dead
+  ASSERT_TRUE(b->roster().Beat().ok());
+  ASSERT_TRUE(Step(*b).ok());
+  ASSERT_TRUE(b->remover().is_elected());
+  clock_.Advance(60'000);
+  ASSERT_TRUE(b->roster().Beat().ok());
+  ASSERT_TRUE(Step(*b).ok());
+  ASSERT_TRUE(a->roster().Beat().ok());
+  ASSERT_TRUE(Step(*a).ok());
+  EXPECT_FALSE(a->remover().is_elected());
+  EXPECT_EQ(a->remover().remembered_places(), 0u);
+}
+
 // --- Ranges --------------------------------------------------------------------------------------
 
 TEST_F(HbaseStoreTest, ALongRangeIsWalkedInBothDirections) {
