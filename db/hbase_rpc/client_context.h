@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -54,6 +55,13 @@ struct ClientContext {
   // When an attempt that begins now ends at the latest.
   Time AttemptEnd(Time deadline) const {
     return std::min(deadline, std::chrono::steady_clock::now() + options.attempt_timeout);
+  }
+  // When the first of so many hosts, which are asked in turn from now on, has had its time: each
+  // gets connect_timeout, or its share of what is left until the deadline where that is less.
+  Time HostEnd(Time deadline, size_t hosts) const {
+    const Time now = std::chrono::steady_clock::now();
+    const Time::duration share = (deadline - now) / static_cast<Time::rep>(hosts);
+    return now + std::min<Time::duration>(options.connect_timeout, share);
   }
 
   const std::shared_ptr<ClientCommons> commons;

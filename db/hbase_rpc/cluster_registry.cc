@@ -73,19 +73,22 @@ Server MasterOfAnswer(std::string_view message) {
 
 }  // namespace
 
-void ClusterRegistry::FindMeta(Done done) {
+void ClusterRegistry::FindMeta(Done done, ClientContext::Time deadline) {
   if (!meta_.empty()) return done(meta_);
-  Ask(for_meta_, std::move(done));
+  Ask(for_meta_, std::move(done), deadline);
 }
 
-void ClusterRegistry::FindMaster(Done done) { Ask(for_master_, std::move(done)); }
+void ClusterRegistry::FindMaster(Done done) {
+  Ask(for_master_, std::move(done), ClientContext::Time::max());
+}
 
-void ClusterRegistry::Ask(Question& question, Done done) {
+void ClusterRegistry::Ask(Question& question, Done done, ClientContext::Time deadline) {
   question.waiting.push_back(std::move(done));
   if (question.waiting.size() > 1) return;
+  question.deadline = deadline;
   if (are_masters_) return AskMaster(question, 0, absl::OkStatus());
   const std::string path = fmt::format("{}/{}", context_.options.znode_parent, question.node);
-  LookUpZookeeper(context_, hosts_, path, [this, &question](const Server& data) {
+  LookUpZookeeper(context_, hosts_, path, deadline, [this, &question](const Server& data) {
     Server message = data.ok() ? HbaseMessageOf(*data) : data;
     if (message.ok())
       message = &question == &for_meta_ ? MetaOfNode(*message) : MasterOfNode(*message);
@@ -111,8 +114,7 @@ void ClusterRegistry::AskMaster(Question& question, size_t index, const absl::St
     if (server.ok()) return Answer(question, server);
     AskMaster(question, index + 1, Together(why, server.status()));
   };
-  const ClientContext::Time end =
-      std::chrono::steady_clock::now() + context_.options.connect_timeout;
+  const ClientContext::Time end = context_.HostEnd(question.deadline, hosts_.size() - index);
   const hbase::pb::GetMetaRegionLocationsRequest nothing;
   servers_.Call(hosts_[index], kRegistryService, question.method, nothing, end, answered);
 }

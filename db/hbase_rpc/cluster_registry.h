@@ -28,8 +28,9 @@ class ClusterRegistry {
                   bool are_masters)
       : context_(context), servers_(servers), hosts_(std::move(hosts)), are_masters_(are_masters) {}
 
-  // The last answer is kept until it is found wrong, and is given at once.
-  void FindMeta(Done done);
+  // The last answer is kept until it is found wrong, and is given at once. Hosts are asked until
+  // `deadline`, or that of the caller whose question is under way.
+  void FindMeta(Done done, ClientContext::Time deadline = ClientContext::Time::max());
   void ForgetMeta() { meta_.clear(); }
   void FindMaster(Done done);
 
@@ -38,9 +39,10 @@ class ClusterRegistry {
     std::string_view node;    // of ZooKeeper
     std::string_view method;  // of the masters
     std::vector<Done> waiting;
+    ClientContext::Time deadline = ClientContext::Time::max();
   };
 
-  void Ask(Question& question, Done done);
+  void Ask(Question& question, Done done, ClientContext::Time deadline);
   // `why` is what the masters before this one have said, OK for the first one.
   void AskMaster(Question& question, size_t index, const absl::Status& why);
   void Answer(Question& question, const absl::StatusOr<std::string>& server);

@@ -127,13 +127,15 @@ class AsioHbaseClient final : public HbaseClient {
         are_masters_(are_masters),
         own_(NewCore()) {}
 
-  // Waits until the cluster has said where its regions are listed.
-  absl::Status Connect() {
+  // Waits until the cluster has said where its regions are listed, or for the deadline.
+  absl::Status Connect(Deadline deadline) {
     std::promise<absl::Status> promise;
-    own_.core().Post([this, &promise] {
-      own_.core().registry().FindMeta([&promise](const absl::StatusOr<std::string>& server) {
-        promise.set_value(server.status());
-      });
+    own_.core().Post([this, &promise, deadline] {
+      own_.core().registry().FindMeta(
+          [&promise](const absl::StatusOr<std::string>& server) {
+            promise.set_value(server.status());
+          },
+          deadline);
     });
     return promise.get_future().get();
   }
@@ -343,11 +345,14 @@ absl::StatusOr<std::unique_ptr<HbaseClient>> HbaseClient::Open(const HbaseOption
   google::protobuf::SetLogHandler(nullptr);
   const auto end = std::chrono::steady_clock::now() + options.open_deadline;
   auto client = std::make_unique<AsioHbaseClient>(options, *std::move(hosts), are_masters);
-  absl::Status status = client->Connect();
+  absl::Status status = client->Connect(end);
   // A cluster that is there and recovers at the moment is waited for.
-  while (absl::IsFailedPrecondition(status) && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(RetryPace::kLast / 4);
-    status = client->Connect();
+  constexpr RetryPace::Milliseconds kPause = RetryPace::kLast / 4;
+  while (absl::IsFailedPrecondition(status) && std::chrono::steady_clock::now() + kPause < end) {
+    std::this_thread::sleep_for(kPause);
+    absl::Status next = client->Connect(end);
+    // An attempt that the deadline cut off says less than the one before it.
+    if (next.ok() || std::chrono::steady_clock::now() < end) status = std::move(next);
   }
   if (!status.ok()) return status;
   return client;

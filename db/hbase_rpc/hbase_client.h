@@ -173,7 +173,8 @@ class HbaseClient {
   using EachDone = std::function<void(std::vector<absl::Status> statuses)>;
   using ScanDone = std::function<void(absl::StatusOr<HbaseScanSlice> slice)>;
 
-  // Looks for the cluster and its servers, and fails where there is none. Blocks.
+  // Looks for the cluster and its servers. Unavailable, with the names of the hosts: none of them
+  // answers. Blocks, for HbaseOptions::open_deadline at most.
   static absl::StatusOr<std::unique_ptr<HbaseClient>> Open(const HbaseOptions& options);
 
   virtual ~HbaseClient() = default;

@@ -232,9 +232,10 @@ void RpcConnection::MissDeadline(uint32_t call_id) {
   const bool was_sent = found->second.is_sent();
   const bool is_silent = was_sent && last_received_ < found->second.sent_at;
   EndCall(call_id);
-  const HbaseFailure failure = FailureOfConnection(
-      was_sent ? "it did not answer in time" : "it was too busy to be asked in time", address_,
-      was_sent);
+  const char* const what = was_sent   ? "it did not answer in time"
+                           : is_open_ ? "it was too busy to be asked in time"
+                                      : "it could not be connected to in time";
+  const HbaseFailure failure = FailureOfConnection(what, address_, was_sent);
   done({failure, {}, {}});
   if (is_closed_) return;
   const auto long_wait = context_.options.attempt_timeout - context_.options.attempt_timeout / 8;

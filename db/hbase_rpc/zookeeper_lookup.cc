@@ -40,10 +40,11 @@ std::string WithSize(std::string_view request) {
 class Lookup : public std::enable_shared_from_this<Lookup> {
  public:
   Lookup(ClientContext& context, std::vector<std::string> hosts, std::string path,
-         ZookeeperDone done)
+         ClientContext::Time deadline, ZookeeperDone done)
       : context_(context),
         hosts_(std::move(hosts)),
         path_(std::move(path)),
+        deadline_(deadline),
         done_(std::move(done)),
         resolver_(context.io),
         socket_(context.io) {}
@@ -57,7 +58,7 @@ class Lookup : public std::enable_shared_from_this<Lookup> {
     }
     const uint64_t turn = ++turn_;
     timer_ = context_.timers.At(
-        std::chrono::steady_clock::now() + context_.options.connect_timeout,
+        context_.HostEnd(deadline_, hosts_.size() - next_),
         [self = shared_from_this(), turn] { self->Fail(turn, "no answer in time"); });
     const auto address = ParseServerAddress(hosts_[next_]);
     if (!address.ok()) return Fail(turn, "no address of a server");
@@ -161,6 +162,7 @@ class Lookup : public std::enable_shared_from_this<Lookup> {
   ClientContext& context_;
   const std::vector<std::string> hosts_;
   const std::string path_;
+  const ClientContext::Time deadline_;
   ZookeeperDone done_;
   asio::ip::tcp::resolver resolver_;
   asio::ip::tcp::socket socket_;
@@ -176,9 +178,9 @@ class Lookup : public std::enable_shared_from_this<Lookup> {
 }  // namespace
 
 void LookUpZookeeper(ClientContext& context, std::vector<std::string> hosts, std::string path,
-                     ZookeeperDone done) {
-  const auto lookup =
-      std::make_shared<Lookup>(context, std::move(hosts), std::move(path), std::move(done));
+                     ClientContext::Time deadline, ZookeeperDone done) {
+  const auto lookup = std::make_shared<Lookup>(context, std::move(hosts), std::move(path), deadline,
+                                               std::move(done));
   asio::post(context.io, [lookup] { lookup->AskNext(); });
 }
 

@@ -25,9 +25,10 @@ namespace varve {
 using ZookeeperDone = std::function<void(absl::StatusOr<std::string> data)>;
 
 // `hosts` are host:port each. NotFound: there is no such node. Unavailable: no host has answered;
-// each gets options.connect_timeout. `done` is called once, and not inside of this function.
+// they share the time until the deadline, of which each gets options.connect_timeout at most.
+// `done` is called once, and not inside of this function.
 void LookUpZookeeper(ClientContext& context, std::vector<std::string> hosts, std::string path,
-                     ZookeeperDone done);
+                     ClientContext::Time deadline, ZookeeperDone done);
 
 // Requests and answers, apart from their sizes.
 std::string ZookeeperSessionRequest();

@@ -1,17 +1,14 @@
 // server_main over HBase where its settings or what they name cannot serve: it ends by itself, and
 // says what is wrong.
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <string>
 #include <vector>
 
 #include "unit-tests/testing/server_process.h"
+#include "unit-tests/testing/silent_host.h"
 #include "unit-tests/testing/temp_dir.h"
 
 namespace varve {
@@ -50,30 +47,6 @@ TEST_F(HbaseStartTest, SettingsThatCannotServeAreNamed) {
 
 #if defined(VARVE_HAS_HBASE)
 
-// Takes connections, and never says anything.
-class SilentHost {
- public:
-  SilentHost() : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::listen(listener_, 64), 0);
-    EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    address_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
-  }
-  ~SilentHost() { ::close(listener_); }
-  SilentHost(const SilentHost&) = delete;
-  SilentHost& operator=(const SilentHost&) = delete;
-
-  const std::string& address() const { return address_; }
-
- private:
-  const int listener_;
-  std::string address_;
-};
-
 TEST_F(HbaseStartTest, AClusterThatIsNotThereIsToldOfAtOnce) {
   EXPECT_EQ(Start({"--hbase-quorum=127.0.0.1:1", "--hbase-table=t"}), 1);
   EXPECT_THAT(said_, AllOf(HasSubstr("The store in table t of the HBase cluster at 127.0.0.1:1 "
@@ -86,7 +59,7 @@ TEST_F(HbaseStartTest, AClusterThatIsNotThereIsToldOfAtOnce) {
 }
 
 TEST_F(HbaseStartTest, HostsThatSayNothingAreNotWaitedForLong) {
-  const SilentHost host;
+  const testing::SilentHost host;
   EXPECT_EQ(Start({"--hbase-quorum=" + host.address()}), 1);
   EXPECT_THAT(said_, HasSubstr("quorum answers (" + host.address() + ": no answer in time)"));
   EXPECT_EQ(Start({"--hbase-masters=" + host.address()}), 1);

@@ -16,6 +16,7 @@
 #include "db/hbase_rpc/table_maker.h"
 #include "unit-tests/db/hbase_rpc/fake_hbase.h"
 #include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/silent_host.h"
 
 namespace varve {
 namespace {
@@ -24,6 +25,7 @@ using testing::FakeAnswer;
 using testing::FakeHbase;
 using testing::FakeRequest;
 using ::testing::HasSubstr;
+using testing::SilentHost;
 using Values = std::vector<std::optional<std::string>>;
 
 constexpr char kNotServing[] = "org.apache.hadoop.hbase.NotServingRegionException";
@@ -1009,6 +1011,22 @@ TEST(HbaseClientTest, MastersThatAreNoneAreToldAtOnce) {
   options.masters = cluster.server(0);
   options.quorum = cluster.quorum();
   EXPECT_TRUE(absl::IsInvalidArgument(HbaseClient::Open(options).status()));
+}
+
+TEST(HbaseClientTest, OpeningEndsWithItsDeadlineAndNamesEachHostThatIsSilent) {
+  const SilentHost first, second;
+  for (std::string HbaseOptions::*const hosts : {&HbaseOptions::quorum, &HbaseOptions::masters}) {
+    HbaseOptions options;
+    options.*hosts = first.address() + "," + second.address();
+    options.connect_timeout = kLong;
+    options.open_deadline = kShort;
+    const auto begin = std::chrono::steady_clock::now();
+    const auto client = HbaseClient::Open(options);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, kLong);
+    EXPECT_TRUE(absl::IsUnavailable(client.status())) << client.status();
+    for (const SilentHost* host : {&first, &second})
+      EXPECT_THAT(client.status().message(), HasSubstr(host->address()));
+  }
 }
 
 TEST(HbaseClientTest, AQuorumThatIsNoneIsToldAtOnce) {
