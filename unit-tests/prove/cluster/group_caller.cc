@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::string_view kNone = "-";
 constexpr size_t kKeysOfGroup = 3;
+constexpr int64_t kLimit = 100;  // more than a group has
 
 std::vector<std::string> KeysOf(const std::string& group) {
   std::vector<std::string> keys;
@@ -76,7 +77,10 @@ absl::Status GroupCaller::CallOnce(Client* client, Operation* operation) {
 }
 
 absl::StatusOr<std::string> GroupCaller::Read(Client* client, const std::string& group) {
-  VARVE_ASSIGN_OR_RETURN(const Client::Pairs pairs, client->Prefix(group + ":"));
+  // With a limit, an I/O thread asks for the range; without one, a thread that may wait does.
+  RangeQuery query;
+  if (random_() % 2 == 0) query.limit = kLimit;
+  VARVE_ASSIGN_OR_RETURN(const Client::Pairs pairs, client->Prefix(group + ":", query));
   if (pairs.empty()) return std::string(kNone);
   std::set<std::string> values;
   for (const auto& [key, value] : pairs) values.insert(value);
