@@ -2,8 +2,9 @@
 # run.sh short|long BUILD_DIRECTORY DIRECTORY: starts a cluster of HBase in DIRECTORY, runs what is tested over one, and removes it:
 # the client of HBase's calls, the conformance of the store, servers while regions split and nodes die (this folder), whether histories of
 # clients of two servers are linearizable, random commands beside redis-server, and, in the long form, Redis' own tests. Exits with 77
-# (skipped) where a cluster can't be had; everything else that fails is a failure. CLUSTER_TESTS_FILTER chooses tests of cluster_tests
-# alone.
+# (skipped) where a cluster can't be had; everything else that fails is a failure. A part that this machine or this build lacks the means
+# for is named in the short form, and fails the long one, as does a cluster that takes longer or more memory than
+# docs/scale_cluster.md says. CLUSTER_TESTS_FILTER chooses tests of cluster_tests alone.
 set -euo pipefail
 form=$1 build=$(realpath "$2")
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -42,18 +43,41 @@ VARVE_CLUSTER_QUORUM=$("$cluster" up | tail -n 1)
 export VARVE_CLUSTER_QUORUM
 # The port of its master, as `hbase_cluster.sh status` tells it.
 export HBASE_TEST_MASTERS=127.0.0.1:$((VARVE_CLUSTER_PORTS + 3))
-echo "the cluster is up after $((SECONDS - begun)) s: $VARVE_CLUSTER_QUORUM"
+up_seconds=$((SECONDS - begun))
+echo "the cluster is up after $up_seconds s: $VARVE_CLUSTER_QUORUM"
 rm -rf "$VARVE_CLUSTER_CLASSES"
 javac -cp "$jars/*" -d "$VARVE_CLUSTER_CLASSES" "$scripts/ClusterAdmin.java"
 if [ "$form" = long ]; then export VARVE_CLUSTER_LONG=1; fi
 
-failed=0
+failed=0 most_memory=0
+readonly up_goal=120 memory_goal=4096  # seconds, MiB
+# Takes in how much memory the processes of the cluster have together, in MiB.
+note_memory() {
+  local memory
+  memory=$("$cluster" status | awk '$5 == "MiB" {sum += $4} END {print sum + 0}') || true  # 3: one of them does not run
+  if [ "$memory" -gt "$most_memory" ]; then most_memory=$memory; fi
+}
+
+# Says that a part is left out; the long form leaves none out.
+leave_out() {
+  echo "---- $*"
+  if [ "$form" = long ]; then failed=1; fi
+}
+
+# Fails the long form where a figure is above its goal.
+hold() {
+  local what=$1 figure=$2 goal=$3 unit=$4
+  echo "---- $what: $figure $unit, the goal is $goal"
+  if [ "$form" = long ] && [ "$figure" -gt "$goal" ]; then failed=1; fi
+}
+
 # Runs a step, and goes on where it fails.
 step() {
   local start=$SECONDS code=0
   "$@" || code=$?
   echo "---- $*: exit code $code, $((SECONDS - start)) s"
   if [ $code -ne 0 ]; then failed=1; fi
+  note_memory
 }
 
 # The same for a step that says by 77 that this machine lacks what it takes.
@@ -61,13 +85,16 @@ step_or_skip() {
   local start=$SECONDS code=0
   "$@" || code=$?
   echo "---- $*: exit code $code, $((SECONDS - start)) s"
-  if [ $code -ne 0 ] && [ $code -ne 77 ]; then failed=1; fi
+  if [ $code -eq 77 ]; then leave_out "$(basename "$(dirname "$1")") was skipped: see above"; elif [ $code -ne 0 ]; then failed=1; fi
+  note_memory
 }
 
 # Runs a program that not every build has.
 step_if_built() {
-  if [ -x "$1" ]; then step env "${@:2:1}" "$1" "${@:3}"; else echo "---- $(basename "$1") is not in this build"; fi
+  if [ -x "$1" ]; then step env "${@:2:1}" "$1" "${@:3}"; else leave_out "$(basename "$1") is not in this build"; fi
 }
+
+note_memory
 
 address=${VARVE_CLUSTER_QUORUM#--hbase-quorum=}
 filter=${CLUSTER_TESTS_FILTER:-*}
@@ -86,7 +113,7 @@ if [ -z "${CLUSTER_TESTS_FILTER:-}" ]; then
     step "$build/differential_main" --commands=$commands --max_differences=1 --grouped -- --store=hbase "$VARVE_CLUSTER_QUORUM" \
       --hbase-table=varve-differential
   else
-    echo "---- differential_main: redis-server is not installed (packages.txt)"
+    leave_out "differential_main: redis-server is not installed (packages.txt)"
   fi
   if [ "$form" = long ]; then
     # Another test of this build may have fetched them.
@@ -100,4 +127,6 @@ if [ -z "${CLUSTER_TESTS_FILTER:-}" ]; then
   fi
 fi
 step "$build/cluster_tests" --gtest_filter="$filter"
+hold "time until the cluster was up" "$up_seconds" $up_goal s
+hold "most memory of the cluster" "$most_memory" $memory_goal MiB
 exit $failed
