@@ -203,8 +203,8 @@ void HandleScan(CommandContext& context, Arguments arguments) {
         context.server.scan_cursors.Find(request.cursor, context.client.rights.user().identity);
     if (!begin) {
       return context.reply.Error(
-          "ERR invalid cursor: the server has restarted since, or the scan was left for too long; "
-          "begin again with 0");
+          "ERR invalid cursor: the server has restarted since, the scan was left for too long, or "
+          "another server gave the cursor; begin again with 0");
     }
     request.begin = *std::move(begin);
   }
