@@ -26,6 +26,10 @@ struct ProcessUse {
 // Seconds without work until a store counts as settled: more than Varve puts merges off for
 // (docs/compaction.md).
 inline constexpr double kRestSeconds = 1.5;
+// The same before its memory and its files are measured. Varve gives free memory and the files of
+// its log back 2 to 3 seconds after the last write (db/engine/log_tidier.h), and does nothing
+// before that.
+inline constexpr double kFootprintRestSeconds = 5;
 
 // Waits until a process (0: this one) has used next to no processor time and written next to
 // nothing for `rest_seconds`, so that the engine has finished its work in the background.

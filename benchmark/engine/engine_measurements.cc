@@ -112,14 +112,14 @@ void Measurements::CheckOnce() {
   CheckPeer(engine_, Open({.work = Work::kPut}, "check")->peer.get());
 }
 
-void Measurements::Rest(Peer* peer) const {
+void Measurements::Rest(Peer* peer, double seconds) const {
   peer->Flush();
-  WaitUntilIdle(settings_.rest_seconds, peer->process());
+  WaitUntilIdle(seconds, peer->process());
   SyncFileSystem(settings_.directory);
 }
 
 void Measurements::Settle(const Row& row, Peer* peer) const {
-  Rest(peer);
+  Rest(peer, settings_.rest_seconds);
   ReadThrough(row, peer);
 }
 
@@ -147,7 +147,7 @@ Figures Measurements::MeasureOne(const Row& row) {
   if (row.work == Work::kBatchesOfWrite) return MeasureBatches(row);
   if (row.reads_data_set()) {
     Peer* const peer = DataSet(row)->peer.get();
-    if (row.work == Work::kYcsb) Rest(peer);  // from the workload before
+    if (row.work == Work::kYcsb) Rest(peer, settings_.rest_seconds);  // from the workload before
     const Figures figures = FiguresOf(row, DoWork(row, peer));
     if (row.work == Work::kReadWhileWriting || row.work == Work::kDelete) data_set_.reset();
     return figures;
@@ -173,7 +173,7 @@ void Measurements::Prepare(const Row& row) {
   fill.operations = row.entries;
   DoWork(fill, peer.get());
   // Rows of passes begin with what the fill leaves to be done.
-  if (row.cold()) Rest(peer.get());
+  if (row.cold()) Rest(peer.get(), settings_.rest_seconds);
 }
 
 // The caches are filled by random reads, as they will be used, of other keys than those that are
@@ -235,7 +235,7 @@ void Measurements::MeasurePasses(const std::vector<Row>& rows, const Done& done)
   pass(State::kPendingFirst);
   pass(State::kPendingSecond);
   if (last <= State::kPendingSecond) return;
-  Rest(store.peer.get());
+  Rest(store.peer.get(), settings_.rest_seconds);
   store.peer.reset();
   if (any.short_of_memory()) DropFromPageCache(store.directory);
   store.peer = OpenAt(any, store.directory);
@@ -243,7 +243,7 @@ void Measurements::MeasurePasses(const std::vector<Row>& rows, const Done& done)
   pass(State::kRestSecond);
   if (last <= State::kRestSecond) return;
   store.peer->Compact();
-  Rest(store.peer.get());
+  Rest(store.peer.get(), settings_.rest_seconds);
   DoWork(any, store.peer.get());
   pass(State::kCompacted);
 }
@@ -257,11 +257,11 @@ Figures Measurements::MeasureFootprint(const Row& row) {
   fill.work = Work::kFillAtRandom;
   uint64_t before = ProcessUse::Now(peer->process()).disk_written;
   Timing timing = DoWork(fill, peer);
-  Rest(peer);
+  Rest(peer, settings_.footprint_rest_seconds());
   if (over) {
     before = ProcessUse::Now(peer->process()).disk_written;
     timing = Overwrite(row, row.operations, peer);
-    Rest(peer);
+    Rest(peer, settings_.footprint_rest_seconds());
   }
   Figures figures = FiguresOf(row, timing);
   const double put = live * static_cast<double>(row.operations) / static_cast<double>(row.entries);
@@ -279,7 +279,7 @@ Figures Measurements::MeasureMemory(const Row& row) {
   fill.work = Work::kFillAtRandom;
   Figures figures = FiguresOf(row, DoWork(fill, peer));
   peer->Flush();
-  WaitUntilIdle(settings_.rest_seconds, peer->process());
+  WaitUntilIdle(settings_.footprint_rest_seconds(), peer->process());
   if (row.work == Work::kMemoryRead)
     figures = FiguresOf(row, ReadAtRandom(row, 1, row.operations, 1, peer));
   figures[kResident] = static_cast<double>(ResidentBytesOf(peer));
@@ -293,7 +293,7 @@ Figures Measurements::MeasureBatches(const Row& row) {
   const double before = BareWrite(row, settings_.directory).seconds;
   const std::unique_ptr<Store> store = Open(row, "fresh");
   const Timing timing = DoWork(batches, store->peer.get());
-  Rest(store->peer.get());
+  Rest(store->peer.get(), settings_.rest_seconds);
   const double after = BareWrite(row, settings_.directory).seconds;
   Figures figures = FiguresOf(row, timing);
   const double bare = (before + after) / 2;

@@ -36,6 +36,11 @@ struct Settings {
   std::string directory;  // for all data
   bool defaults = false;  // as in PeerOptions
   double rest_seconds = kRestSeconds;
+
+  // Returns for how long a process must do nothing before its footprint is taken.
+  double footprint_rest_seconds() const {
+    return rest_seconds * (kFootprintRestSeconds / kRestSeconds);
+  }
 };
 
 // Returns the directory of the store that Prepare() leaves for the row.
@@ -74,7 +79,7 @@ class Measurements {
   // Returns the settled store for the read rows. Fills it first if there is none or another row has
   // changed it.
   Store* DataSet(const Row& row);
-  void Rest(Peer* peer) const;
+  void Rest(Peer* peer, double seconds) const;
   void Settle(const Row& row, Peer* peer) const;
   Figures MeasureOne(const Row& row);
   Figures MeasureCold(const Row& row);

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "benchmark/process_use.h"
 #include "benchmark/report.h"
 #include "benchmark/workload.h"
 
@@ -359,6 +360,7 @@ double Row::seconds() const {
   // Of a mean engine on two cores with a virtual disk.
   const double a_put = value_size <= 100 ? 4e-6 : value_size <= 1000 ? 7e-6 : 13e-6;
   constexpr double kRest = 4;
+  constexpr double kFootprintRest = kRest + kFootprintRestSeconds - kRestSeconds;
   const auto puts = static_cast<double>(entries) * a_put;
   const auto count = static_cast<double>(operations);
   if (passes()) {  // a fifth of its part: a fill or a copy, rests, five passes
@@ -386,9 +388,12 @@ double Row::seconds() const {
     case Work::kMultiGetCold:
       return puts / 3 + 25;
     case Work::kMemoryRead:
-      return puts + count * 4e-6 + kRest;
+      return puts + count * 4e-6 + kFootprintRest;
     case Work::kWrittenOver:
-      return 3 * puts + 2 * kRest;
+      return 3 * puts + 2 * kFootprintRest;
+    case Work::kMemoryFilled:
+    case Work::kWrittenFilled:
+      return puts + kFootprintRest;
     case Work::kSpaceFilled:
     case Work::kResidentFilled:
     case Work::kSpaceOver:
