@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -158,25 +159,62 @@ void RemoveGroupAtEnd(const std::string& path) {
 
 namespace {
 
-// Runs a program to its end, stores its wait status, and returns what it wrote.
-std::string RunToEnd(const std::vector<std::string>& args, int* status) {
+struct Pipe {
+  int read_end = -1;
+  int write_end = -1;
+};
+
+Pipe MakePipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     Fail(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  return {ends[0], ends[1]};
+}
+
+// Appends what there is to read. Returns false at the end.
+bool ReadSome(int descriptor, std::string* text) {
+  char buffer[4096];
+  const ssize_t size = read(descriptor, buffer, sizeof(buffer));
+  if (size < 0 && errno == EINTR) return true;
+  if (size > 0) text->append(buffer, static_cast<size_t>(size));
+  return size > 0;
+}
+
+// Reads both pipes to their ends. What comes by the second one goes to standard error, too.
+void ReadBoth(int output_end, int errors_end, std::string* output, std::string* errors) {
+  pollfd polled[] = {{.fd = output_end, .events = POLLIN}, {.fd = errors_end, .events = POLLIN}};
+  while (polled[0].fd >= 0 || polled[1].fd >= 0) {
+    if (poll(polled, std::size(polled), -1) < 0) {
+      if (errno == EINTR) continue;
+      Fail(fmt::format("cannot wait for output: {}", std::strerror(errno)));
+    }
+    if (polled[0].revents != 0 && !ReadSome(output_end, output)) polled[0].fd = -1;
+    if (polled[1].revents == 0) continue;
+    const size_t known = errors->size();
+    if (!ReadSome(errors_end, errors)) polled[1].fd = -1;
+    fmt::print(stderr, "{}", errors->substr(known));
+  }
+}
+
+// Runs a program to its end, stores its wait status and what it wrote to standard error, and
+// returns what it wrote to standard output.
+std::string RunToEnd(const std::vector<std::string>& args, int* status, std::string* errors) {
+  const Pipe out = MakePipe();
+  const Pipe err = MakePipe();
   Leftovers& leftovers = TheLeftovers();
   pid_t pid = -1;
   {
     const std::lock_guard lock(leftovers.mutex);
-    pid = Spawn(args, ends[1], STDERR_FILENO);
+    pid = Spawn(args, out.write_end, err.write_end);
     if (pid > 0) leftovers.children[pid] = "";  // it writes to our own output, there is no log
   }
-  close(ends[1]);
+  close(out.write_end);
+  close(err.write_end);
   if (pid < 0) Fail(fmt::format("cannot fork: {}", std::strerror(errno)));
   std::string output;
-  char buffer[4096];
-  for (ssize_t n; (n = read(ends[0], buffer, sizeof(buffer))) > 0;)
-    output.append(buffer, static_cast<size_t>(n));
-  close(ends[0]);
+  ReadBoth(out.read_end, err.read_end, &output, errors);
+  close(out.read_end);
+  close(err.read_end);
   {
     const std::lock_guard lock(leftovers.mutex);
     leftovers.children.erase(pid);
@@ -185,11 +223,23 @@ std::string RunToEnd(const std::vector<std::string>& args, int* status) {
   return output;
 }
 
+// Returns the last line of the text that is not empty, without what would end a column of a table.
+std::string LastLine(const std::string& text) {
+  const size_t end = text.find_last_not_of("\n ");
+  if (end == std::string::npos) return "";
+  const size_t before = text.rfind('\n', end);
+  std::string line = text.substr(before == std::string::npos ? 0 : before + 1);
+  line.resize(line.find_last_not_of("\n ") + 1);
+  std::replace(line.begin(), line.end(), '|', '/');
+  return line;
+}
+
 }  // namespace
 
 std::string Capture(const std::vector<std::string>& args, bool* ok) {
   int status = 0;
-  const std::string output = RunToEnd(args, &status);
+  std::string errors;
+  const std::string output = RunToEnd(args, &status, &errors);
   const bool succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (ok != nullptr) {
     *ok = succeeded;
@@ -199,13 +249,21 @@ std::string Capture(const std::vector<std::string>& args, bool* ok) {
   return output;
 }
 
-std::string CaptureUnlessKilled(const std::vector<std::string>& args, bool* killed) {
+std::string CaptureWithFailure(const std::vector<std::string>& args, std::string* failure) {
   int status = 0;
-  const std::string output = RunToEnd(args, &status);
-  *killed = (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ||
-            (WIFEXITED(status) && WEXITSTATUS(status) == kKilledStatus);
-  if (!*killed && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
-    Fail(fmt::format("{} failed (status {}): {}", args[0], status, output));
+  std::string errors;
+  const std::string output = RunToEnd(args, &status, &errors);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    failure->clear();
+  } else if ((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ||
+             (WIFEXITED(status) && WEXITSTATUS(status) == kKilledStatus)) {
+    *failure = kKilled;
+  } else {
+    const std::string end = WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status))
+                                                : fmt::format("status {}", WEXITSTATUS(status));
+    const std::string line = LastLine(errors);
+    *failure = line.empty() ? "failed: " + end : fmt::format("failed ({}): {}", end, line);
+  }
   return output;
 }
 

@@ -40,11 +40,14 @@ void RemoveGroupAtEnd(const std::string& path);
 // it exited with 0; without `ok` a failure ends the benchmark. args[0] is a path or a name in PATH.
 std::string Capture(const std::vector<std::string>& args, bool* ok = nullptr);
 
-// Runs a program as Capture() does, and stores in `*killed` whether a signal SIGKILL ended it or a
-// process that it needs, which is what a memory cgroup does; any other failure ends the benchmark.
-std::string CaptureUnlessKilled(const std::vector<std::string>& args, bool* killed);
+// Runs a program as Capture() does, and stores in `*failure` why it failed, in one line; nothing if
+// it did not. The reason is kKilled where a signal SIGKILL ended it or a process that it needs,
+// which is what a memory cgroup does, and else the last thing that it wrote to standard error.
+// Returns what it wrote to standard output, also if it failed.
+std::string CaptureWithFailure(const std::vector<std::string>& args, std::string* failure);
+inline constexpr const char* kKilled = "killed";
 
-// Ends this process as one that CaptureUnlessKilled() takes for killed.
+// Ends this process as one that CaptureWithFailure() takes for killed.
 [[noreturn]] void EndAsKilled();
 
 // A child is a server that runs beside the benchmark. The destructor kills it.

@@ -230,7 +230,7 @@ int Main(int argc, char** argv) {
   }
   ::benchmark::RunSpecifiedBenchmarks();
   PrintReport(rows, found, parts.Limited(), command, out);
-  return 0;
+  return parts.HasFailed() ? 1 : 0;
 }
 
 }  // namespace

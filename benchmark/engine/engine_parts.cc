@@ -20,10 +20,6 @@ namespace {
 // Below it an engine's process as such, before it holds any data, is most of what is in memory.
 constexpr uint64_t kLeastMemory = 64u << 20;
 
-std::string ReasonOf(const MemoryLimit& limit) {
-  return limit.WasExceeded() ? "killed: out of memory" : "killed";
-}
-
 }  // namespace
 
 Parts::Parts(std::vector<Row> rows, std::string directory, std::vector<std::string> command)
@@ -52,16 +48,17 @@ std::optional<Figures> Parts::Measure(const Row& row, const Engine& engine, std:
 }
 
 void Parts::Run(const Row& row, const Engine& engine) {
-  if (row.prepared() && !Prepare(row, engine)) {
-    failed_[{row.part, engine.id}] = "killed while its store was filled";
-    return;
+  if (row.prepared()) {
+    const std::string failure = Prepare(row, engine);
+    if (!failure.empty()) return NoteFailure(row, engine, failure);
   }
   const MemoryLimit limit(row.memory.total);
   if (limit.group().empty()) limited_ = false;
-  bool killed = false;
-  const std::string printed = Start(row, engine, "measure", limit.group(), &killed);
+  std::string failure;
+  const std::string printed = Start(row, engine, "measure", limit.group(), &failure);
   if (row.passes()) RemoveDirectory(UsedDirectory(directory_, row, engine));
-  if (killed) failed_[{row.part, engine.id}] = ReasonOf(limit);
+  if (failure == kKilled && limit.WasExceeded()) failure += ": out of memory";
+  if (!failure.empty()) NoteFailure(row, engine, failure);
   std::istringstream lines(printed);
   std::string id;
   std::string name;
@@ -72,8 +69,8 @@ void Parts::Run(const Row& row, const Engine& engine) {
 }
 
 // Fills the row's store, unless that was done, and gives the row's process its copy. What other
-// rows needed goes. Returns false if the process that filled it was killed.
-bool Parts::Prepare(const Row& row, const Engine& engine) {
+// rows needed goes.
+std::string Parts::Prepare(const Row& row, const Engine& engine) {
   const std::string store = PreparedDirectory(directory_, row, engine);
   if (!prepared_.contains(store)) {
     std::erase_if(prepared_, [&](const std::string& other) {
@@ -82,11 +79,11 @@ bool Parts::Prepare(const Row& row, const Engine& engine) {
       RemoveDirectory(other);
       return true;
     });
-    bool killed = false;
-    Start(row, engine, "prepare", "", &killed);
-    if (killed) {
+    std::string failure;
+    Start(row, engine, "prepare", "", &failure);
+    if (!failure.empty()) {
       RemoveDirectory(store);
-      return false;
+      return failure + ", while its store was filled";
     }
     prepared_.insert(store);
   }
@@ -95,20 +92,34 @@ bool Parts::Prepare(const Row& row, const Engine& engine) {
     RemoveDirectory(used);
     std::error_code error;
     std::filesystem::copy(store, used, std::filesystem::copy_options::recursive, error);
-    if (error) Fail(fmt::format("cannot copy {} to {}: {}", store, used, error.message()));
+    if (error) return fmt::format("failed: its store is not copied: {}", error.message());
     DropFromPageCache(store);
   }
   DropFromPageCache(used);
-  return true;
+  return "";
+}
+
+// Keeps the reason, and removes what the process left, but for stores of other parts.
+void Parts::NoteFailure(const Row& row, const Engine& engine, const std::string& reason) {
+  failed_[{row.part, engine.id}] = reason;
+  if (!reason.starts_with(kKilled)) has_failed_ = true;
+  fmt::print(stderr, "{}, {}: {}\n", row.part, engine.title, reason);
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(engine.id + "-") && name.find("-prepared-") == std::string::npos)
+      left.push_back(entry.path().string());
+  }
+  for (const std::string& path : left) RemoveDirectory(path);
 }
 
 std::string Parts::Start(const Row& row, const Engine& engine, const std::string& step,
-                         const std::string& group, bool* killed) {
+                         const std::string& group, std::string* failure) {
   std::vector<std::string> arguments = command_;
   arguments.push_back(fmt::format("--apart={}|{}|{}", row.part, engine.id, step));
   arguments.push_back("--memory_group=" + group);
   arguments.push_back("--dir=" + directory_);
-  return CaptureUnlessKilled(arguments, killed);
+  return CaptureWithFailure(arguments, failure);
 }
 
 int RunPart(const std::vector<Row>& rows, const std::vector<Engine>& engines,

@@ -2,9 +2,9 @@
 // engine (engine_rows.h), in a memory cgroup of the part's budget.
 //
 // A part runs when the first of its rows is asked for; the figures of its other rows are kept until
-// they are. A part whose process is killed keeps the figures of the rows that ended before. Where
-// no cgroup can be made, the engines have equal budgets for their caches, and the kernel's pages
-// are not limited; Limited() tells.
+// they are. A part whose process is killed or fails keeps the figures of the rows that ended before,
+// and the other parts go on. Where no cgroup can be made, the engines have equal budgets for their
+// caches, and the kernel's pages are not limited; Limited() tells.
 //
 // Thread-safety: one thread uses an object.
 #pragma once
@@ -31,6 +31,8 @@ class Parts {
   // Returns the figures of the row; nothing, and the reason in `*why`, if it can't be measured.
   std::optional<Figures> Measure(const Row& row, const Engine& engine, std::string* why);
 
+  // Returns whether a part failed; one that was killed has not.
+  bool HasFailed() const { return has_failed_; }
   // Returns whether every part so far had its memory limited by the kernel.
   bool Limited() const { return limited_; }
 
@@ -38,10 +40,12 @@ class Parts {
   using Key = std::pair<std::string, std::string>;  // of a row, or a part, and an engine
 
   void Run(const Row& row, const Engine& engine);
-  bool Prepare(const Row& row, const Engine& engine);
-  // Returns what the process printed, also if it was killed, and stores whether it was.
+  // Returns why the store could not be made; nothing if it was.
+  std::string Prepare(const Row& row, const Engine& engine);
+  // Returns what the process printed, also if it failed, and stores why it did.
   std::string Start(const Row& row, const Engine& engine, const std::string& step,
-                    const std::string& group, bool* killed);
+                    const std::string& group, std::string* failure);
+  void NoteFailure(const Row& row, const Engine& engine, const std::string& reason);
 
   const std::vector<Row> rows_;
   const std::string directory_;
@@ -49,6 +53,7 @@ class Parts {
   std::map<Key, std::deque<Figures>> known_;
   std::map<Key, std::string> failed_;  // parts, with the reason
   std::set<std::string> prepared_;     // directories
+  bool has_failed_ = false;
   bool limited_ = true;
 };
 

@@ -11,7 +11,7 @@
 //
 // Fills, puts and deletes are timed from the first call to the return of the last one. Flushes and
 // merges that an engine still has to do then are not counted, for any engine. Every read checks
-// that it got the right value; a wrong one ends the benchmark.
+// that it got the right value; a wrong one ends the part.
 //
 // Parts. The rows of one part run one after the other in one process of the engine, and share its
 // store. That process enters a memory cgroup first, which counts the engine's caches, the kernel's

@@ -145,15 +145,15 @@ bool Measure(const Part& part, std::vector<Point>* points) {
   DropFromPageCache(part.directory);
   const MemoryLimit limit(part.memory());
   if (limit.group().empty()) return false;
-  bool killed = false;
+  std::string failure;
   std::istringstream lines(
-      CaptureUnlessKilled({ProgramPath(), "--experiment=zipf_beyond", "--apart=" + part.Encode(),
-                           "--memory_group=" + limit.group()},
-                          &killed));
+      CaptureWithFailure({ProgramPath(), "--experiment=zipf_beyond", "--apart=" + part.Encode(),
+                          "--memory_group=" + limit.group()},
+                         &failure));
   const std::string series = kReadings[part.reading].title;
   const std::string category = kChoices[part.choice].second;
-  if (killed) {
-    fmt::print(stderr, "zipf_beyond, {}, {}: killed{}\n", series, category,
+  if (!failure.empty()) {
+    fmt::print(stderr, "zipf_beyond, {}, {}: {}{}\n", series, category, failure,
                limit.WasExceeded() ? ": out of memory" : "");
   }
   for (std::string line; std::getline(lines, line);) {
