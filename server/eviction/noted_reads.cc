@@ -4,6 +4,7 @@
 
 #include "util/base/assert.h"
 #include "util/base/hash.h"
+#include "util/base/memory_guard.h"
 
 namespace varve {
 
@@ -64,15 +65,25 @@ Touch NotedReads::Find(NamespaceId space, uint64_t hash) const {
   return {};
 }
 
+size_t NotedReads::TakeShard(Shard* shard, size_t room) {
+  const SpinLockHolder holder(&shard->lock);
+  const size_t used = shard->used;
+  if (used == 0 || used > room) return used;
+  shard->slots.swap(spare_);
+  shard->used = 0;
+  return used;
+}
+
 std::vector<Touch> NotedReads::Take() {
   std::vector<Touch> taken;
   for (Shard& shard : shards_) {
-    {
-      const SpinLockHolder holder(&shard.lock);
-      if (shard.used == 0) continue;
-      shard.slots.swap(spare_);
-      shard.used = 0;
+    size_t used = 0;
+    // The table may have filled further by the time that there is room.
+    for (size_t room = 0; (used = TakeShard(&shard, room)) > room;
+         room = taken.capacity() - taken.size()) {
+      if (!TryWithMemory([&] { ReserveMore(&taken, used); })) return taken;
     }
+    if (used == 0) continue;
     for (Touch& touch : spare_) {
       if (touch.count != 0) taken.push_back(touch);
       touch.count = 0;

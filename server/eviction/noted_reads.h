@@ -58,7 +58,7 @@ class NotedReads {
   void Add(NamespaceId space, std::string_view key, SequenceNumber version = kNoSequence);
   // Returns the reads of the key since the last Take(); of none the count is 0.
   Touch Find(NamespaceId space, uint64_t hash) const;
-  // Removes all that was noted and returns it, in no order.
+  // Removes all that was noted and returns it, in no order. What there is no memory for stays.
   std::vector<Touch> Take();
 
   // Counts reads that were noted and could not be kept.
@@ -75,6 +75,9 @@ class NotedReads {
     size_t used ABSL_GUARDED_BY(lock) = 0;
   };
 
+  // Makes the shard's table the spare one, unless it has more entries than there is room for.
+  // Returns how many it has had.
+  size_t TakeShard(Shard* shard, size_t room);
   uint8_t UsesOf(SequenceNumber version) const;
   static size_t ShardOf(uint64_t hash) { return hash >> 60; }
   static size_t SlotOf(uint64_t hash) { return (hash >> 20) % kSlots; }

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "server/eviction/key_rank.h"
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
@@ -49,6 +50,12 @@ const WaitingRead* Find(const std::vector<WaitingRead>& reads, NamespaceId space
   const auto found =
       std::lower_bound(reads.begin(), reads.end(), key, IsBefore<WaitingRead, Touch>);
   return found != reads.end() && found->space == space && found->hash == hash ? &*found : nullptr;
+}
+
+uint64_t CountReads(const std::vector<Touch>& touches) {
+  uint64_t reads = 0;
+  for (const Touch& touch : touches) reads += touch.count;
+  return reads;
 }
 
 void Encode(const ReadChunk& chunk, std::string* bytes) {
@@ -193,20 +200,27 @@ void ReadJournal::Loop() {
 }
 
 // Behind the end of what waits first, and then merged; of a key that waits already the newer
-// instant counts.
+// instant counts. Without memory nothing is changed.
 void ReadJournal::AddLocked(absl::Span<const Touch> touches, uint64_t instant_ms) {
   mutex_.AssertHeld();
   if (touches.empty()) return;
-  if (waiting_.empty()) waits_since_ = SteadyNow();
   const auto before = static_cast<ptrdiff_t>(waiting_.size());
-  auto known = waiting_.begin();
   std::vector<WaitingRead> fresh;
-  for (const Touch& touch : touches) {
+  auto known = waiting_.begin();
+  const auto waits = [&](const Touch& touch) {
+    mutex_.AssertHeld();
     while (known != waiting_.end() && IsBefore(*known, touch)) ++known;
-    if (known == waiting_.end() || IsBefore(touch, *known)) {
+    return known != waiting_.end() && !IsBefore(touch, *known);
+  };
+  for (const Touch& touch : touches) {
+    if (!waits(touch))
       fresh.push_back({touch.hash, instant_ms, touch.space, touch.count, touch.least_uses});
-      continue;
-    }
+  }
+  ReserveMore(&waiting_, fresh.size());
+  if (waiting_.empty()) waits_since_ = SteadyNow();
+  known = waiting_.begin();
+  for (const Touch& touch : touches) {
+    if (!waits(touch)) continue;
     known->instant_ms = instant_ms;
     known->count = static_cast<uint16_t>(
         std::min<uint32_t>(uint32_t{known->count} + touch.count, Touch::kMostCount));
@@ -225,12 +239,13 @@ bool ReadJournal::Take(uint64_t* instant_ms, std::vector<Touch>* touches) {
   // With() must find the reads here or there at any time, so the lock stays.
   *touches = noted_.Take();
   if (touches->empty()) return false;
+  absl::Cleanup lose = [&] { noted_.NoteDropped(CountReads(*touches)); };  // for want of memory
   std::sort(touches->begin(), touches->end(), IsBefore<Touch, Touch>);
   if (is_full) DropOthersLocked(touches);
-  if (touches->empty()) return false;
   *instant_ms = now_ms_();
   AddLocked(*touches, *instant_ms);
-  return true;
+  std::move(lose).Cancel();
+  return !touches->empty();
 }
 
 void ReadJournal::DropOthersLocked(std::vector<Touch>* touches) {
