@@ -112,17 +112,24 @@ class FormMaker {
     return form;
   }
 
-  Form Range() const {
-    Form form{
-        .request = Request({"RANGE", "[" + key_, "+", "LIMIT", "0", std::to_string(kRangeEntries)}),
-        .reply = Form::Reply::kEntries,
-        .reply_head = fmt::format("*{}\r\n${}\r\n", 2 * kRangeEntries, key_.size())};
+  Form Range(uint64_t entries) const {
+    Form form{.request = Request({"RANGE", "[" + key_, "+", "LIMIT", "0", std::to_string(entries)}),
+              .reply = Form::Reply::kEntries,
+              .entries = entries,
+              .reply_head = fmt::format("*{}\r\n${}\r\n", 2 * entries, key_.size())};
     form.keys_at = PlacesOf(key_, form.request);
     form.first_at = form.reply_head.size();
     form.stride = BulkSize(key_.size()) + BulkSize(load_.value_size);
-    form.reply_size =
-        fmt::formatted_size("*{}\r\n", 2 * kRangeEntries) + kRangeEntries * form.stride;
+    form.reply_size = fmt::formatted_size("*{}\r\n", 2 * entries) + entries * form.stride;
     return form;
+  }
+
+  // Ranges of every length that a scan may have, and a SET.
+  std::vector<Form> Scans() const {
+    std::vector<Form> forms;
+    for (uint64_t entries = 1; entries <= kMostScanned; ++entries) forms.push_back(Range(entries));
+    forms.push_back(Taking(Form::Key::kNew, Set("SET", 1)));
+    return forms;
   }
 
   std::vector<Form> All() const {
@@ -138,13 +145,13 @@ class FormMaker {
       case Operation::kIncrement:
         return {Increment()};
       case Operation::kRange:
-        return {Range()};
+        return {Range(kRangeEntries)};
       case Operation::kMixed:
         return {Get("GET", 1), Set("SET", 1)};
       case Operation::kLateReads:
         return {Taking(Form::Key::kLate, Get("GET", 1)), Taking(Form::Key::kNew, Set("SET", 1))};
       case Operation::kScans:
-        return {Range(), Taking(Form::Key::kNew, Set("SET", 1))};
+        return Scans();
       case Operation::kModify:
         return {Get("GET", 1), GetAndSet()};
     }
@@ -188,11 +195,12 @@ Exchange::Exchange(const Load& load)
       checks_values_(load.check_values && load.value_size >= first_key_.size()),
       next_insert_(load.inserted),
       acknowledged_inserts_(load.inserted) {
-  if (load_.operation == Operation::kRange && load_.keys < kRangeEntries)
-    Fail("a RANGE needs more keys than that");
   if (load_.choice == KeyChoice::kZipfian) zipfian_.emplace(load_.keys);
   for (const Form& form : forms_)
     reply_room_ = std::max({reply_room_, form.reply_size, kLongestInteger});
+  for (const Form& form : forms_) {
+    if (form.entries > load_.keys) Fail("a RANGE needs more keys than that");
+  }
 }
 
 uint64_t Exchange::DrawLate() {
@@ -215,7 +223,7 @@ uint64_t Exchange::NextNumber(const Form& form) {
   if (form.key == Form::Key::kNew) return load_.keys + next_insert_++;
   if (form.key == Form::Key::kLate) return DrawLate();
   const uint64_t bound =
-      form.reply == Form::Reply::kEntries ? load_.keys - kRangeEntries + 1 : load_.keys;
+      form.reply == Form::Reply::kEntries ? load_.keys - form.entries + 1 : load_.keys;
   switch (load_.choice) {
     case KeyChoice::kUniform:
       return random_.Below(bound);
@@ -278,8 +286,9 @@ void Exchange::CheckEntries(const Form& form, const char* reply, const char* req
   const size_t key_size = first_key_.size();
   const size_t key_to_value = fmt::formatted_size("\r\n${}\r\n", load_.value_size) + key_size;
   const uint64_t first = ReadDigits(request + form.keys_at[0] + key_size);
-  const uint64_t step = ranges_++ % kInFull == 0 ? 1 : kRangeEntries - 1;
-  for (uint64_t i = 0; i < kRangeEntries; i += step) {
+  const uint64_t to_last = std::max<uint64_t>(1, form.entries - 1);
+  const uint64_t step = ranges_++ % kInFull == 0 ? 1 : to_last;
+  for (uint64_t i = 0; i < form.entries; i += step) {
     const char* const key = reply + form.first_at + i * form.stride;
     if (ReadDigits(key + key_size) == first + i &&
         std::memcmp(key, key + key_to_value, key_size) == 0)

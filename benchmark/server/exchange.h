@@ -34,6 +34,7 @@ struct Form {
   enum class Key { kDrawn, kLate, kNew };
   Key key = Key::kDrawn;  // which keys it takes
   Reply reply = Reply::kStatus;
+  uint64_t entries = 0;  // of kEntries
   std::string reply_head;
   size_t reply_size = 0;  // 0: to the end of the line
   // The offset in the reply of the first value, or of the first entry's key, behind its length; the
@@ -53,9 +54,12 @@ class Exchange {
   // Returns how many new keys were put into requests.
   uint64_t inserts() const { return next_insert_ - load_.inserted; }
 
-  // Returns the form of the next request.
+  // Returns the form of the next request: the last one, or one of those before it, each as often as
+  // the others.
   const Form& Draw() {
-    return forms_.size() == 1 || random_.Below(100) < load_.get_percent ? forms_[0] : forms_[1];
+    if (forms_.size() == 1) return forms_[0];
+    if (random_.Below(100) >= load_.get_percent) return forms_.back();
+    return forms_.size() == 2 ? forms_[0] : forms_[random_.Below(forms_.size() - 1)];
   }
 
   // Draws keys and writes them into the bytes of a request of that form.

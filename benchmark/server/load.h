@@ -21,12 +21,13 @@ enum class Operation {
   kRange,      // the kRangeEntries entries from a key on, in order
   kMixed,      // GET and SET in one pipeline
   kLateReads,  // GET, rather of keys that were inserted late, and SET of new keys
-  kScans,      // as kRange, and SET of new keys
+  kScans,      // as kRange, but of 1 to kMostScanned entries, and SET of new keys
   // GET, and GET together with a SET of the same key, which is one request here.
   kModify,
 };
 
 inline constexpr uint64_t kRangeEntries = 50;
+inline constexpr uint64_t kMostScanned = 100;  // each length is drawn as often as the others
 
 enum class KeyChoice {
   kUniform,

@@ -42,7 +42,7 @@ constexpr WorkName kWorks[] = {
     {"YCSBB", "YCSB B (95 % reads, 5 % updates)", Operation::kMixed, 95, true},
     {"YCSBC", "YCSB C (reads)", Operation::kGet, 0, true},
     {"YCSBD", "YCSB D (95 % reads of late keys, 5 % inserts)", Operation::kLateReads, 95, true},
-    {"YCSBE", "YCSB E (95 % scans of 50, 5 % inserts)", Operation::kScans, 95, true},
+    {"YCSBE", "YCSB E (95 % scans of 1 to 100, 5 % inserts)", Operation::kScans, 95, true},
     {"YCSBF", "YCSB F (50 % reads, 50 % read-modify-writes)", Operation::kModify, 50, true},
 };
 
@@ -313,7 +313,7 @@ Load ServerRow::load() const {
 ServerRow ServerRowNamed(const std::string& id, uint64_t keys) {
   ServerRow row{.id = id};
   if (!Read(id, &row)) Fail("there can be no row of that name: " + id);
-  row.keys = row.value_size >= kLargeValue ? std::max<uint64_t>(keys / 4, kRangeEntries) : keys;
+  row.keys = row.value_size >= kLargeValue ? std::max<uint64_t>(keys / 4, kMostScanned) : keys;
   SetGoals(&row);
   return row;
 }
