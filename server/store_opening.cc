@@ -21,8 +21,8 @@ absl::StatusOr<std::unique_ptr<Store>> OpenHbaseStore(const ServerConfig& config
   cluster.znode_parent = config.hbase.znode_parent;
   cluster.open_deadline = config.store_deadline;
   // Each I/O loop drives calls of its own, and the client's thread those of other threads. HBase
-  // refuses more than ten requests for each handler of a server, of which it has 30 by default. From
-  // 192 loops on, one for each of them is more.
+  // refuses more than ten requests for each handler of a server, of which it has 30 by default.
+  // From 192 loops on, one for each of them is more.
   constexpr int kMostInFlight = 192;
   cluster.max_in_flight = static_cast<size_t>(std::max(kMostInFlight / (IoLoopsOf(config) + 1), 1));
   VARVE_ASSIGN_OR_RETURN(std::unique_ptr<HbaseClient> client, HbaseClient::Open(cluster));
