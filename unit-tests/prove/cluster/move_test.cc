@@ -1,6 +1,7 @@
 // Keys move from a server with files of its own to servers over the cluster, live, and back by
 // export and import. What moves them, and what takes them, is killed in the middle.
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <random>
@@ -62,7 +63,8 @@ class ClusterMoveTest : public ::testing::Test {
       if (i % 10 == 0) ASSERT_EQ(client->Put(key, "plain"), absl::OkStatus());
     }
   }
-  // Writes on until `ends`: single keys, and ranges that are deleted.
+  // Writes on until `ends`: single keys, and ranges that are deleted, at a rate that the cluster can
+  // follow.
   void WriteUntil(const std::atomic<bool>* ends) {
     const std::unique_ptr<Client> users = ConnectTo(source_.port(), "users");
     std::mt19937 random(1);
@@ -71,6 +73,7 @@ class ClusterMoveTest : public ::testing::Test {
       ASSERT_EQ(users->Put(key, fmt::to_string(random())), absl::OkStatus());
       if (random() % 50 == 0)
         ASSERT_TRUE(users->Call({"DELRANGE", "[" + key, "[" + key + "x"}).ok());
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
   }
 
