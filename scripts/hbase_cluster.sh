@@ -17,7 +17,8 @@
 #
 # VARVE_CLUSTER_DIR is the folder of data and logs (build/hbase), VARVE_CLUSTER_PORTS the first of 40 ports (21800), below 32768, where
 # connections of other programs never are. Clusters that differ in both do not meet. VARVE_CLUSTER_JARS is the folder of the jars
-# (build/hbase-jars). VARVE_CLUSTER_SESSION_MS is how long a server that is not heard of counts as alive (20000).
+# (build/hbase-jars). VARVE_CLUSTER_SESSION_MS is how long a server that is not heard of counts as alive (20000). VARVE_CLUSTER_JAVA has
+# more options of Java, separated by spaces.
 #
 # It exits with 77 where Java or Maven is missing, or Maven can't fetch the jars.
 set -euo pipefail
@@ -85,7 +86,7 @@ install_jars() {
 
 # What every process of the cluster is started with; $1 names the process.
 java_options() {
-  local number=${1##*[a-z]} package retries=10
+  local number=${1##*[a-z]} package retries=10 more
   local server=${number:-1}
   case $1 in datanode*) retries=1 ;; esac
   printf '%s\n' -XX:+UseSerialGC -XX:-UsePerfData -Xshare:auto -Djava.net.preferIPv4Stack=true -Dlog4j.configuration=file:"$conf/log4j.properties" \
@@ -97,6 +98,8 @@ java_options() {
     -Dzookeeper.admin.enableServer=false
   for package in lang lang.reflect io nio net util util.concurrent; do printf '%s\n' "--add-opens=java.base/java.$package=ALL-UNNAMED"; done
   for package in sun.nio.ch sun.security.ssl jdk.internal.ref; do printf '%s\n' "--add-opens=java.base/$package=ALL-UNNAMED"; done
+  read -ra more <<<"${VARVE_CLUSTER_JAVA:-}"
+  if [ ${#more[@]} -gt 0 ]; then printf '%s\n' "${more[@]}"; fi
   printf '%s\n' -cp "$conf:$dir/stubs:$jars/*:${VARVE_CLUSTER_CLASSES:-$dir/stubs}"
 }
 

@@ -2,9 +2,9 @@
 // engine (engine_rows.h), in a memory cgroup of the part's budget.
 //
 // A part runs when the first of its rows is asked for; the figures of its other rows are kept until
-// they are. A part whose process is killed or fails keeps the figures of the rows that ended before,
-// and the other parts go on. Where no cgroup can be made, the engines have equal budgets for their
-// caches, and the kernel's pages are not limited; Limited() tells.
+// they are. A part whose process is killed or fails keeps the figures of the rows that ended
+// before, and the other parts go on. Where no cgroup can be made, the engines have equal budgets
+// for their caches, and the kernel's pages are not limited; Limited() tells.
 //
 // Thread-safety: one thread uses an object.
 #pragma once

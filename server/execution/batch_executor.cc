@@ -63,8 +63,8 @@ bool BatchExecutor::NextMayWait() const {
   if (stream_ != nullptr) return true;
   if (cursor_.next == refused_at_ || batch().refused) return false;
   const RequestBatch::Request& next = batch().requests[cursor_.next];
-  constexpr uint32_t kMayBeLong = kSlowCommand | kSubscriberCommand;
-  if (batch().slow && next.command != nullptr && (next.command->flags & kMayBeLong) != 0)
+  const uint32_t flags = next.command == nullptr ? 0 : next.command->flags;
+  if ((flags & kSlowCommand) != 0 || ((flags & kSubscriberCommand) != 0 && LeavesSlowly(*client_)))
     return true;
   return AsksStore(*client_, next.command, batch().ArgumentsOf(next));
 }

@@ -121,7 +121,8 @@ class BatchExecutor {
   enum class Scope : uint8_t { kAll, kLocal, kWaits };
   Progress RunSlice(size_t max_value_bytes, Scope scope = Scope::kAll);
   bool IsOutside(Scope scope, size_t first_of_slice) const;
-  // Returns whether what comes next may take long, or ask the store for what lies on other machines.
+  // Returns whether what comes next may take long, or ask the store for what lies on other
+  // machines.
   bool NextMayWait() const;
   // Goes on with stream_. False: it is not done, and this slice ends.
   bool ContinueStream(CommandContext* context, size_t full);

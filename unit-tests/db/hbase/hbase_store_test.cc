@@ -1158,6 +1158,8 @@ TEST_F(HbaseStoreTest, RowsThatAreGoneArePassedOverInLargeSteps) {
   constexpr int kGone = 100'000;
   for (int first = 0; first < kGone; first += kGone / 10) {
     WriteBatch batch;
+    for (int i = first; i < first + kGone / 10; ++i) batch.Put(std::to_string(1'000'000 + i), "v");
+    ASSERT_TRUE(store->Write({.independent_keys = true}, &batch).ok());
     for (int i = first; i < first + kGone / 10; ++i) batch.Delete(std::to_string(1'000'000 + i));
     ASSERT_TRUE(store->Write({.independent_keys = true}, &batch).ok());
   }

@@ -63,8 +63,8 @@ class ClusterMoveTest : public ::testing::Test {
       if (i % 10 == 0) ASSERT_EQ(client->Put(key, "plain"), absl::OkStatus());
     }
   }
-  // Writes on until `ends`: single keys, and ranges that are deleted, at a rate that the cluster can
-  // follow.
+  // Writes on until `ends`: single keys, and ranges that are deleted, at a rate that the cluster
+  // can follow.
   void WriteUntil(const std::atomic<bool>* ends) {
     const std::unique_ptr<Client> users = ConnectTo(source_.port(), "users");
     std::mt19937 random(1);

@@ -29,6 +29,8 @@ free_ports() {
 export VARVE_CLUSTER_DIR=$directory/cluster VARVE_CLUSTER_CLASSES=$directory/classes
 VARVE_CLUSTER_PORTS=${VARVE_CLUSTER_PORTS:-$(free_ports)}
 export VARVE_CLUSTER_PORTS
+# Processes that live for some minutes, on few cores, lose more by optimizing their code than they gain by it.
+export VARVE_CLUSTER_JAVA=-XX:TieredStopAtLevel=1
 cluster=$root/scripts/hbase_cluster.sh
 
 code=0
