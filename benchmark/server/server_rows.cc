@@ -283,6 +283,7 @@ std::string ServerRow::WhyNot(const std::string& contender) const {
   if (kind == RowKind::kStalledReaders && contender == kRedis) return "has no change feed";
   if (contender == kRedisWithoutLog && goal_redis_without_log == 0) return "-";
   if (contender == kRedis && (work == "RANGE50" || work == "YCSBE")) return "has no ranges of keys";
+  if (contender == kNull && work == "YCSBE") return "has ranges of 50 alone";
   if (contender == kNull && kind == RowKind::kScaling) return "has one loop";
   if (contender == kNull && tls) return "has no TLS";
   if (contender == kNull && has_own_server() && kind != RowKind::kConnectionMemory)
