@@ -56,8 +56,9 @@ struct ClientContext {
   Time AttemptEnd(Time deadline) const {
     return std::min(deadline, std::chrono::steady_clock::now() + options.attempt_timeout);
   }
-  // When the first of so many hosts, which are asked in turn from now on, has had its time: each
-  // gets connect_timeout, or its share of what is left until the deadline where that is less.
+  // Returns when the first of `hosts` hosts, which the client asks in turn from now on, has had its
+  // time. Each host gets connect_timeout, or its share of what is left until the deadline if that
+  // is less. Requires: hosts > 0.
   Time HostEnd(Time deadline, size_t hosts) const {
     const Time now = std::chrono::steady_clock::now();
     const Time::duration share = (deadline - now) / static_cast<Time::rep>(hosts);

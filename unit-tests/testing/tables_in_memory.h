@@ -43,8 +43,8 @@ class TablesInMemory {
   int reads = 0;          // calls
   size_t read_bytes = 0;  // of the values that they were told
   size_t scanned = 0;     // rows that the last scan asked for
-  size_t scans = 0;
-  size_t swept = 0;  // rows that sweeps were told of
+  size_t scans = 0;       // calls
+  size_t swept = 0;       // rows that sweeps were told of
   // The region of the rows from the first to before the second one does not answer scans.
   std::optional<std::pair<std::string, std::string>> silent;
   int commits = 0;  // that have written

@@ -53,7 +53,7 @@ if [ "$form" = long ]; then export VARVE_CLUSTER_LONG=1; fi
 
 failed=0 most_memory=0
 readonly up_goal=120 memory_goal=4096  # seconds, MiB
-# Takes in how much memory the processes of the cluster have together, in MiB.
+# Keeps the most memory that the processes of the cluster have had together, in MiB.
 note_memory() {
   local memory
   memory=$("$cluster" status | awk '$5 == "MiB" {sum += $4} END {print sum + 0}') || true  # 3: one of them does not run
@@ -87,7 +87,11 @@ step_or_skip() {
   local start=$SECONDS code=0
   "$@" || code=$?
   echo "---- $*: exit code $code, $((SECONDS - start)) s"
-  if [ $code -eq 77 ]; then leave_out "$(basename "$(dirname "$1")") was skipped: see above"; elif [ $code -ne 0 ]; then failed=1; fi
+  case $code in
+    0) ;;
+    77) leave_out "$(basename "$(dirname "$1")") was skipped: see above" ;;
+    *) failed=1 ;;
+  esac
   note_memory
 }
 
