@@ -306,9 +306,7 @@ namespace {
 bool BeginsWhereKeysAreAway(const ServerState& server, NamespaceId space, CommandKind kind,
                             Arguments arguments) {
   RangeRequest asked;
-  const std::string_view error = kind == CommandKind::kRange
-                                     ? ParseRangeRequest(arguments, &asked)
-                                     : ParsePrefixRequest(arguments, &asked);
+  const std::string_view error = ParseRangeRequestOf(kind, arguments, &asked);
   if (!error.empty() || asked.range.empty) return false;
   if (!asked.options.reverse) return server.store->IsAway(space, asked.range.lower);
   return !asked.range.upper.empty() && server.store->IsAway(space, asked.range.upper);

@@ -126,9 +126,7 @@ bool RemoteRun::AddRange(Request* request, CommandKind kind, Arguments arguments
   if (!writes_.empty() || ranges_.size() == kMaxRanges) return false;
   RangeRequest asked;
   // A thread answers what is wrong with the arguments.
-  const std::string_view error = kind == CommandKind::kRange
-                                     ? ParseRangeRequest(arguments, &asked)
-                                     : ParsePrefixRequest(arguments, &asked);
+  const std::string_view error = ParseRangeRequestOf(kind, arguments, &asked);
   const RangeOptions& options = asked.options;
   if (!error.empty() || asked.range.empty) return false;
   if (options.limit <= 0 || options.limit > kMaxRangeEntries || options.offset < 0 ||

@@ -57,4 +57,9 @@ std::string_view ParsePrefixRequest(Arguments arguments, RangeRequest* request) 
   return ParseRangeOptions(arguments.subspan(2), &request->options);
 }
 
+std::string_view ParseRangeRequestOf(CommandKind kind, Arguments arguments, RangeRequest* request) {
+  return kind == CommandKind::kRange ? ParseRangeRequest(arguments, request)
+                                     : ParsePrefixRequest(arguments, request);
+}
+
 }  // namespace varve

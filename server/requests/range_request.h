@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "server/requests/command.h"
 #include "server/requests/key_range.h"
 #include "server/requests/request_batch.h"
 #include "varve/types.h"
@@ -35,5 +36,7 @@ struct RangeRequest {
 // Requires: the command takes so many arguments.
 std::string_view ParseRangeRequest(Arguments arguments, RangeRequest* request);
 std::string_view ParsePrefixRequest(Arguments arguments, RangeRequest* request);
+// Parses the arguments as one of the two does. Requires: the kind is kRange or kPrefix.
+std::string_view ParseRangeRequestOf(CommandKind kind, Arguments arguments, RangeRequest* request);
 
 }  // namespace varve
