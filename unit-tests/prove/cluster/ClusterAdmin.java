@@ -1,10 +1,10 @@
 // ClusterAdmin COMMAND: what the tests of the store over HBase ask of the cluster itself. hbase_cluster.sh java runs it.
 //
-//   spread TABLE N            splits the table at rows of its own into N regions or more of about the same number of rows, gives each
-//                             server its share of them, and prints how many there are
-//   share TABLE               gives each server its share of the regions, which the balancer does not touch from then on
-//   owners TABLE              prints a line for each region that holds rows: the number of the region server that has it, and its first
-//                             row in hexadecimal
+//   spread TABLE N            splits the table at rows of its own into N regions or more of about the same number of rows, unless it
+//                             has as many, gives each server its share of them, and prints how many there are
+//   share TABLE               gives each server its share of the regions, which the balancer does not touch from then on, and prints a
+//                             line for each region that holds rows: the number of the region server that has it, and its first row in
+//                             hexadecimal
 //   churn TABLE SECONDS SEED  splits regions at rows chosen at random, and moves regions to servers chosen at random, one after the
 //                             other, and prints how many splits and moves there were, and how many were refused
 //   make TABLE FAMILY         makes a table with one column family, as programs other than Varve do
@@ -13,9 +13,12 @@
 // A split that HBase refuses as a region is "NOT splittable" yet is asked for again.
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
+import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.hbase.HBaseConfiguration;
 import org.apache.hadoop.hbase.HRegionLocation;
@@ -44,8 +47,10 @@ public class ClusterAdmin {
     admin = connection.getAdmin();
     switch (arguments[0]) {
       case "spread" -> spread(TableName.valueOf(arguments[1]), Integer.parseInt(arguments[2]));
-      case "share" -> share(TableName.valueOf(arguments[1]));
-      case "owners" -> owners(TableName.valueOf(arguments[1]));
+      case "share" -> {
+        share(TableName.valueOf(arguments[1]));
+        printOwners(TableName.valueOf(arguments[1]));
+      }
       case "churn" -> churn(TableName.valueOf(arguments[1]), Integer.parseInt(arguments[2]), Long.parseLong(arguments[3]));
       case "make" -> make(TableName.valueOf(arguments[1]), arguments[2]);
       case "drop" -> drop(arguments[1]);
@@ -95,6 +100,12 @@ public class ClusterAdmin {
   }
 
   private static void spread(TableName table, int regions) throws Exception {
+    if (admin.getRegions(table).size() < regions) cut(table, regions);
+    share(table);
+    System.out.println(admin.getRegions(table).size());
+  }
+
+  private static void cut(TableName table, int regions) throws Exception {
     List<byte[]> rows = rows(table);
     // The middle first, so that regions which were just split are asked for nothing while they get ready.
     List<Integer> cuts = new ArrayList<>();
@@ -102,8 +113,6 @@ public class ClusterAdmin {
       for (int cut = step; cut < regions; cut += step) if (!cuts.contains(cut)) cuts.add(cut);
     }
     for (int cut : cuts) splitInTime(table, rows.get((int) ((long) rows.size() * cut / regions)));
-    share(table);
-    System.out.println(admin.getRegions(table).size());
   }
 
   // A region that is on its way already is asked for again.
@@ -120,14 +129,43 @@ public class ClusterAdmin {
     }
   }
 
-  private static void share(TableName table) throws Exception {
-    admin.balancerSwitch(false, true);
-    List<ServerName> servers = servers();
-    int next = 0;
-    for (RegionInfo region : admin.getRegions(table)) move(region, servers.get(next++ % servers.size()));
+  // The regions of each region server, once each region has one.
+  private static Map<ServerName, List<RegionInfo>> places(TableName name) throws Exception {
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    try (RegionLocator locator = connection.getRegionLocator(name)) {
+      while (true) {
+        Map<ServerName, List<RegionInfo>> places = new TreeMap<>(Comparator.comparingInt(ServerName::getPort));
+        for (ServerName server : servers()) places.put(server, new ArrayList<>());
+        HRegionLocation away = null;
+        locator.clearRegionLocationCache();
+        for (HRegionLocation place : locator.getAllRegionLocations()) {
+          ServerName server = place.getServerName();
+          if (server == null || !places.containsKey(server)) away = place;
+          else places.get(server).add(place.getRegion());
+        }
+        if (away == null) return places;
+        if (System.nanoTime() > end) throw new IOException("no server that lives has the region " + away);
+        Thread.sleep(500);
+      }
+    }
   }
 
-  private static void owners(TableName name) throws Exception {
+  // Moves regions from servers that have more than their share to those that have less.
+  private static void share(TableName name) throws Exception {
+    admin.balancerSwitch(false, true);
+    Map<ServerName, List<RegionInfo>> places = places(name);
+    Comparator<Map.Entry<ServerName, List<RegionInfo>>> bySize = Comparator.comparingInt(place -> place.getValue().size());
+    while (true) {
+      var most = Collections.max(places.entrySet(), bySize);
+      var least = Collections.min(places.entrySet(), bySize);
+      if (most.getValue().size() <= least.getValue().size() + 1) return;
+      RegionInfo region = most.getValue().remove(0);
+      move(region, least.getKey());
+      least.getValue().add(region);
+    }
+  }
+
+  private static void printOwners(TableName name) throws Exception {
     int first = Integer.getInteger("varve.port.zookeeper");
     try (RegionLocator locator = connection.getRegionLocator(name);
         Table table = connection.getTable(name)) {

@@ -71,9 +71,9 @@ std::string Cluster::Admin(const std::vector<std::string>& command) {
   return ReadFile(output);
 }
 
-std::map<std::string, int> Cluster::Owners() {
+std::map<std::string, int> Cluster::Share() {
   std::map<std::string, int> owners;
-  std::istringstream lines(Admin({"owners", table_}));
+  std::istringstream lines(Admin({"share", table_}));
   int server = 0;
   for (std::string row; lines >> server >> row;) {
     const std::string bytes(absl::HexStringToBytes(row));

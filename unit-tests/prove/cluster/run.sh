@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # run.sh short|long BUILD_DIRECTORY DIRECTORY: starts a cluster of HBase in DIRECTORY, runs what is tested over one, and removes it:
 # the client of HBase's calls, the conformance of the store, servers while regions split and nodes die (this folder), whether histories of
-# clients of two servers are linearizable, random commands beside redis-server, and, in the long form, Redis' own tests. Exits with 77
-# (skipped) where a cluster can't be had; everything else that fails is a failure. A part that this machine or this build lacks the means
-# for is named in the short form, and fails the long one, as does a cluster that takes longer or more memory than
-# docs/scale_cluster.md says. CLUSTER_TESTS_FILTER chooses tests of cluster_tests alone.
+# clients of two servers are linearizable, random commands beside redis-server, and, in the long form, Redis' own tests. The parts that
+# measure no times run beside each other, and processes are killed behind them, on a machine that is free. Exits with 77 (skipped) where a
+# cluster can't be had; everything else that fails is a failure. A part that this machine or this build lacks the means for is named in
+# the short form, and fails the long one, as does a cluster that takes longer or more memory than docs/scale_cluster.md says.
+# CLUSTER_TESTS_FILTER chooses tests of cluster_tests alone.
 set -euo pipefail
 form=$1 build=$(realpath "$2")
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -79,7 +80,6 @@ step() {
   "$@" || code=$?
   echo "---- $*: exit code $code, $((SECONDS - start)) s"
   if [ $code -ne 0 ]; then failed=1; fi
-  note_memory
 }
 
 # The same for a step that says by 77 that this machine lacks what it takes.
@@ -92,7 +92,6 @@ step_or_skip() {
     77) leave_out "$(basename "$(dirname "$1")") was skipped: see above" ;;
     *) failed=1 ;;
   esac
-  note_memory
 }
 
 # Runs a program that not every build has.
@@ -100,20 +99,23 @@ step_if_built() {
   if [ -x "$1" ]; then step env "${@:2:1}" "$1" "${@:3}"; else leave_out "$(basename "$1") is not in this build"; fi
 }
 
-note_memory
+cluster_tests() { step "$build/cluster_tests" --gtest_filter="$1"; }
 
-address=${VARVE_CLUSTER_QUORUM#--hbase-quorum=}
-filter=${CLUSTER_TESTS_FILTER:-*}
-if [ "$form" = short ] && [ "$filter" = "*" ]; then filter='-*DeadNodes*Zoo*:*DeadNodes*NameNode*:*DeadNodes*Master*:*Move*'; fi
-if [ -z "${CLUSTER_TESTS_FILTER:-}" ]; then
+conformance() {
   step_if_built "$build/hbase_rpc_cluster_tests" VARVE_TEST_HBASE_QUORUM="$address"
   step_if_built "$build/store_tests" VARVE_TEST_HBASE_QUORUM="$address" --gtest_filter='Hbase/*/Cluster'
-  seeds=1
+}
+
+linearizability() {
+  local seeds=1
   if [ "$form" = long ]; then seeds=3; fi
   step_or_skip "$root/unit-tests/prove/linearizability/run.sh" "$build/cluster_history_main" "$build/server_main" \
     "$directory/linearizability" 1 $seeds
-  # Both sides answer alike what a store can that is atomic within groups: unit-tests/differential names what is left out.
-  commands=400
+}
+
+# Both sides answer alike what a store can that is atomic within groups: unit-tests/differential names what is left out.
+differential() {
+  local commands=400
   if [ "$form" = long ]; then commands=4000; fi
   if command -v redis-server >/dev/null; then
     step "$build/differential_main" --commands=$commands --max_differences=1 --grouped -- --store=hbase "$VARVE_CLUSTER_QUORUM" \
@@ -121,18 +123,59 @@ if [ -z "${CLUSTER_TESTS_FILTER:-}" ]; then
   else
     leave_out "differential_main: redis-server is not installed (packages.txt)"
   fi
-  if [ "$form" = long ]; then
-    # Another test of this build may have fetched them.
-    suite=$directory/redis_suite/suite
-    if [ ! -d "$suite" ] && [ -d "$build/redis_suite/suite" ]; then
-      mkdir -p "${suite%/*}"
-      cp -r "$build/redis_suite/suite" "$suite"
-    fi
-    step_or_skip "$root/unit-tests/redis_suite/run.sh" "$build/server_main" "$directory/redis_suite" --store=hbase \
-      "$VARVE_CLUSTER_QUORUM" --hbase-table=varve-redis-suite --hbase-max-value=4MiB
+}
+
+redis_suite() {
+  local suite=$directory/redis_suite/suite
+  # Another test of this build may have fetched them.
+  if [ ! -d "$suite" ] && [ -d "$build/redis_suite/suite" ]; then
+    mkdir -p "${suite%/*}"
+    cp -r "$build/redis_suite/suite" "$suite"
   fi
+  step_or_skip "$root/unit-tests/redis_suite/run.sh" "$build/server_main" "$directory/redis_suite" --store=hbase \
+    "$VARVE_CLUSTER_QUORUM" --hbase-table=varve-redis-suite --hbase-max-value=4MiB
+}
+
+# What measures no times: each of these runs beside the others.
+beside_1() { conformance && cluster_tests 'ClusterScan*:ClusterStart*'; }
+beside_2() {
+  linearizability && differential
+  if [ "$form" = long ]; then redis_suite; fi
+}
+beside_3() { cluster_tests 'ClusterGroups*'; }
+beside_4() { if [ "$form" = long ]; then cluster_tests 'ClusterMove*'; fi; }
+
+# Runs the functions beside each other, and shows what they printed one after the other.
+together() {
+  local part running=() start=$SECONDS
+  for part in "$@"; do
+    (failed=0 && "$part" && exit $failed) >"$directory/$part.log" 2>&1 &
+    running+=($!)
+  done
+  while [ -n "$(jobs -rp)" ]; do
+    note_memory
+    sleep 3
+  done
+  for part in "$@"; do
+    wait "${running[0]}" || failed=1
+    running=("${running[@]:1}")
+    cat "$directory/$part.log"
+  done
+  echo "---- $*: $((SECONDS - start)) s together"
+}
+
+address=${VARVE_CLUSTER_QUORUM#--hbase-quorum=}
+note_memory
+if [ -n "${CLUSTER_TESTS_FILTER:-}" ]; then
+  cluster_tests "$CLUSTER_TESTS_FILTER"
+else
+  together beside_1 beside_2 beside_3 beside_4
+  dead_nodes='ClusterDeadNodes*'
+  if [ "$form" = short ]; then dead_nodes='*AKilledRegionServer*'; fi
+  cluster_tests "$dead_nodes"
 fi
-step "$build/cluster_tests" --gtest_filter="$filter"
+note_memory
+echo "---- all: $((SECONDS - begun)) s"
 hold "time until the cluster was up" "$up_seconds" $up_goal s
 hold "most memory of the cluster" "$most_memory" $memory_goal MiB
 exit $failed

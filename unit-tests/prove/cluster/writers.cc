@@ -16,13 +16,12 @@ std::string KeyOf(size_t writer, uint64_t number) {
   return fmt::format("{}{:08}", Writers::KeyPrefix(writer), number);
 }
 
-std::string ValueOf(uint64_t number) { return std::to_string(number * 7) + std::string(100, 'v'); }
-
 }  // namespace
 
 std::string Writers::KeyPrefix(size_t writer) { return fmt::format("w{:02}:", writer); }
 
-Writers::Writers(size_t count, const std::vector<const ServerProcess*>& servers) {
+Writers::Writers(size_t count, const std::vector<const ServerProcess*>& servers)
+    : tag_(fmt::format("{:016x}", steady_clock::now().time_since_epoch().count())) {
   for (size_t i = 0; i < count; ++i) {
     writers_.push_back(std::make_unique<Writer>());
     Writer* const writer = writers_.back().get();
@@ -34,8 +33,29 @@ Writers::Writers(size_t count, const std::vector<const ServerProcess*>& servers)
 
 Writers::~Writers() { Stop(); }
 
+std::string Writers::ValueOf(uint64_t number) const {
+  return fmt::format("{} {}{}", tag_, number, std::string(80, 'v'));
+}
+
+bool Writers::MayWrite() {
+  absl::MutexLock lock(&mutex_);
+  const auto goes_on = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return stop_ || !paused_; };
+  mutex_.Await(absl::Condition(&goes_on));
+  return !stop_;
+}
+
+void Writers::Pause() {
+  absl::MutexLock lock(&mutex_);
+  paused_ = true;
+}
+
+void Writers::Resume() {
+  absl::MutexLock lock(&mutex_);
+  paused_ = false;
+}
+
 void Writers::Run(size_t number, Writer* writer) {
-  for (uint64_t next = 1; !stop_.load(); ++next) {
+  for (uint64_t next = 1; MayWrite(); ++next) {
     const SteadyTime begin = steady_clock::now();
     const auto reply = writer->client->Call({"SET", KeyOf(number, next), ValueOf(next)});
     const SteadyTime end = steady_clock::now();
@@ -82,16 +102,19 @@ WriterFigures Writers::Figures(size_t writer) {
 }
 
 void Writers::Stop() {
-  stop_.store(true);
+  {
+    absl::MutexLock lock(&mutex_);
+    stop_ = true;
+  }
   for (const auto& writer : writers_) {
     if (writer->thread.joinable()) writer->thread.join();
   }
 }
 
-uint64_t Writers::CountLost(const ServerProcess& server) {
-  const auto client = ConnectTo(server);
+uint64_t Writers::CountLost(const std::vector<const ServerProcess*>& servers) {
   uint64_t lost = 0;
-  for (size_t i = 0; client != nullptr && i < writers_.size(); ++i) {
+  for (size_t i = 0; i < writers_.size(); ++i) {
+    const auto client = ConnectTo(*servers[(i + 1) % servers.size()]);
     const std::vector<uint64_t>& written = writers_[i]->written;
     std::unordered_set<std::string> missing;
     for (const uint64_t number : written) missing.insert(KeyOf(i, number) + ValueOf(number));
@@ -99,9 +122,11 @@ uint64_t Writers::CountLost(const ServerProcess& server) {
       missing.erase(key + value);
       return true;
     };
-    const absl::Status status =
-        client->StreamPrefix(KeyPrefix(i), {}, {.begin = nullptr, .pair = found});
-    EXPECT_TRUE(status.ok()) << status;
+    if (client != nullptr) {
+      const absl::Status status =
+          client->StreamPrefix(KeyPrefix(i), {}, {.begin = nullptr, .pair = found});
+      EXPECT_TRUE(status.ok()) << status;
+    }
     lost += missing.size();
   }
   return lost;

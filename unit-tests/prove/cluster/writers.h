@@ -1,6 +1,7 @@
 // Writers write ascending numbers to keys of their own, one after the other, and note how long they
 // wait, while parts of the cluster below are dead. Afterwards they look for each write that was
-// acknowledged.
+// acknowledged. Values differ from those of all other groups of writers, so that what others wrote to
+// the same keys counts as lost.
 //
 // Thread-safety: One thread uses the group of writers; each writer runs on a thread of its own.
 #pragma once
@@ -42,6 +43,9 @@ class Writers {
   // The first bytes of a writer's keys, which sort as the writers' numbers do.
   static std::string KeyPrefix(size_t writer);
 
+  // Keep the writers from beginning another write, and let them go on.
+  void Pause();
+  void Resume();
   // Waits until every writer had so many acknowledgements more.
   void WaitForEach(uint64_t acknowledged);
   // Forgets the figures, so that the time of what follows is measured.
@@ -49,8 +53,9 @@ class Writers {
   // The figures since Restart(), also of a silence that goes on.
   WriterFigures Figures(size_t writer);
   void Stop();
-  // After Stop(): how many acknowledged writes a server does not have as they were written.
-  uint64_t CountLost(const ServerProcess& server);
+  // After Stop(): how many acknowledged writes the servers do not have as they were written. The keys
+  // of each writer are read at another server than the one that wrote them, if there are two.
+  uint64_t CountLost(const std::vector<const ServerProcess*>& servers);
 
  private:
   struct Writer {
@@ -64,9 +69,15 @@ class Writers {
   };
 
   void Run(size_t number, Writer* writer);
+  // Waits while the writers are paused, and returns whether another write is to begin.
+  bool MayWrite();
+  std::string ValueOf(uint64_t number) const;
 
+  const std::string tag_;  // in all values
   std::vector<std::unique_ptr<Writer>> writers_;
-  std::atomic<bool> stop_{false};
+  absl::Mutex mutex_;
+  bool paused_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // Calls PING on a connection of its own, and notes the slowest reply.
