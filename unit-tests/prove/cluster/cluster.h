@@ -41,8 +41,8 @@ class Cluster {
   bool Do(const std::vector<std::string>& command);
   // Runs a command of ClusterAdmin, and returns what it printed. Fails the test where that fails.
   std::string Admin(const std::vector<std::string>& command);
-  // Gives each region server its share of the main table's regions. Returns, by the first user key of
-  // each region that holds keys, the number of the region server that has the region.
+  // Gives each region server its share of the main table's regions. Returns, by the first user key
+  // of each region that holds keys, the number of the region server that has the region.
   std::map<std::string, int> Share();
 
  private:

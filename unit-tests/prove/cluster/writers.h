@@ -1,7 +1,7 @@
 // Writers write ascending numbers to keys of their own, one after the other, and note how long they
 // wait, while parts of the cluster below are dead. Afterwards they look for each write that was
-// acknowledged. Values differ from those of all other groups of writers, so that what others wrote to
-// the same keys counts as lost.
+// acknowledged. Values differ from those of all other groups of writers, so that what others wrote
+// to the same keys counts as lost.
 //
 // Thread-safety: One thread uses the group of writers; each writer runs on a thread of its own.
 #pragma once
@@ -53,8 +53,8 @@ class Writers {
   // The figures since Restart(), also of a silence that goes on.
   WriterFigures Figures(size_t writer);
   void Stop();
-  // After Stop(): how many acknowledged writes the servers do not have as they were written. The keys
-  // of each writer are read at another server than the one that wrote them, if there are two.
+  // After Stop(): how many acknowledged writes the servers do not have as they were written. The
+  // keys of each writer are read at another server than the one that wrote them, if there are two.
   uint64_t CountLost(const std::vector<const ServerProcess*>& servers);
 
  private:
