@@ -5,7 +5,7 @@
 #   make test     build everything and run the tests that take five minutes together
 #   make test-all build everything and run every test
 #   make test-system  of those, the tests of the whole: what starts programs and tries out crashes, damage and other clients
-#   make test-cluster  the tests of servers over a cluster of HBase, which they install and run: a quarter of an hour, or under five minutes
+#   make test-cluster  the tests of servers over a cluster of HBase, which they install and run: twelve minutes, or under five minutes
 #                 of them with CLUSTER=short
 #   make build    build everything: servers, clients, benchmarks and tests, in build/release
 #   make prove    a minute of kills, power cuts, lost disks, failing calls and bit flips against a fresh server, and one table of what was lost
