@@ -78,6 +78,11 @@ endfunction()
 if(VARVE_SANITIZER)
   target_compile_options(varve_flags INTERFACE -fsanitize=${VARVE_SANITIZER} -fno-sanitize-recover=all)
   target_link_options(varve_flags INTERFACE -fsanitize=${VARVE_SANITIZER})
+  # It links these large programs in a fifth of the time.
+  find_program(LLD ld.lld)
+  if(LLD)
+    target_link_options(varve_flags INTERFACE -fuse-ld=lld)
+  endif()
 endif()
 if(VARVE_SANITIZER MATCHES "address|thread")
   # For tests that measure memory or bound it. Compilers have macros of their own for this, but not the same.
