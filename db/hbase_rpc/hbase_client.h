@@ -174,7 +174,8 @@ class HbaseClient {
   using ScanDone = std::function<void(absl::StatusOr<HbaseScanSlice> slice)>;
 
   // Looks for the cluster and its servers. Unavailable, with the names of the hosts: none of them
-  // answers. Blocks, for HbaseOptions::open_deadline at most.
+  // answers. Blocks, for HbaseOptions::open_deadline at most and until the system has answered for
+  // the names of the hosts.
   static absl::StatusOr<std::unique_ptr<HbaseClient>> Open(const HbaseOptions& options);
 
   virtual ~HbaseClient() = default;

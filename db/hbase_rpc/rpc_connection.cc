@@ -36,6 +36,18 @@ absl::StatusOr<std::pair<std::string, uint16_t>> ParseServerAddress(std::string_
       fmt::format("'{}' is no address of a server: it takes host:port", address));
 }
 
+void ResolveServer(const std::pair<std::string, uint16_t>& server,
+                   asio::ip::tcp::resolver* resolver, ResolveDone done) {
+  const std::string port = std::to_string(server.second);
+  asio::error_code error;
+  const asio::ip::address address = asio::ip::make_address(server.first, error);
+  if (error) return resolver->async_resolve(server.first, port, std::move(done));
+  auto found = asio::ip::tcp::resolver::results_type::create(
+      asio::ip::tcp::endpoint(address, server.second), server.first, port);
+  asio::post(resolver->get_executor(),
+             [done = std::move(done), found = std::move(found)] { done({}, found); });
+}
+
 void RpcConnection::Open() {
   auto self = shared_from_this();
   connect_timer_ =
@@ -47,8 +59,8 @@ void RpcConnection::Open() {
                [self, why = std::string(address.status().message())] { self->CloseOver(why); });
     return;
   }
-  resolver_.async_resolve(
-      address->first, std::to_string(address->second),
+  ResolveServer(
+      *address, &resolver_,
       [self](const asio::error_code& error, const asio::ip::tcp::resolver::results_type& found) {
         if (self->is_closed_) return;
         if (error)

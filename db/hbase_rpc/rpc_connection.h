@@ -41,6 +41,13 @@ struct RpcResult {
 // Splits host:port; InvalidArgument where it is none.
 absl::StatusOr<std::pair<std::string, uint16_t>> ParseServerAddress(std::string_view address);
 
+using ResolveDone =
+    std::function<void(const asio::error_code&, const asio::ip::tcp::resolver::results_type&)>;
+// Finds out the addresses of a server, and calls `done` on the thread of the resolver's context. An
+// address of numbers does not wait behind a name that the system is slow to answer for.
+void ResolveServer(const std::pair<std::string, uint16_t>& server,
+                   asio::ip::tcp::resolver* resolver, ResolveDone done);
+
 class RpcConnection : public std::enable_shared_from_this<RpcConnection> {
  public:
   using Time = ClientContext::Time;

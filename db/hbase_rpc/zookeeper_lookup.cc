@@ -62,8 +62,8 @@ class Lookup : public std::enable_shared_from_this<Lookup> {
         [self = shared_from_this(), turn] { self->Fail(turn, "no answer in time"); });
     const auto address = ParseServerAddress(hosts_[next_]);
     if (!address.ok()) return Fail(turn, "no address of a server");
-    resolver_.async_resolve(
-        address->first, std::to_string(address->second),
+    ResolveServer(
+        *address, &resolver_,
         [self = shared_from_this(), turn](const asio::error_code& error, const auto& endpoints) {
           if (self->IsOver(turn, error)) return;
           self->Connect(turn, endpoints);

@@ -301,6 +301,19 @@ bool RefusedAcrossGroups(CommandContext& context, const ClientTransaction& trans
 
 namespace {
 
+// Returns a key of the region that ends at `upper` or has it inside: the last key below `upper`, or
+// one that only keys with more bytes of 0xff lie behind.
+std::string KeyBefore(std::string_view upper) {
+  std::string key(upper);
+  if (key.back() == '\0') {
+    key.pop_back();
+  } else {
+    key.back() = static_cast<char>(static_cast<unsigned char>(key.back()) - 1);
+    key.append(8, '\xff');
+  }
+  return key;
+}
+
 // Returns whether the keys at the end of a RANGE or PREFIX where its answer begins are away. An
 // answer that begins behind the last key of the namespace counts as one whose keys are not.
 bool BeginsWhereKeysAreAway(const ServerState& server, NamespaceId space, CommandKind kind,
@@ -309,27 +322,34 @@ bool BeginsWhereKeysAreAway(const ServerState& server, NamespaceId space, Comman
   const std::string_view error = ParseRangeRequestOf(kind, arguments, &asked);
   if (!error.empty() || asked.range.empty) return false;
   if (!asked.options.reverse) return server.store->IsAway(space, asked.range.lower);
-  return !asked.range.upper.empty() && server.store->IsAway(space, asked.range.upper);
+  const std::string& upper = asked.range.upper;
+  return !upper.empty() && server.store->IsAway(space, KeyBefore(upper));
+}
+
+// Returns whether a key of a request in the namespace is away, or the beginning of its answer.
+bool AsksWhatIsAway(const ServerState& server, NamespaceId space, const Command& command,
+                    Arguments arguments) {
+  if (command.kind == CommandKind::kRange || command.kind == CommandKind::kPrefix)
+    return BeginsWhereKeysAreAway(server, space, command.kind, arguments);
+  bool is_away = false;
+  const auto look = [&](std::string_view key) {
+    is_away = is_away || server.store->IsAway(space, key);
+  };
+  ForEachKey(command, arguments, look);
+  return is_away;
 }
 
 }  // namespace
 
 bool AsksWhatIsAway(const ServerState& server, const ClientState& client, const Command& command,
                     Arguments arguments) {
-  bool is_away = false;
   NamespaceId space = client.space;
-  const auto look = [&](std::string_view key) {
-    is_away = is_away || server.store->IsAway(space, key);
-  };
-  ForEachKey(command, arguments, look);
-  if (command.kind == CommandKind::kRange || command.kind == CommandKind::kPrefix)
-    return BeginsWhereKeysAreAway(server, space, command.kind, arguments);
-  if (command.name != "exec") return is_away;
+  if (command.name != "exec") return AsksWhatIsAway(server, space, command, arguments);
   for (const QueuedRequest& request : client.modes.transaction.requests) {
     space = SpaceBehind(request.command(), request.arguments(), space);
-    ForEachKey(request.command(), request.arguments(), look);
+    if (AsksWhatIsAway(server, space, request.command(), request.arguments())) return true;
   }
-  return is_away;
+  return false;
 }
 
 }  // namespace varve

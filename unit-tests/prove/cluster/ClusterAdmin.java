@@ -129,12 +129,12 @@ public class ClusterAdmin {
     }
   }
 
-  // The regions of each region server, once each region has one.
+  // The regions of each region server that lives, once each region has one. A server that was started again is another one.
   private static Map<ServerName, List<RegionInfo>> places(TableName name) throws Exception {
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
     try (RegionLocator locator = connection.getRegionLocator(name)) {
       while (true) {
-        Map<ServerName, List<RegionInfo>> places = new TreeMap<>(Comparator.comparingInt(ServerName::getPort));
+        Map<ServerName, List<RegionInfo>> places = new TreeMap<>();
         for (ServerName server : servers()) places.put(server, new ArrayList<>());
         HRegionLocation away = null;
         locator.clearRegionLocationCache();

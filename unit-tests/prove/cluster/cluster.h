@@ -22,7 +22,8 @@ namespace varve::testing {
 
 class Cluster {
  public:
-  // The names of all tables of the test begin with `table`; no two tests have the same.
+  // The names of all tables of the test begin with `table`. Tests of one fixture share it, and no
+  // two fixtures have the same.
   explicit Cluster(std::string table) : table_(std::move(table)) {}
 
   const std::string& table() const { return table_; }

@@ -121,6 +121,8 @@ void ClusterDeadNodesTest::KillServer(int number) {
   ExpectWithin(50, ping);
   writers_->Pause();
   ASSERT_TRUE(cluster_.Do({"start", name}));
+  writers_->Resume();
+  writers_->WaitForEach(5);
 }
 
 void ClusterDeadNodesTest::KillProcess(const std::string& name, seconds down, seconds silence,

@@ -40,7 +40,15 @@ if [ $code -eq 77 ]; then skip "there is no cluster: see above"; fi
 [ $code -eq 0 ] || exit $code
 [ -x "$build/cluster_tests" ] || skip "this build lacks the store over HBase (make test-cluster builds it)"
 "$cluster" wipe
-trap '"$cluster" wipe' EXIT
+running=()  # the parts that run, each with its process group
+# Parts that went on would start the cluster again.
+end() {
+  local part
+  for part in "${running[@]}"; do kill -KILL -- "-$part" 2>/dev/null || true; done
+  "$cluster" wipe
+}
+trap end EXIT
+trap 'exit 1' INT TERM
 begun=$SECONDS
 VARVE_CLUSTER_QUORUM=$("$cluster" up | tail -n 1)
 export VARVE_CLUSTER_QUORUM
@@ -99,7 +107,13 @@ step_if_built() {
   if [ -x "$1" ]; then step env "${@:2:1}" "$1" "${@:3}"; else leave_out "$(basename "$1") is not in this build"; fi
 }
 
-cluster_tests() { step "$build/cluster_tests" --gtest_filter="$1"; }
+cluster_tests() {
+  if [ "$("$build/cluster_tests" --gtest_list_tests --gtest_filter="$1" | grep -c '^  ')" -eq 0 ]; then
+    echo "---- no test of cluster_tests is named $1"
+    failed=1
+  fi
+  step "$build/cluster_tests" --gtest_filter="$1"
+}
 
 conformance() {
   step_if_built "$build/hbase_rpc_cluster_tests" VARVE_TEST_HBASE_QUORUM="$address"
@@ -137,21 +151,27 @@ redis_suite() {
 }
 
 # What measures no times: each of these runs beside the others.
-beside_1() { conformance && cluster_tests 'ClusterScan*:ClusterStart*'; }
-beside_2() {
+stores() { conformance && cluster_tests '-ClusterGroups*:ClusterMove*:ClusterDeadNodes*'; }
+histories() {
   linearizability && differential
   if [ "$form" = long ]; then redis_suite; fi
 }
-beside_3() { cluster_tests 'ClusterGroups*'; }
-beside_4() { if [ "$form" = long ]; then cluster_tests 'ClusterMove*'; fi; }
+groups() { cluster_tests 'ClusterGroups*'; }
+moves() { if [ "$form" = long ]; then cluster_tests 'ClusterMove*'; fi; }
+
+# What has the machine for itself.
+deaths() { if [ "$form" = long ]; then cluster_tests 'ClusterDeadNodes*'; else cluster_tests '*.AKilledRegionServer*'; fi; }
+chosen_tests() { cluster_tests "$CLUSTER_TESTS_FILTER"; }
 
 # Runs the functions beside each other, and shows what they printed one after the other.
 together() {
-  local part running=() start=$SECONDS
+  local part start=$SECONDS
+  set -m  # each has a process group, which ends with this script
   for part in "$@"; do
-    (failed=0 && "$part" && exit $failed) >"$directory/$part.log" 2>&1 &
+    (failed=0 && "$part" && exit $failed) >"$directory/$part.log" 2>&1 </dev/null &
     running+=($!)
   done
+  set +m
   while [ -n "$(jobs -rp)" ]; do
     note_memory
     sleep 3
@@ -161,20 +181,17 @@ together() {
     running=("${running[@]:1}")
     cat "$directory/$part.log"
   done
-  echo "---- $*: $((SECONDS - start)) s together"
+  echo "---- $*: $((SECONDS - start)) s"
 }
 
 address=${VARVE_CLUSTER_QUORUM#--hbase-quorum=}
 note_memory
 if [ -n "${CLUSTER_TESTS_FILTER:-}" ]; then
-  cluster_tests "$CLUSTER_TESTS_FILTER"
+  together chosen_tests
 else
-  together beside_1 beside_2 beside_3 beside_4
-  dead_nodes='ClusterDeadNodes*'
-  if [ "$form" = short ]; then dead_nodes='*AKilledRegionServer*'; fi
-  cluster_tests "$dead_nodes"
+  together stores histories groups moves
+  together deaths
 fi
-note_memory
 echo "---- all: $((SECONDS - begun)) s"
 hold "time until the cluster was up" "$up_seconds" $up_goal s
 hold "most memory of the cluster" "$most_memory" $memory_goal MiB

@@ -57,9 +57,14 @@ void Writers::Resume() {
 void Writers::Run(size_t number, Writer* writer) {
   for (uint64_t next = 1; MayWrite(); ++next) {
     const SteadyTime begin = steady_clock::now();
+    {
+      absl::MutexLock lock(&writer->mutex);
+      writer->call = begin;
+    }
     const auto reply = writer->client->Call({"SET", KeyOf(number, next), ValueOf(next)});
     const SteadyTime end = steady_clock::now();
     absl::MutexLock lock(&writer->mutex);
+    writer->call.reset();
     WriterFigures& figures = writer->figures;
     figures.longest = std::max(figures.longest, end - begin);
     if (!reply.ok()) {
@@ -97,7 +102,10 @@ void Writers::Restart() {
 WriterFigures Writers::Figures(size_t writer) {
   absl::MutexLock lock(&writers_[writer]->mutex);
   WriterFigures figures = writers_[writer]->figures;
-  figures.silence = std::max(figures.silence, steady_clock::now() - writers_[writer]->last);
+  const SteadyTime now = steady_clock::now();
+  figures.silence = std::max(figures.silence, now - writers_[writer]->last);
+  const std::optional<SteadyTime>& call = writers_[writer]->call;
+  if (call.has_value()) figures.longest = std::max(figures.longest, now - *call);
   return figures;
 }
 

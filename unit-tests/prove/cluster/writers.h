@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,7 +29,7 @@ struct WriterFigures {
   uint64_t acknowledged = 0;
   uint64_t refused = 0;                           // answered by an error
   std::chrono::steady_clock::duration silence{};  // the longest time between two acknowledgements
-  std::chrono::steady_clock::duration longest{};  // the slowest call, refused ones among them
+  std::chrono::steady_clock::duration longest{};  // the slowest call, also a refused one
   std::string last_refusal;
 };
 
@@ -50,7 +51,7 @@ class Writers {
   void WaitForEach(uint64_t acknowledged);
   // Forgets the figures, so that the time of what follows is measured.
   void Restart();
-  // The figures since Restart(), also of a silence that goes on.
+  // The figures since Restart(), also of a silence and of a call that go on.
   WriterFigures Figures(size_t writer);
   void Stop();
   // After Stop(): how many acknowledged writes the servers do not have as they were written. The
@@ -62,6 +63,7 @@ class Writers {
     absl::Mutex mutex;
     WriterFigures figures ABSL_GUARDED_BY(mutex);
     SteadyTime last ABSL_GUARDED_BY(mutex);
+    std::optional<SteadyTime> call ABSL_GUARDED_BY(mutex);  // when the call under way began
     uint64_t total ABSL_GUARDED_BY(mutex) = 0;
     std::vector<uint64_t> written;  // of its thread; of the caller after Stop()
     std::unique_ptr<Client> client;

@@ -631,15 +631,19 @@ TEST_F(RemoteStoreTest, KeysThatAreAwayTakeHalfOfTheThreads) {
   }
   far().AwaitWithheld(2);
   const std::string error(kAwayError);
+  const std::string discarded = "-EXECABORT Transaction discarded because of: " + error.substr(1);
   Expect({{"INCR", "dead:2"},
           {"INCR", "live"},
           {"MULTI"},
           {"INCR", "dead:3"},
           {"EXEC"},
           {"EXEC"},
+          {"MULTI"},
+          {"RANGE", "[dead", "[dead:9"},
+          {"EXEC"},
           {"GET", "live"}},
-         error + ":1\r\n+OK\r\n+QUEUED\r\n-EXECABORT Transaction discarded because of: " +
-             error.substr(1) + "-ERR EXEC without MULTI\r\n$1\r\n1\r\n");
+         error + ":1\r\n+OK\r\n+QUEUED\r\n" + discarded + "-ERR EXEC without MULTI\r\n" +
+             "+OK\r\n+QUEUED\r\n" + discarded + "$1\r\n1\r\n");
   far().Release();
   for (const auto& connection : stuck) EXPECT_EQ(connection->Receive(4), ":1\r\n");
   EXPECT_EQ(GetDirectly("dead:2"), "(missing)");
