@@ -54,9 +54,8 @@ class Writers {
   // The figures since Restart(), also of a silence and of a call that go on.
   WriterFigures Figures(size_t writer);
   void Stop();
-  // After Stop(): how many acknowledged writes the servers do not have as they were written. The
-  // keys of each writer are read at another server than the one that wrote them, if there are two.
-  uint64_t CountLost(const std::vector<const ServerProcess*>& servers);
+  // After Stop(): how many acknowledged writes a server does not have as they were written.
+  uint64_t CountLost(const ServerProcess& server);
 
  private:
   struct Writer {
