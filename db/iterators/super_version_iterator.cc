@@ -125,7 +125,8 @@ std::unique_ptr<Iterator> NewSuperVersionIterator(std::shared_ptr<const SuperVer
                                                                                 : nullptr;
   std::unique_ptr<InternalIterator> records = RecordsOf(
       *state, {at, range.newer_than},
-      CacheUse(range.fill_cache, range.with_values && cache != nullptr), range.lower, range.upper);
+      CacheUse(range.fill_cache, range.with_values && cache != nullptr, range.with_values),
+      range.lower, range.upper);
   return NewStoreIterator(std::move(state), std::move(records), {at, range.newer_than},
                           std::move(range.lower), std::move(range.upper),
                           {range.with_values, cache}, std::move(clock));

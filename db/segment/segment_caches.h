@@ -49,11 +49,12 @@ inline uint64_t RecordKey(uint64_t offset) { return offset << 1 | 1; }
 // A scan uses the block cache as this says.
 struct CacheUse {
   // NOLINTNEXTLINE(google-explicit-constructor): most scans differ in the first only
-  CacheUse(bool fills_it, bool has_values = false)
-      : fills(fills_it), values(fills_it && has_values) {}
+  CacheUse(bool fills_it, bool has_values = false, bool value_of_each = false)
+      : fills(fills_it), values(fills_it && has_values), reads_values(value_of_each) {}
 
-  bool fills;   // blocks go through the cache
-  bool values;  // the reader looks there for the separated value of each record, too
+  bool fills;         // blocks go through the cache
+  bool values;        // the reader looks there for the separated value of each record, too
+  bool reads_values;  // the reader takes the value of each record, wherever it is
 };
 
 struct SegmentCaches {

@@ -35,7 +35,8 @@ SegmentIterator::SegmentIterator(Segment* segment, CacheUse cache_use)
       seed_(segment->number()),
       ingested_at_(segment->info().ingested_at),
       decoder_(&segment->decoder()),
-      values_ahead_(cached_ && cache_use.values ? &segment->caches().blocks : nullptr, seed_) {}
+      values_ahead_(cached_ && cache_use.values ? &segment->caches().blocks : nullptr,
+                    cache_use.reads_values ? &segment->value_files() : nullptr, seed_) {}
 
 bool SegmentIterator::Fail(absl::Status status) {
   // What the device fails to read counts as damaged.
@@ -53,6 +54,7 @@ bool SegmentIterator::Start() {
   valid_ = false;
   status_ = absl::OkStatus();
   offsets_.clear();
+  values_ahead_.Restart();
   if (!segment_->range_tombstone_status().ok())
     return Fail(UnsharedCopy(segment_->range_tombstone_status()));
   const absl::StatusOr<const SegmentFooter*> footer = segment_->Footer();

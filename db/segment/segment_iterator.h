@@ -27,7 +27,7 @@
 #include "db/segment/segment_caches.h"
 #include "db/segment/segment_fences.h"
 #include "db/segment/segment_footer.h"
-#include "db/segment/value_lookahead.h"
+#include "db/segment/value_read_ahead.h"
 #include "structure/clock_cache.h"
 
 namespace varve {
@@ -106,7 +106,7 @@ class SegmentIterator final : public InternalIterator {
   RecordView record_;
   uint64_t offset_ = 0;  // where the record lies
   uint64_t size_ = 0;
-  ValueLookahead values_ahead_;
+  ValueReadAhead values_ahead_;
   KeyJoiner keys_;  // holds the key of record_, unless the record holds it
 
   std::string_view window_;

@@ -189,7 +189,7 @@ class MemoryFileSystem final : public FileSystem {
           std::count_if(owner_->nodes_.begin(), owner_->nodes_.end(),
                         [&](const auto& entry) { return entry.second == node_; }));
     }
-    void Prefetch(uint64_t, uint64_t) const override {}
+    bool Prefetch(uint64_t, uint64_t) const override { return false; }
     const std::string& path() const override { return path_; }
 
    private:

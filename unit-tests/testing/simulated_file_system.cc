@@ -61,7 +61,7 @@ class SimulatedFileSystem::SimulatedFile : public File {
     return owner_->disk_.CountLinks(inode_);
   }
 
-  void Prefetch(uint64_t, uint64_t) const override {}
+  bool Prefetch(uint64_t, uint64_t) const override { return false; }
   const std::string& path() const override { return path_; }
 
  private:

@@ -174,7 +174,9 @@ class BoundedFileSystem::BoundedFile : public File {
   }
   absl::StatusOr<uint64_t> Size() const override { return file_->Size(); }
   absl::StatusOr<uint64_t> CountLinks() const override { return file_->CountLinks(); }
-  void Prefetch(uint64_t offset, uint64_t size) const override { file_->Prefetch(offset, size); }
+  bool Prefetch(uint64_t offset, uint64_t size) const override {
+    return file_->Prefetch(offset, size);
+  }
   const char* Map(uint64_t size) const override { return file_->Map(size); }
   const std::string& path() const override { return file_->path(); }
 

@@ -159,9 +159,10 @@ class PosixFile : public File {
     return static_cast<uint64_t>(info.st_nlink);
   }
 
-  void Prefetch(uint64_t offset, uint64_t size) const override {
+  bool Prefetch(uint64_t offset, uint64_t size) const override {
     ::posix_fadvise(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(size),
                     POSIX_FADV_WILLNEED);
+    return false;
   }
 
   const char* Map(uint64_t size) const override {

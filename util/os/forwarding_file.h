@@ -33,7 +33,9 @@ class ForwardingFile : public File {
   absl::Status Truncate(uint64_t size) override { return file_->Truncate(size); }
   absl::StatusOr<uint64_t> Size() const override { return file_->Size(); }
   absl::StatusOr<uint64_t> CountLinks() const override { return file_->CountLinks(); }
-  void Prefetch(uint64_t offset, uint64_t size) const override { file_->Prefetch(offset, size); }
+  bool Prefetch(uint64_t offset, uint64_t size) const override {
+    return file_->Prefetch(offset, size);
+  }
   const std::string& path() const override { return file_->path(); }
 
  protected:

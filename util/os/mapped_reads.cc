@@ -198,14 +198,14 @@ class MappedFile final : public ForwardingFile {
     return ForwardingFile::Read(offset, size, buffer);
   }
   // Asks memory where the thread reads mappings, else the disk.
-  void Prefetch(uint64_t offset, uint64_t size) const override {
+  bool Prefetch(uint64_t offset, uint64_t size) const override {
     const char* const begin = begin_.load(std::memory_order_acquire);
     const uint64_t end = size_.load(std::memory_order_relaxed);
-    if (begin == nullptr || size > kLongestMappedRead || !choice_of_this_thread.ExpectsMapped()) {
-      ForwardingFile::Prefetch(offset, size);
-    } else if (offset < end) {
+    if (begin == nullptr || size > kLongestMappedRead || !choice_of_this_thread.ExpectsMapped())
+      return ForwardingFile::Prefetch(offset, size);
+    if (offset < end)
       PrefetchLines(begin + offset, 0, std::min({size, end - offset, kMostPrefetched}));
-    }
+    return true;
   }
 
  private:

@@ -44,10 +44,10 @@ class AskingFileSystem final : public FaultFileSystem {
       owner_.has_read = true;
       return ForwardingFile::Read(offset, size, buffer);
     }
-    void Prefetch(uint64_t offset, uint64_t size) const override {
+    bool Prefetch(uint64_t offset, uint64_t size) const override {
       ++owner_.asked;
       if (!owner_.has_read) ++owner_.asked_before_reading;
-      ForwardingFile::Prefetch(offset, size);
+      return ForwardingFile::Prefetch(offset, size);
     }
 
    private:
