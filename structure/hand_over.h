@@ -1,8 +1,8 @@
-// A hand-over lets one thread wait for one word from another thread. The waiting thread looks for
-// some microseconds, and then sleeps.
+// A hand-over lets one thread wait for one word from another thread. The waiting thread looks for a
+// while (SpinUntil), and then sleeps.
 //
-// Thread-safety: one thread calls Await(), one other thread calls Tell(), each once. Await() may
-// return, and the hand-over may be destroyed, before Tell() does.
+// Thread-safety: one thread calls Await(), once at most; other threads call the rest, Tell() once
+// at most. Await() may return, and the hand-over may be destroyed, before Tell() does.
 #pragma once
 
 #include <atomic>
@@ -30,15 +30,14 @@ class HandOver {
     if (word_.exchange(word, std::memory_order_acq_rel) == kSleeps) word_.notify_one();
   }
 
+  // Returns whether no word was told and no thread sleeps: the other thread looks, or is about to.
+  bool is_looked_for() const { return word_.load(std::memory_order_relaxed) == kWaits; }
+
   // Waits until the other thread calls Tell(), and returns its word.
   uint32_t Await() {
-    const int spins = SpinsBeforeSleep();
-    for (int i = 0; i < spins; ++i) {
-      const uint32_t word = word_.load(std::memory_order_acquire);
-      if (word != kWaits) return word;
-      SpinPause();
-    }
     uint32_t word = kWaits;
+    if (SpinUntil([&] { return (word = word_.load(std::memory_order_acquire)) != kWaits; }))
+      return word;
     if (!word_.compare_exchange_strong(word, kSleeps, std::memory_order_acq_rel)) return word;
     do {
       word_.wait(kSleeps, std::memory_order_acquire);

@@ -4,7 +4,8 @@
 // commit pipeline and the recovery of the log use it.
 //
 // It works in two steps, so that nothing can fail once a batch is in the log: PrepareLocked() takes
-// all the memory, and ApplyLocked() makes the changes and cannot fail.
+// all the memory, and ApplyLocked() makes the changes and cannot fail. A plain batch
+// (Commit::is_plain) needs memory in the buffer alone, and no preparation.
 //
 // Thread-safety: functions whose name ends in Locked need the commit lock; TakeCleared() may be
 // called on any thread.
@@ -56,14 +57,15 @@ class BatchApplier {
                                         bool counts_clones, size_t* bytes);
   // Puts the operations into the active buffer and publishes the next super version. With
   // `readers_wait` readers wait until the operations are durable.
-  // Requires: PrepareLocked() made `bytes` and `change` of the same operations, and everything
-  // before them is applied.
+  // Requires: PrepareLocked() made `bytes` and `change` of the same operations, or they are plain,
+  // numbered, and the buffer has reserved `bytes`; and everything before them is applied.
   void ApplyLocked(const std::vector<Commit::Operation>& operations, size_t bytes,
                    bool readers_wait, std::unique_ptr<Change> change) noexcept;
 
   // Inserts the operations into `buffer`, at `memory`, and notes them in `*batch`. Any number of
   // threads may do so at once.
-  // Requires: PrepareLocked() returned null, and `memory` has the bytes that it asked for.
+  // Requires: the operations are numbered; they are plain, or PrepareLocked() returned null; and
+  // `memory` has the bytes that they take.
   static void Insert(const std::vector<Commit::Operation>& operations, bool readers_wait,
                      WriteBuffer* buffer, char* memory, WriteBuffer::Batch* batch) noexcept;
 

@@ -4,6 +4,7 @@
 
 #include "db/format/batch_codec.h"
 #include "db/format/log_format.h"
+#include "db/write_buffer/write_buffer.h"
 #include "util/base/assert.h"
 #include "util/base/hash.h"
 #include "varve/namespace_status.h"
@@ -68,6 +69,12 @@ Commit::Commit(WriteBatch* batch)
                                  .sequence = condition.sequence,
                                  .space = GenerationOf(keys)});
   }
+  record_ = batch->encoding().record;
+  size_ = operations_.size();
+  adds_data_ = batch->adds_data();
+  marks_clock_ = size_ == 1 && operations_.front().record.kind == RecordKind::kClockMark;
+  has_conditions_ = !conditions_.empty() || !range_conditions_.empty();
+  has_large_ = !large_.empty();
 }
 
 Commit::~Commit() {
@@ -165,7 +172,19 @@ absl::Status Commit::Resolve(const NamespaceTable& namespaces,
     }
   }
   operations_hash_ = HashAll();
+  SumUp();
   return absl::OkStatus();
+}
+
+void Commit::SumUp() {
+  is_plain_ = !has_large_;
+  buffer_bytes_ = 0;
+  for (const Operation& operation : operations_) {
+    const RecordView& record = operation.record;
+    is_plain_ = is_plain_ && (record.kind == RecordKind::kTombstone ||
+                              (record.kind == RecordKind::kValue && record.expiry_ms == 0));
+    buffer_bytes_ += WriteBuffer::SizeOf(record);
+  }
 }
 
 uint64_t Commit::HashAll() {
@@ -204,17 +223,21 @@ absl::Status Commit::ResolveChange(
 
 std::string_view Commit::Seal(SequenceNumber first) {
   VARVE_ASSERT(first != kNoSequence && !committed_);
-  VARVE_ASSERT(!operations_.empty());
-  SequenceNumber sequence = first;
-  for (Operation& operation : operations_) operation.record.sequence = sequence++;
-  for (const LargeOperation& large : large_) {
-    SealLargeOperation(batch_->encoding().record.data() + large.offset, large.seal_offset,
-                       first + large.index, large.body_hash);
+  VARVE_ASSERT(size_ != 0);
+  char* const record = const_cast<char*>(record_.data());  // the batch's own string
+  if (has_large_) [[unlikely]] {
+    for (const LargeOperation& large : large_) {
+      SealLargeOperation(record + large.offset, large.seal_offset, first + large.index,
+                         large.body_hash);
+    }
   }
-  const uint32_t count =
-      static_cast<uint32_t>(operations_.size()) | (large_.empty() ? 0 : kHasLargeOperations);
-  SealBatch(first, count, operations_hash_, &batch_->encoding().record);
-  return batch_->encoding().record;
+  const uint32_t count = static_cast<uint32_t>(size_) | (has_large_ ? kHasLargeOperations : 0);
+  SealBatch(first, count, operations_hash_, record, record_.size());
+  return record_;
+}
+
+void Commit::Number(SequenceNumber first) {
+  for (Operation& operation : operations_) operation.record.sequence = first++;
 }
 
 void Commit::NoteLogOffset(uint32_t record_offset) {

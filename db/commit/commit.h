@@ -9,6 +9,7 @@
 // thread has one at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -56,11 +57,13 @@ class Commit {
   [[nodiscard]] absl::Status Resolve(
       const NamespaceTable& namespaces,
       absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation);
-  // Numbers the operations from `first` on and completes the record for the log.
+  // Completes the record for the log, whose operations are numbered from `first` on.
   std::string_view Seal(SequenceNumber first);
+  // Numbers the operations themselves.
+  void Number(SequenceNumber first);
   // Returns whether some operation has a large value. Then the pipeline calls NoteLogOffset() with
   // the offset of the record in its log block.
-  bool has_large() const { return !large_.empty(); }
+  bool has_large() const { return has_large_; }
   void NoteLogOffset(uint32_t record_offset);
   // Notes that the batch is committed: empties it and keeps its memory.
   void Committed();
@@ -68,12 +71,20 @@ class Commit {
   const std::vector<Operation>& operations() const { return operations_; }
   const std::vector<Condition>& conditions() const { return conditions_; }
   const std::vector<RangeCondition>& range_conditions() const { return range_conditions_; }
-  bool adds_data() const { return batch_->adds_data(); }
+
+  // The next ones look at the commit alone, not at what it refers to: the thread that calls them
+  // is mostly not the one that made it.
+  size_t size() const { return size_; }  // operations
+  std::string_view record() const { return record_; }
+  size_t record_size() const { return record_.size(); }
+  bool adds_data() const { return adds_data_; }
   // Returns whether the batch is a clock mark and nothing else; such a batch never waits.
-  bool MarksClock() const {
-    return operations_.size() == 1 && operations_.front().record.kind == RecordKind::kClockMark;
-  }
-  size_t record_size() const { return batch_->bytes(); }
+  bool MarksClock() const { return marks_clock_; }
+  bool has_conditions() const { return has_conditions_; }
+  // Returns whether all operations are values and tombstones that nothing but their records comes
+  // of, and what these take in a write buffer. Valid once the commit is resolved.
+  bool is_plain() const { return is_plain_; }
+  size_t buffer_bytes() const { return buffer_bytes_; }
   // The instant at which the batch was first committed, in another store; 0: it was not.
   uint64_t instant_ms() const { return instant_ms_; }
   void set_instant_ms(uint64_t instant_ms) { instant_ms_ = instant_ms; }
@@ -92,14 +103,23 @@ class Commit {
   // Takes the causes out of the operations, for a store whose log has no place for them.
   void ForgetCauses();
   uint64_t HashAll();
+  void SumUp();                                       // sets is_plain_ and buffer_bytes_
   static std::vector<LargeOperation>& ReusedLarge();  // by the commits of one thread
   absl::Status ResolveChange(const Operation& operation, NamespaceTable* table,
                              absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation);
 
-  WriteBatch* batch_;
-  bool committed_ = false;
+  WriteBatch* const batch_;
+  std::string_view record_;  // the batch's
+  size_t size_ = 0;
   uint64_t operations_hash_ = 0;
+  size_t buffer_bytes_ = 0;
   uint64_t instant_ms_ = 0;
+  bool adds_data_ = false;
+  bool marks_clock_ = false;
+  bool has_conditions_ = false;
+  bool has_large_ = false;
+  bool is_plain_ = false;
+  bool committed_ = false;
   // Kept between commits of one thread: no allocation in steady state.
   std::vector<Operation>& operations_;
   std::vector<Condition>& conditions_;

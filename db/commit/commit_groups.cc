@@ -14,19 +14,23 @@ bool CommitGroups::Join(Member* member) {
   return member->turn_.Await() == kLeads;
 }
 
-int CommitGroups::Lead(Member* leader, absl::FunctionRef<void(Member*)> serve) {
-  if (groups_++ % kGroupsPerTimed != 0) return ServeAll(leader, serve);
+int CommitGroups::Lead(Member* leader, absl::FunctionRef<void(Member*)> serve,
+                       absl::FunctionRef<void(Member*)> fetch) {
+  if (groups_++ % kGroupsPerTimed != 0) return ServeAll(leader, serve, fetch);
   const SteadyTime begin = SteadyNow();
-  const int served = ServeAll(leader, serve);
+  const int served = ServeAll(leader, serve, fetch);
   const auto nanos = static_cast<uint64_t>((SteadyNow() - begin) / std::chrono::nanoseconds(1));
   timed_nanos_.fetch_add(nanos, std::memory_order_relaxed);
   timed_batches_.fetch_add(static_cast<uint64_t>(served), std::memory_order_relaxed);
   return served;
 }
 
-int CommitGroups::ServeAll(Member* leader, absl::FunctionRef<void(Member*)> serve) {
+int CommitGroups::ServeAll(Member* leader, absl::FunctionRef<void(Member*)> serve,
+                           absl::FunctionRef<void(Member*)> fetch) {
   Member* member = leader;
   for (int served = 1;; ++served) {
+    if (Member* const behind = member->next_.load(std::memory_order_acquire); behind != nullptr)
+      fetch(behind);
     serve(member);
     Member* next = member->next_.load(std::memory_order_acquire);
     if (next == nullptr) {

@@ -25,6 +25,11 @@ class CommitGroups {
  public:
   // A thread's place in the queue. It lives on the stack of that thread.
   class Member {
+   protected:
+    // Returns whether the thread is not served yet and looks whether it is, rather than sleeping.
+    // The leader's own counts as such a one.
+    bool is_awake() const { return turn_.is_looked_for(); }
+
    private:
     friend class CommitGroups;
     std::atomic<Member*> next_{nullptr};
@@ -38,10 +43,12 @@ class CommitGroups {
   // Joins the queue. Returns true if the caller leads, which then has to call Lead(); returns false
   // once the leader has served `member`.
   [[nodiscard]] bool Join(Member* member);
-  // Serves `leader`, the caller's member, and those behind it. Returns how many were served.
+  // Serves `leader`, the caller's member, and those behind it. `fetch` has memory fetch what
+  // `serve` will touch of the member behind the one that is served. Returns how many were served.
   // Requires: `serve` does not throw, nor wait for a thread whose member it has not served before;
   // the caller holds the lock that leaders hold.
-  int Lead(Member* leader, absl::FunctionRef<void(Member*)> serve);
+  int Lead(Member* leader, absl::FunctionRef<void(Member*)> serve,
+           absl::FunctionRef<void(Member*)> fetch);
 
   // Return the batches in the groups that were timed, and how long serving these groups took.
   uint64_t timed_batches() const { return timed_batches_.load(std::memory_order_relaxed); }
@@ -52,7 +59,8 @@ class CommitGroups {
   static constexpr uint64_t kGroupsPerTimed = 64;
   enum Word : uint32_t { kServed = HandOver::kFirstWord, kLeads };
 
-  int ServeAll(Member* leader, absl::FunctionRef<void(Member*)> serve);
+  int ServeAll(Member* leader, absl::FunctionRef<void(Member*)> serve,
+               absl::FunctionRef<void(Member*)> fetch);
 
   uint64_t groups_ = 0;  // the leader's, as are the additions to the next two
   std::atomic<uint64_t> timed_batches_{0}, timed_nanos_{0};

@@ -16,6 +16,7 @@
 #include "spdlog/spdlog.h"
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
+#include "util/base/prefetch.h"
 #include "util/base/status.h"
 #include "varve/replication.h"
 
@@ -66,13 +67,27 @@ TimeMark DueMark(const CommitEnvironment& environment, const Commit& commit, Seq
   return {first, now};
 }
 
+// Makes sure of the memory that the batch needs, whose operations are numbered from `first` on:
+// `*bytes` in the active buffer. Returns what it changes beside that, null if nothing.
+std::unique_ptr<BatchApplier::Change> TakeMemoryLocked(const CommitEnvironment& environment,
+                                                       SequenceNumber first, Commit* commit,
+                                                       size_t* bytes) {
+  environment.versions->mutex().AssertHeld();
+  if (commit->is_plain()) [[likely]] {
+    *bytes = commit->buffer_bytes();
+    environment.versions->PresentLocked()->active->Reserve(*bytes, /*range_tombstones=*/0);
+    return nullptr;
+  }
+  commit->Number(first);
+  return environment.applier->PrepareLocked(commit->operations(), /*counts_clones=*/true, bytes);
+}
+
 // Returns whether the writer may apply the batch without the commit lock. What has conditions was
 // checked after all before it was applied; a run of such batches would else hand the processor from
 // thread to thread with the lock held. Of large batches, two that write one key again and again
 // would walk over each other's versions.
 bool MayApplyBesideOthers(const Commit& commit) {
-  return commit.conditions().empty() && commit.range_conditions().empty() &&
-         commit.operations().size() <= kMostOperationsBesideOthers;
+  return !commit.has_conditions() && commit.size() <= kMostOperationsBesideOthers;
 }
 
 // Counts a condition that was not met.
@@ -114,71 +129,88 @@ CommitPipeline::~CommitPipeline() = default;
 
 // A batch on its way from step 3 to the end. It lives on the stack of the writer's thread, and a
 // leader serves it there.
+//
+// What the leader touches lies together, as each cache line comes from another processor.
 class CommitPipeline::Submission final : public CommitGroups::Member, public ShowQueue::Batch {
  public:
-  Submission(const CommitEnvironment* environment, const WriteOptions* options_of_write,
-             Commit* commit_of_batch, const CheckedBatch* checked_batch, RangeCheck* range_check,
-             bool* must_check_quotas)
-      : options(*options_of_write),
-        commit(*commit_of_batch),
+  Submission(const CommitEnvironment* commit_environment, const WriteOptions& write_options,
+             WriteBatch* batch, const CheckedBatch* checked_batch)
+      : environment(*commit_environment),
+        options(write_options),
         checked(checked_batch),
-        ranges(*range_check),
-        must_check(*must_check_quotas),
-        environment_(*environment) {}
+        commit(batch),
+        ranges(commit) {}
 
   absl::Status ResolveIn(const SuperVersion& state) {
     VARVE_RETURN_IF_ERROR(commit.Resolve(
-        state.namespaces, [this](NamespaceId) { return environment_.new_generation(); }));
+        state.namespaces, [this](NamespaceId) { return environment.new_generation(); }));
     if (!state.namespaces.declares_groups() || options.independent_keys) [[likely]]
       return absl::OkStatus();
     return CheckKeyGroups(state.namespaces, commit);
   }
 
   // Leaves the batch to its writer to apply. Takes the batch's memory, of so many bytes.
-  void EnterLocked(SuperVersions* versions, SequenceNumber last, size_t bytes, bool readers_wait)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions->mutex()) {
+  void EnterLocked(SuperVersions* versions, SequenceNumber last, size_t bytes,
+                   bool has_waiting_readers) ABSL_EXCLUSIVE_LOCKS_REQUIRED(versions->mutex()) {
     buffer_ = versions->PresentLocked()->active.get();
     last_ = last;
-    memory_ = buffer_->Take(bytes);
-    readers_wait_ = readers_wait;
+    memory = buffer_->Take(bytes);
+    readers_wait = has_waiting_readers;
     is_entered = true;
-    leads ? versions->show_queue().EnterAsLeaderLocked(this)
-          : versions->show_queue().EnterLocked(this);
+    versions->show_queue().EnterLocked(this);
   }
 
   void Apply() noexcept override {
-    BatchApplier::Insert(commit.operations(), readers_wait_, buffer_, memory_, &records_);
+    commit.Number(last_ + 1 - commit.size());
+    BatchApplier::Insert(commit.operations(), readers_wait, buffer_, memory, &records_);
   }
 
-  const WriteOptions& options;
-  Commit& commit;
-  const CheckedBatch* const checked;
-  RangeCheck& ranges;
-  bool& must_check;
-  std::optional<SuperVersions::Pin> pin;  // of the super version against which it is resolved
-  bool leads = false;
+  // Returns where the log notes that the writer, outside the lock, seals and copies its record,
+  // which is in the cache of its processor. Returns null if the thread that holds the lock does it:
+  // the batch is its own, is not plain, or belongs to a thread that sleeps, for which the log would
+  // wait.
+  LogCopy* log_copy_later() {
+    return holds_lock || !is_awake() || !commit.is_plain() ? nullptr : &log_copy;
+  }
+  void CopyToLog() {
+    if (log_copy.is_due()) log_copy.Make(commit.Seal(last_ + 1 - commit.size()));
+  }
+
+  // Has memory fetch what a leader touches when it serves the batch.
+  void Fetch() const {
+    const char* const begin = reinterpret_cast<const char*>(this);
+    const char* const end = reinterpret_cast<const char*>(&ranges);
+    for (const char* line = begin; line < end; line += 64) PrefetchLineForWrite(line);
+  }
+
+  const CommitEnvironment& environment;
+  char* memory = nullptr;  // of the batch's records in the active buffer
+  bool readers_wait = false;
+  bool must_check = false;
+  bool holds_lock = false;  // the thread of the batch
   bool lacks_memory = false;
   bool is_entered = false;
-  bool is_applied = false;                             // by the leader, whose batch it is
+  bool is_offered = false;  // to the show queue, by the leader, whose batch it is
+  bool is_awaited = false;  // by the same: it may not be visible yet
+  const WriteOptions options;
+  const CheckedBatch* const checked;
+  std::optional<SuperVersions::Pin> pin;  // of the super version against which it is resolved
+  LogCopy log_copy;                       // due: left to the writer
   std::optional<absl::StatusOr<CommitResult>> result;  // nothing: the batch goes on alone
-
- private:
-  const CommitEnvironment& environment_;
-  char* memory_ = nullptr;
-  bool readers_wait_ = false;
+  Commit commit;
+  RangeCheck ranges;
 };
 
 absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& options,
                                                        WriteBatch* batch,
                                                        const CheckedBatch* checked,
                                                        bool* must_check) {
-  Commit commit(batch);
+  Submission submission(&environment_, options, batch, checked);
+  Commit& commit = submission.commit;
   // A mark takes no room, and readers leave it, who do not wait.
   if (checked == nullptr && !commit.MarksClock()) {
     VARVE_RETURN_IF_ERROR(WaitForRoom(commit.record_size(), commit.adds_data()));
   }
-  RangeCheck ranges(commit);
-  Submission submission(&environment_, &options, &commit, checked, &ranges, must_check);
   const SuperVersion& state = *submission.pin.emplace(versions_->Acquire());
   VARVE_RETURN_IF_ERROR(submission.ResolveIn(state));
   *must_check = MustCheckQuotas(state, commit, checked) ||
@@ -186,15 +218,23 @@ absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& optio
   if (*must_check) return CommitResult{};
   for (const Commit::Operation& operation : commit.operations())
     state.active->Prefetch(operation.hash);
-  if (!ranges.empty())
-    VARVE_RETURN_IF_ERROR(Counted(CheckRangesUnlocked(*versions_, &ranges), &conflicts_));
+  if (!submission.ranges.empty()) {
+    VARVE_RETURN_IF_ERROR(
+        Counted(CheckRangesUnlocked(*versions_, &submission.ranges), &conflicts_));
+  }
 
   if (groups_.Join(&submission)) Lead(&submission);
   if (submission.lacks_memory) throw std::bad_alloc();
   if (!submission.result) submission.result.emplace(CommitAlone(&submission));
+  submission.CopyToLog();
+  *must_check = submission.must_check;
   submission.pin.reset();
   if (submission.is_entered) {
-    if (!submission.is_applied) versions_->show_queue().Finish(&submission);
+    if (!submission.is_offered) {
+      versions_->show_queue().Finish(&submission);
+    } else if (submission.is_awaited) {
+      versions_->show_queue().Await(&submission);
+    }
     commit.Committed();
   }
   return *std::move(submission.result);
@@ -202,14 +242,21 @@ absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& optio
 
 void CommitPipeline::Lead(Submission* submission) {
   absl::MutexLock lock(&versions_->mutex());
-  submission->leads = true;
-  groups_.Lead(submission, [this](CommitGroups::Member* member) {
-    versions_->mutex().AssertHeld();
-    ServeLocked(static_cast<Submission*>(member));
-  });
-  submission->is_applied =
-      submission->is_entered && versions_->show_queue().TakeOwnLocked() == nullptr;
-  submission->leads = false;
+  ShowQueue& show_queue = versions_->show_queue();
+  submission->holds_lock = true;
+  groups_.Lead(
+      submission,
+      [&](CommitGroups::Member* member) {
+        versions_->mutex().AssertHeld();
+        if (member != submission && submission->is_entered && !submission->is_offered) {
+          show_queue.OfferLocked(submission);
+          submission->is_offered = true;
+        }
+        ServeLocked(static_cast<Submission*>(member));
+      },
+      [](CommitGroups::Member* member) { static_cast<Submission*>(member)->Fetch(); });
+  submission->is_awaited = show_queue.TakeOfferedLocked() != nullptr;
+  submission->holds_lock = false;
 }
 
 void CommitPipeline::ServeLocked(Submission* submission) noexcept {
@@ -227,6 +274,7 @@ void CommitPipeline::ServeLocked(Submission* submission) noexcept {
 absl::StatusOr<CommitResult> CommitPipeline::CommitAlone(Submission* submission) {
   const WriteOptions& options = submission->options;
   absl::MutexLock lock(&versions_->mutex());
+  submission->holds_lock = true;
   VARVE_RETURN_IF_ERROR(PrepareLogLocked(submission->commit));
   if (exclusive_writes_.KeepsOutLocked(options.exclusive_write, submission->commit.MarksClock())) {
     if (!options.waits_for_exclusive_write)
@@ -279,7 +327,7 @@ absl::StatusOr<CommitResult> CommitPipeline::CommitLocked(const WriteOptions& op
   const Durability durability = DurabilityLocked(options, *commit);
   VARVE_RETURN_IF_ERROR(CheckWritableLocked(*commit));
   VARVE_RETURN_IF_ERROR(CheckChangesLocked(*commit, ranges));
-  if (commit->operations().empty()) return CommitResult{versions_->visible(), kNoSequence};
+  if (commit->size() == 0) return CommitResult{versions_->visible(), kNoSequence};
   if (absl::Status reserved =
           log_->Reserve(LogBytes(environment_, *commit), /*for_deletes=*/!commit->adds_data());
       !reserved.ok()) {
@@ -293,7 +341,7 @@ absl::StatusOr<CommitResult> CommitPipeline::CommitLocked(const WriteOptions& op
 
 absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Durability durability,
                                                             Submission* submission) {
-  const size_t operations = commit->operations().size();
+  const size_t operations = commit->size();
   VARVE_ASSERT(operations > 0 && !closed_);
   if (versions_->NeedsOwnBuffer(operations)) [[unlikely]] {
     if (!versions_->ActiveBufferIsEmptyLocked()) RotateLocked();
@@ -301,11 +349,11 @@ absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Dura
   }
   const SequenceNumber first = versions_->LastSequenceLocked() + 1;
   const SequenceNumber last = versions_->LastSequenceLocked() + operations;
-  const std::string_view record = commit->Seal(first);
-  VARVE_ASSERT(record.size() == commit->record_size());
+  LogCopy* const later = submission != nullptr ? submission->log_copy_later() : nullptr;
+  const std::string_view record = later == nullptr ? commit->Seal(first) : commit->record();
   size_t bytes = 0;
   std::unique_ptr<BatchApplier::Change> change =
-      environment_.applier->PrepareLocked(commit->operations(), /*counts_clones=*/true, &bytes);
+      TakeMemoryLocked(environment_, first, commit, &bytes);
   const TimeMark mark = DueMark(environment_, *commit, first);
   std::array<char, kTimeMarkSize> mark_bytes;
   if (mark.first != kNoSequence) mark_bytes = EncodeTimeMark(mark.first, mark.instant_ms);
@@ -314,9 +362,9 @@ absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Dura
   if (is_recorded) [[unlikely]]
     environment_.changes->Reserve(encoded.size());
   uint32_t log_offset = 0;
-  if (absl::Status appended =
-          log_->Append(record, first, last, durability, commit->has_large() ? &log_offset : nullptr,
-                       {mark_bytes.data(), mark.first != kNoSequence ? mark_bytes.size() : 0});
+  if (absl::Status appended = log_->Append(
+          record, first, last, durability, commit->has_large() ? &log_offset : nullptr,
+          {mark_bytes.data(), mark.first != kNoSequence ? mark_bytes.size() : 0}, later);
       !appended.ok()) {
     if (absl::IsUnavailable(appended)) NoteLogFailureLocked();
     return appended;
@@ -339,7 +387,10 @@ absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Dura
     submission->EnterLocked(versions_, last, bytes, readers_wait);
     return last;
   }
+  // A thread that waits for this batch, or for room, does not wait for its writer.
+  if (later != nullptr) later->Make(commit->Seal(first));
   versions_->show_queue().DrainLocked();
+  commit->Number(first);
   environment_.applier->ApplyLocked(commit->operations(), bytes, readers_wait, std::move(change));
   versions_->show_queue().ShowLocked(versions_->LastSequenceLocked());
   commit->Committed();

@@ -15,12 +15,13 @@
 //      on alone, releasing the lock meanwhile.
 //   4. Check. The batch is refused if the store is closed, if flushes or the log fail and it adds
 //      data, or if one of its conditions is not met any more.
-//   5. Number and append. The operations get the next sequence numbers, the applier takes all the
-//      memory that it needs for them, and the log copies the record, behind a time mark if the last
-//      one is a second old (db/history/time_map.h). A failure before the log has
-//      accepted the record leaves everything as it was. Where changes are retained, their recorder
-//      gets a copy then (db/changes/change_recorder.h).
-//   6. Apply and show. From here on nothing can fail: the writer puts the operations into the
+//   5. Number and append. The operations get the next sequence numbers, all the memory that they
+//      need is taken, and the log gives the record its place, behind a time mark if the last one is
+//      a second old (db/history/time_map.h). A failure before the log has accepted the record
+//      leaves everything as it was. Where changes are retained, their recorder gets a copy then
+//      (db/changes/change_recorder.h).
+//   6. Apply and show. From here on nothing can fail: the writer copies the record to its place,
+//      unless the leader has done so (Submission::log_copy_later), puts the operations into the
 //      active buffer, beside other writers, and the visible sequence moves to the last one
 //      (db/version/show_queue.h). So a sequence is visible only if every lower one is, and if the
 //      log has it. A batch is applied under the lock, after all before it, if it has conditions,

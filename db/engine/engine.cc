@@ -178,12 +178,15 @@ absl::StatusOr<CommitResult> Engine::SubmitClone(const WriteOptions& options, Wr
 }
 
 absl::StatusOr<CommitResult> Engine::Write(const WriteOptions& options, WriteBatch* batch) {
+  const bool is_empty = batch->empty();  // it may have conditions; the commit empties the others
   VARVE_ASSIGN_OR_RETURN(const CommitResult result, SubmitUnguarded(options, batch));
-  // A writer that waits syncs for all when no other thread is at it, which saves the hop to the
-  // log's thread.
-  VARVE_RETURN_IF_ERROR(result.durable_after == kNoSequence
-                            ? log_->Push()
-                            : log_->WaitUntilDurable(result.durable_after));
+  if (result.durable_after != kNoSequence) {
+    // A writer that waits syncs for all when no other thread is at it, which saves the hop to the
+    // log's thread.
+    VARVE_RETURN_IF_ERROR(log_->WaitUntilDurable(result.durable_after));
+  } else {
+    VARVE_RETURN_IF_ERROR(is_empty ? log_->Push() : log_->PushUpTo(result.sequence));
+  }
   NoteDeliverable();
   return result;
 }

@@ -58,11 +58,11 @@ uint64_t OperationsHash::Finish(std::string_view rest) {
   return rest.empty() ? hash_ : XXH3_64bits_withSeed(rest.data(), rest.size(), hash_);
 }
 
-void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash,
-               std::string* record) {
-  VARVE_ASSERT(record->size() >= kBatchHeaderSize);
-  char* header = record->data();
-  EncodeFixed32(header + 4, static_cast<uint32_t>(record->size() - kBatchHeaderSize));
+void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash, char* record,
+               size_t size) {
+  VARVE_ASSERT(size >= kBatchHeaderSize);
+  char* const header = record;
+  EncodeFixed32(header + 4, static_cast<uint32_t>(size - kBatchHeaderSize));
   EncodeFixed64(header + 8, first);
   EncodeFixed32(header + 16, count);
   EncodeFixed32(header, BatchChecksum(header, operations_hash));

@@ -27,7 +27,12 @@ inline constexpr uint32_t kTimeMarkCount = 1u << 30;
 // checksum that needs no sequence, so callers compute it before they take the commit lock.
 // Requires: `record` has at least kBatchHeaderSize bytes.
 uint64_t HashOperations(std::string_view operations);
-void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash, std::string* record);
+void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash, char* record,
+               size_t size);
+inline void SealBatch(SequenceNumber first, uint32_t count, uint64_t operations_hash,
+                      std::string* record) {
+  SealBatch(first, count, operations_hash, record->data(), record->size());
+}
 
 // Hashes the operations of a batch that has large ones, each byte once: those between the large
 // ones as they are, the large ones by their body hash.

@@ -41,6 +41,7 @@ class DirectGroupWriter final : public GroupWriter {
     const size_t slot = TakeSlot();
     LogBuffer* const buffer = &buffers_[slot];
     const std::optional<LogWriter::DirectGroup> group = writer_->TakeDirectGroup(buffer);
+    buffer->AwaitCopies();
     absl::Status status = group.has_value() ? Write(*group) : absl::OkStatus();
     buffer->Clear(writer_->kept_memory());
     if (group.has_value()) status = writer_->EndDirectGroup(*group, status);

@@ -61,8 +61,18 @@ absl::Status Log::PushUnsynced() {
   // In order of sequence: records that need no sync take the ones before them along.
   const SequenceNumber unsynced =
       std::max(progress_.last(Durability::kEverySecond), progress_.last(Durability::kNone));
-  if (unsynced <= progress_.written()) return absl::OkStatus();
-  absl::Status status = writer_.WriteOut(unsynced);
+  return WriteOut(unsynced);
+}
+
+absl::Status Log::PushUpTo(SequenceNumber sequence) {
+  VARVE_RETURN_IF_ERROR(WriteOut(sequence));
+  group_commit_->Push();
+  return progress_.status();
+}
+
+absl::Status Log::WriteOut(SequenceNumber sequence) {
+  if (sequence <= progress_.written()) return absl::OkStatus();
+  absl::Status status = writer_.WriteOut(sequence);
   if (!status.ok()) NotifyListeners();
   return status;
 }

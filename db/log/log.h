@@ -7,11 +7,11 @@
 //               GroupWriter   makes a group durable: buffered or direct
 //   LogProgress           up to where operations are appended, written, durable; whether it failed
 //
-// No thread has to wait for the disk: Append() copies a record into the buffer, and Push() wakes a
-// log thread. The log thread writes and syncs the records that arrived while the last group was
-// under way, then moves durable_sequence(). Records without sync are written by the thread that
-// calls Push(); the first such thread writes for all that wait behind it. Once a second a log
-// thread syncs the records of kEverySecond.
+// No thread has to wait for the disk: Append() copies a record into the buffer, or leaves that to
+// the thread that wrote it (LogCopy), and Push() wakes a log thread. The log thread writes and
+// syncs the records that arrived while the last group was under way, then moves durable_sequence().
+// Records without sync are written by the thread that calls Push(); the first such thread writes
+// for all that wait behind it. Once a second a log thread syncs the records of kEverySecond.
 //
 // Segments point to large values where the log wrote them: LargeBlocks() tells where that is, and
 // Retire() leaves a file that segments point into to the caller instead of recycling it.
@@ -91,13 +91,14 @@ class Log {
   // nothing was appended. `mark` is empty or a time mark, which goes in front of the record
   // (db/format/batch_codec.h). For a record with large operations, `*offset_in_block` gets its
   // offset in the payload of its block, whose place LargeBlocks() tells once it is written; else
-  // `offset_in_block` is null.
+  // `offset_in_block` is null. With `later` the record need not be complete, and is not copied:
+  // some thread calls later->Make() with the whole record, without waiting for the log before.
   // Requires: Reserve() returned OK for both sizes, and `first` follows the last operation.
   [[nodiscard]] absl::Status Append(std::string_view record, SequenceNumber first,
                                     SequenceNumber last, Durability durability,
-                                    uint32_t* offset_in_block = nullptr,
-                                    std::string_view mark = {}) {
-    return writer_.Append(record, first, last, durability, offset_in_block, mark);
+                                    uint32_t* offset_in_block = nullptr, std::string_view mark = {},
+                                    LogCopy* later = nullptr) {
+    return writer_.Append(record, first, last, durability, offset_in_block, mark, later);
   }
 
   // Prepares LeaveFile(): keeps old files from being recycled from now on until RecycleFiles(), and
@@ -120,6 +121,10 @@ class Log {
   // caller of WaitUntilDurable() need not call this: that function runs a group itself if no other
   // thread does.
   [[nodiscard]] absl::Status Push();
+  // Does the same, but of the records without sync writes at least those up to `sequence`, which is
+  // the last of the caller's own: the caller need not look at what others append meanwhile.
+  // Requires: `sequence` was appended without sync.
+  [[nodiscard]] absl::Status PushUpTo(SequenceNumber sequence);
   // Writes the records that were appended without sync before the call to the kernel, unless that
   // was done. Costs two loads if there is nothing to do. Returns an error only if it cannot write
   // them, not because the log has failed otherwise.
@@ -184,6 +189,7 @@ class Log {
  private:
   Log(FileSystem* file_system, const LogOptions& options, SequenceNumber last_sequence);
   [[nodiscard]] absl::Status Start(uint64_t file_number);
+  absl::Status WriteOut(SequenceNumber sequence);
   void NotifyListeners() ABSL_LOCKS_EXCLUDED(listeners_mutex_);
 
   std::unique_ptr<FileThread> own_file_thread_;  // null where the options name one

@@ -7,12 +7,17 @@
 // that no record is copied twice. A buffer keeps its memory unless it grew far beyond a group's
 // size.
 //
+// A record need not be copied by the thread that appends it, which holds locks: Append() can leave
+// that to another thread, and AwaitCopies() waits until all such copies are made.
+//
 // Invariants: blocks begin at multiples of 8 and follow each other in the order of their sequences.
 // Thread-safety: none; a buffer belongs to the thread that holds the lock under which it is kept,
-// or that took it out of there.
+// or that took it out of there. LogCopy::Make() may be called on any thread.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -22,9 +27,30 @@
 
 #include "db/format/log_format.h"
 #include "util/base/assert.h"
+#include "util/base/spin.h"
 #include "varve/types.h"
 
 namespace varve {
+
+// The part of an append that is left to the thread whose record it is.
+class LogCopy {
+ public:
+  LogCopy() = default;
+
+  bool is_due() const { return to_ != nullptr; }
+  // Copies the record. Requires: is_due(), and it is the record that was appended. Whoever writes
+  // the buffer spins until this is called: nobody waits for the log between the append and this.
+  void Make(std::string_view record) {
+    std::memcpy(to_, record.data(), record.size());
+    to_ = nullptr;
+    under_way_->fetch_sub(1, std::memory_order_release);
+  }
+
+ private:
+  friend class LogBuffer;
+  char* to_ = nullptr;
+  std::atomic<uint32_t>* under_way_ = nullptr;
+};
 
 class LogBuffer {
  public:
@@ -37,10 +63,11 @@ class LogBuffer {
 
   // Appends a record that holds the operations first..last, and `mark` in front of it (empty:
   // none); with `new_block` they begin a new block. Returns the offset of the record in its block's
-  // payload. Throws std::bad_alloc, and then nothing was appended.
+  // payload. Throws std::bad_alloc, and then nothing was appended. With `later` the record is not
+  // copied, which the caller has another thread do.
   // Requires: `first` is behind all operations in the buffer.
   size_t Append(std::string_view record, SequenceNumber first, SequenceNumber last, bool new_block,
-                std::string_view mark = {}) {
+                std::string_view mark = {}, LogCopy* later = nullptr) {
     VARVE_ASSERT(first <= last);
     VARVE_ASSERT(blocks_.empty() || first > blocks_.back().last);
     if (blocks_.empty() || new_block) {
@@ -57,11 +84,22 @@ class LogBuffer {
       size_ += mark.size();
     }
     const size_t offset = size_ - blocks_.back().begin - kLogBlockHeaderSize;
-    std::memcpy(data_.get() + size_, record.data(), record.size());
+    if (later == nullptr) {
+      std::memcpy(data_.get() + size_, record.data(), record.size());
+    } else {
+      later->to_ = data_.get() + size_;
+      later->under_way_ = copies_.get();
+      copies_->fetch_add(1, std::memory_order_relaxed);
+    }
     size_ += record.size();
     blocks_.back().end = size_;
     blocks_.back().last = last;
     return offset;
+  }
+
+  // Waits until all records are there.
+  void AwaitCopies() const {
+    for (SpinWait wait; copies_->load(std::memory_order_acquire) != 0;) wait.Pause();
   }
 
   bool empty() const { return blocks_.empty(); }
@@ -90,6 +128,7 @@ class LogBuffer {
 
   // Empties the buffer, and gives its memory back if it is more than `keep` bytes.
   void Clear(size_t keep) {
+    AwaitCopies();
     blocks_.clear();
     size_ = 0;
     if (capacity_ > keep) {
@@ -109,6 +148,7 @@ class LogBuffer {
     if (needed <= capacity_) return;
     const size_t capacity = LogPageAlign(needed > 2 * capacity_ ? needed : 2 * capacity_);
     std::unique_ptr<char[], FreeAligned> grown(static_cast<char*>(::operator new(capacity, kPage)));
+    AwaitCopies();
     if (size_ > 0) std::memcpy(grown.get(), data_.get(), size_);
     data_ = std::move(grown);
     capacity_ = capacity;
@@ -118,6 +158,8 @@ class LogBuffer {
   size_t capacity_ = 0;
   size_t size_ = 0;
   std::vector<Block> blocks_;
+  // How many records are still to be copied; it stays where it is when buffers are swapped.
+  std::unique_ptr<std::atomic<uint32_t>> copies_ = std::make_unique<std::atomic<uint32_t>>(0);
 };
 
 }  // namespace varve

@@ -40,7 +40,7 @@ void LogProgress::Appended(SequenceNumber last, Durability durability, size_t by
   bytes_appended_.store(bytes_appended_.load(std::memory_order_relaxed) + bytes,
                         std::memory_order_relaxed);
   appended_.store(last, std::memory_order_release);
-  last_[static_cast<size_t>(durability)].store(last, std::memory_order_release);
+  last_[static_cast<size_t>(durability)].sequence.store(last, std::memory_order_release);
 }
 
 void LogProgress::Written(SequenceNumber last, size_t bytes) {

@@ -26,17 +26,17 @@ class LogProgress {
   // Begins with everything up to `last` durable.
   explicit LogProgress(SequenceNumber last)
       : appended_(last),
+        last_{{last}, {last}, {last}},
         written_(last),
         durable_(last),
-        written_mark_(last),
-        last_{last, last, last} {}
+        written_mark_(last) {}
 
   SequenceNumber appended() const { return appended_.load(std::memory_order_acquire); }
   SequenceNumber written() const { return written_.load(std::memory_order_acquire); }
   SequenceNumber durable() const { return durable_.load(std::memory_order_acquire); }
   // Returns the highest sequence that was appended with this durability.
   SequenceNumber last(Durability durability) const {
-    return last_[static_cast<size_t>(durability)].load(std::memory_order_acquire);
+    return last_[static_cast<size_t>(durability)].sequence.load(std::memory_order_acquire);
   }
   // Returns the highest durable mark in a block that was written.
   SequenceNumber written_mark() const { return written_mark_.load(std::memory_order_relaxed); }
@@ -74,16 +74,23 @@ class LogProgress {
   uint64_t bytes_appended() const { return bytes_appended_.load(std::memory_order_relaxed); }
 
  private:
-  std::atomic<SequenceNumber> appended_;
-  std::atomic<SequenceNumber> written_;
-  std::atomic<SequenceNumber> durable_;
-  std::atomic<SequenceNumber> written_mark_;
-  std::atomic<SequenceNumber> last_[3];
+  struct alignas(64) Last {
+    std::atomic<SequenceNumber> sequence;
+  };
+
+  // Each append changes these. Threads that wait look at the others all the time, so those have
+  // cache lines of their own.
+  alignas(64) std::atomic<SequenceNumber> appended_;
   std::atomic<size_t> buffered_bytes_{0};
+  std::atomic<uint64_t> bytes_appended_{0};
+  Last last_[3];  // writers without sync look at the last one that has a sync
+  alignas(64) std::atomic<SequenceNumber> written_;
+  alignas(64) std::atomic<SequenceNumber> durable_;
+  alignas(64) std::atomic<SequenceNumber> written_mark_;
   std::atomic<bool> failed_{false};
   mutable absl::Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
-  std::atomic<uint64_t> groups_{0}, syncs_{0}, bytes_written_{0}, bytes_appended_{0};
+  std::atomic<uint64_t> groups_{0}, syncs_{0}, bytes_written_{0};
   SyncTimes sync_times_;
 };
 

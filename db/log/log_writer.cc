@@ -91,7 +91,7 @@ absl::Status LogWriter::Reserve(size_t bytes, bool for_deletes) {
 
 absl::Status LogWriter::Append(std::string_view record, SequenceNumber first, SequenceNumber last,
                                Durability durability, uint32_t* offset_in_block,
-                               std::string_view mark) {
+                               std::string_view mark, LogCopy* later) {
   VARVE_ASSERT(first <= last);
   const size_t size = mark.size() + record.size();
   const uint64_t unit = LogRoom::WorstCase(size);
@@ -103,7 +103,7 @@ absl::Status LogWriter::Append(std::string_view record, SequenceNumber first, Se
       room_.GoesToNextFile(unit) || active_.last_block_size() + size > options_.group_max_bytes;
   const bool appended = TryWithMemory([&] {
     mutex_.AssertHeld();
-    AppendToBufferLocked(record, first, last, new_block, offset_in_block, mark);
+    AppendToBufferLocked(record, first, last, new_block, offset_in_block, mark, later);
   });
   if (!appended) return OutOfMemory("writing to the log");
   room_.Take(unit, files_->next_size());
@@ -115,10 +115,10 @@ absl::Status LogWriter::Append(std::string_view record, SequenceNumber first, Se
 
 void LogWriter::AppendToBufferLocked(std::string_view record, SequenceNumber first,
                                      SequenceNumber last, bool new_block, uint32_t* offset_in_block,
-                                     std::string_view mark) {
+                                     std::string_view mark, LogCopy* later) {
   mutex_.AssertHeld();
   if (offset_in_block == nullptr) {
-    active_.Append(record, first, last, new_block, mark);
+    active_.Append(record, first, last, new_block, mark, later);
     return;
   }
   const bool begins_block = new_block || active_.empty();
@@ -127,7 +127,8 @@ void LogWriter::AppendToBufferLocked(std::string_view record, SequenceNumber fir
     mutex_.AssertHeld();
     if (is_new) large_blocks_.TakeBack();
   };
-  *offset_in_block = static_cast<uint32_t>(active_.Append(record, first, last, new_block, mark));
+  *offset_in_block =
+      static_cast<uint32_t>(active_.Append(record, first, last, new_block, mark, later));
   std::move(take_back).Cancel();
 }
 
@@ -156,13 +157,12 @@ absl::Status LogWriter::WriteOut(SequenceNumber sequence) {
 // The thread that writes mostly takes along what others have appended, and a write to the kernel
 // takes a microsecond; to sleep and be woken takes longer.
 bool LogWriter::LockUnlessWritten(SequenceNumber sequence) {
-  constexpr int kLooksPerTry = 16;
-  const int spins = SpinsBeforeSleep();
-  for (int i = 0; i < spins; ++i) {
-    if (progress_->written() >= sequence) return false;
-    if (i % kLooksPerTry == 0 && write_mutex_.TryLock()) return true;
-    SpinPause();
-  }
+  bool has_lock = false;
+  const auto is_done = [&] {
+    if (progress_->written() >= sequence) return true;
+    return has_lock = write_mutex_.TryLock();
+  };
+  if (SpinUntil(is_done)) return has_lock;
   write_mutex_.Lock();
   return true;
 }
@@ -201,6 +201,7 @@ absl::Status LogWriter::WriteOutLocked() {
     std::swap(active_, writing_);
     room_.BufferIsWritten();
   }
+  writing_.AwaitCopies();
   const absl::Status status = GuardMemory("writing the log", [this] {
     write_mutex_.AssertHeld();
     return WriteBlocksLocked();

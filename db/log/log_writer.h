@@ -56,8 +56,8 @@ class LogWriter {
   // Requires: Reserve() returned OK for both sizes, and `first` follows the last operation.
   [[nodiscard]] absl::Status Append(std::string_view record, SequenceNumber first,
                                     SequenceNumber last, Durability durability,
-                                    uint32_t* offset_in_block, std::string_view mark = {})
-      ABSL_LOCKS_EXCLUDED(mutex_);
+                                    uint32_t* offset_in_block, std::string_view mark = {},
+                                    LogCopy* later = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::vector<LogBlockPlace> FindLargeBlocks(SequenceNumber first, SequenceNumber last) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -113,8 +113,8 @@ class LogWriter {
  private:
   // Appends to the buffer. Throws std::bad_alloc, and then nothing was appended.
   void AppendToBufferLocked(std::string_view record, SequenceNumber first, SequenceNumber last,
-                            bool new_block, uint32_t* offset_in_block, std::string_view mark)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                            bool new_block, uint32_t* offset_in_block, std::string_view mark,
+                            LogCopy* later) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Encodes the headers of the blocks [begin, end) of `buffer`, which will lie from `position` on.
   void EncodeHeaders(LogBuffer* buffer, size_t begin, size_t end, uint64_t position,
                      SequenceNumber mark) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
@@ -137,8 +137,10 @@ class LogWriter {
   LogProgress* const progress_;
   LogSyncer syncer_;
 
-  absl::Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
-  LogFile file_ ABSL_GUARDED_BY(write_mutex_);
+  // Threads that wait for the one that writes look at the mutex all the time, so it has a cache
+  // line of its own; so has what appending changes.
+  alignas(64) absl::Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  alignas(64) LogFile file_ ABSL_GUARDED_BY(write_mutex_);
   uint64_t position_ ABSL_GUARDED_BY(write_mutex_) = 0;  // of the next block
   // The writer has written blocks or zeros to all pages before this one since it took the file into
   // use.
@@ -146,7 +148,7 @@ class LogWriter {
   SequenceNumber last_written_ ABSL_GUARDED_BY(write_mutex_);  // taken by direct groups or written
   LogBuffer writing_ ABSL_GUARDED_BY(write_mutex_);
 
-  mutable absl::Mutex mutex_;
+  alignas(64) mutable absl::Mutex mutex_;
   SteadyCondition direct_group_ended_;
   LogBuffer active_ ABSL_GUARDED_BY(mutex_);
   std::atomic<uint64_t> safe_room_{0};  // kept by room_

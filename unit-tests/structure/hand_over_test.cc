@@ -15,6 +15,16 @@ TEST(HandOverTest, AWordThatWasToldBeforeIsThere) {
   EXPECT_EQ(hand_over.Await(), HandOver::kFirstWord);
 }
 
+TEST(HandOverTest, TheTellerSeesWhetherAWordIsLookedFor) {
+  HandOver hand_over;
+  EXPECT_TRUE(hand_over.is_looked_for());
+  std::thread waits([&] { EXPECT_EQ(hand_over.Await(), HandOver::kFirstWord); });
+  while (hand_over.is_looked_for()) std::this_thread::yield();  // until it sleeps
+  hand_over.Tell(HandOver::kFirstWord);
+  EXPECT_FALSE(hand_over.is_looked_for());
+  waits.join();
+}
+
 // Some waits end while the thread looks, and some while it sleeps; a hand-over that lost a word
 // would never end.
 TEST(HandOverTest, EachWordArrives) {

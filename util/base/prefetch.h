@@ -22,4 +22,14 @@ inline void PrefetchLines(const char* address, size_t begin, size_t end) {
   for (size_t at = begin; at < end; at += 64) PrefetchLine(address + at);
 }
 
+// As PrefetchLine, for memory that another processor has changed and this one is about to change.
+inline void PrefetchLineForWrite(const void* address) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));
+#else
+  __builtin_prefetch(address, 1);
+  asm volatile("");
+#endif
+}
+
 }  // namespace varve

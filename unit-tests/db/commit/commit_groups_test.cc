@@ -20,10 +20,11 @@ struct Served : CommitGroups::Member {
 int JoinAndLead(CommitGroups* groups, absl::Mutex* lock, uint64_t* order, Served* member) {
   if (!groups->Join(member)) return 0;
   absl::MutexLock held(lock);
-  return groups->Lead(member, [&](CommitGroups::Member* served) {
+  const auto serve = [&](CommitGroups::Member* served) {
     ++static_cast<Served*>(served)->times;
     ++*order;
-  });
+  };
+  return groups->Lead(member, serve, [](CommitGroups::Member*) {});
 }
 
 TEST(CommitGroupsTest, AThreadThatComesAloneLeadsAndServesItself) {
@@ -86,10 +87,13 @@ TEST(CommitGroupsTest, ALeaderHandsTheQueueOnAfterManyMembers) {
   while (coming.load() < kThreads) std::this_thread::yield();
   {
     absl::MutexLock held(&lock);
-    note(groups.Lead(&first, [&](CommitGroups::Member* member) {
-      ++static_cast<Served*>(member)->times;
-      ++order;
-    }));
+    note(groups.Lead(
+        &first,
+        [&](CommitGroups::Member* member) {
+          ++static_cast<Served*>(member)->times;
+          ++order;
+        },
+        [](CommitGroups::Member*) {}));
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(order, uint64_t{kThreads + 1});

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <thread>
 
 namespace varve {
 namespace {
@@ -58,6 +59,35 @@ TEST(LogBufferTest, ThereIsAlwaysRoomForAPageOfPadding) {
   buffer.PadEnd(kLogPageSize - 1);
   EXPECT_EQ(BytesOf(&buffer, buffer.size(), buffer.size() + kLogPageSize - 1),
             std::string(kLogPageSize - 1, '\0'));
+}
+
+TEST(LogBufferTest, ARecordMayBeCopiedLaterByAnotherThread) {
+  LogBuffer buffer;
+  LogCopy later;
+  EXPECT_FALSE(later.is_due());
+  buffer.Append("three", 1, 1, /*new_block=*/false, {}, &later);
+  EXPECT_TRUE(later.is_due());
+  EXPECT_EQ(buffer.Append("four", 2, 2, false), 5u);
+  std::thread copier([&] { later.Make("three"); });
+  buffer.AwaitCopies();
+  const LogBuffer::Block& block = buffer.blocks().front();
+  EXPECT_EQ(BytesOf(&buffer, block.begin + kLogBlockHeaderSize, block.end), "threefour");
+  copier.join();
+  EXPECT_FALSE(later.is_due());
+}
+
+// The memory to which a record is about to be copied stays where it is.
+TEST(LogBufferTest, ABufferThatGrowsWaitsForCopies) {
+  LogBuffer buffer;
+  LogCopy later;
+  buffer.Append("early", 1, 1, false, {}, &later);
+  std::thread copier([&] { later.Make("early"); });
+  const std::string large(1 << 20, 'l');
+  buffer.Append(large, 2, 2, false);
+  EXPECT_FALSE(later.is_due());
+  const LogBuffer::Block& block = buffer.blocks().front();
+  EXPECT_EQ(BytesOf(&buffer, block.begin + kLogBlockHeaderSize, block.end), "early" + large);
+  copier.join();
 }
 
 TEST(LogBufferTest, GivesBackMemoryThatIsMoreThanItIsToKeep) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "unit-tests/db/log/log_test_util.h"
@@ -73,6 +74,25 @@ TEST_F(LogWriterTest, WhatIsWrittenOutIsWithTheKernelAndNotDurable) {
   const uint64_t writes = fs_.calls(FileOperation::kWrite);
   ASSERT_TRUE(writer_->WriteOut(2).ok());
   EXPECT_EQ(fs_.calls(FileOperation::kWrite), writes) << "it is there already";
+}
+
+TEST_F(LogWriterTest, AWriteWaitsForTheRecordsThatTheirOwnThreadsCopy) {
+  for (const bool syncs : {false, true}) {
+    const SequenceNumber sequence = progress_.appended() + 1;
+    const std::string record = MakeRecord(sequence, "later");
+    LogCopy later;
+    ASSERT_TRUE(writer_->Reserve(record.size(), /*for_deletes=*/false).ok());
+    ASSERT_TRUE(writer_
+                    ->Append(record, sequence, sequence, Durability::kAlways,
+                             /*offset_in_block=*/nullptr, /*mark=*/{}, &later)
+                    .ok());
+    ASSERT_TRUE(later.is_due());
+    ASSERT_TRUE(Add("behind it").ok());
+    std::thread copier([&] { later.Make(record); });
+    ASSERT_TRUE((syncs ? writer_->WriteAndSync() : writer_->WriteOut(sequence)).ok());
+    copier.join();
+  }
+  EXPECT_EQ(Replayed(), (Batches{"later", "behind it", "later", "behind it"}));
 }
 
 TEST_F(LogWriterTest, WhatFollowsASyncBeginsOnAPageOfItsOwn) {

@@ -88,15 +88,33 @@ TEST_F(ShowQueueTest, ABatchThatIsDoneFirstIsShownAfterThoseBeforeIt) {
   EXPECT_EQ(Get("l", 3), "3");
 }
 
-TEST_F(ShowQueueTest, ALeaderThatDrainsAppliesItsOwnBatch) {
-  OneRecord own(&buffer_, "k", 1), other(&buffer_, "l", 2);
-  queue_.EnterAsLeaderLocked(&own);
+TEST_F(ShowQueueTest, ALeaderThatDrainsAwaitsTheBatchThatItHasOffered) {
+  absl::Notification gate;
+  OneRecord before(&buffer_, "j", 1, &gate), own(&buffer_, "k", 2), other(&buffer_, "l", 3);
+  queue_.EnterLocked(&before);
+  std::thread first([&] { queue_.Finish(&before); });
+  queue_.EnterLocked(&own);
+  queue_.OfferLocked(&own);
+  EXPECT_EQ(visible_.load(), kNoSequence);
   queue_.EnterLocked(&other);
-  std::thread thread([&] { queue_.Finish(&other); });
+  std::thread second([&] { queue_.Finish(&other); });
+  gate.Notify();
   queue_.DrainLocked();
+  EXPECT_EQ(visible_.load(), 3u);
+  EXPECT_EQ(queue_.TakeOfferedLocked(), nullptr);
+  first.join();
+  second.join();
+}
+
+TEST_F(ShowQueueTest, ALeaderWhoseBatchIsTheOldestNeedNotAwaitIt) {
+  OneRecord own(&buffer_, "k", 1), other(&buffer_, "l", 2);
+  queue_.EnterLocked(&own);
+  queue_.OfferLocked(&own);
+  EXPECT_EQ(visible_.load(), 1u);
+  EXPECT_EQ(queue_.TakeOfferedLocked(), nullptr);
+  queue_.EnterLocked(&other);
+  queue_.Finish(&other);
   EXPECT_EQ(visible_.load(), 2u);
-  EXPECT_EQ(queue_.TakeOwnLocked(), nullptr);
-  thread.join();
 }
 
 TEST_F(ShowQueueTest, ADrainWaitsForABatchThatTakesLong) {
