@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
+#include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/test_store.h"
 #include "varve/storage_engine.h"
@@ -307,6 +308,34 @@ TEST(EngineTest, UpdatesOfOneKeyFromManyThreadsAllCount) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(store.Get("counter"), std::to_string(kThreads * kIncrements));
+}
+
+TEST(EngineTest, AWriteWithoutSyncHasTheLogSyncWhatOthersHaveSubmitted) {
+  TestStore store;
+  WriteBatch synced;
+  synced.Put("synced", "v");
+  const absl::StatusOr<CommitResult> submitted =
+      store->Submit({.sync = Durability::kAlways, .override_sync = true}, &synced);
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  WriteBatch unsynced;
+  unsynced.Put("unsynced", "v");
+  ASSERT_TRUE(store->Write({.sync = Durability::kNone, .override_sync = true}, &unsynced).ok());
+  EXPECT_TRUE(
+      testing::Eventually([&] { return store->durable_sequence() >= submitted->durable_after; }));
+}
+
+TEST(EngineTest, ABatchOfConditionsAloneOnlyTellsWhetherTheyAreMet) {
+  TestStore store;
+  ASSERT_TRUE(store->Put("key", "v").ok());
+  std::string value;
+  const SequenceNumber read = store->Get({}, "key", &value)->read_sequence;
+  for (const bool is_met : {true, false}) {
+    WriteBatch batch;
+    batch.RequireUnchanged("key", read);
+    const WriteOptions unsynced{.sync = Durability::kNone, .override_sync = true};
+    EXPECT_EQ(store->Write(unsynced, &batch).ok(), is_met);
+    ASSERT_TRUE(store->Put("key", "w").ok());
+  }
 }
 
 TEST(EngineTest, AsynchronousWritesReportWhenDurable) {
