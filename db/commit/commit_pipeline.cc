@@ -187,15 +187,14 @@ class CommitPipeline::Submission final : public CommitGroups::Member, public Sho
   char* memory = nullptr;  // of the batch's records in the active buffer
   bool readers_wait = false;
   bool must_check = false;
-  bool holds_lock = false;  // the thread of the batch
+  bool holds_lock = false;  // the batch's own thread holds the commit lock
   bool lacks_memory = false;
   bool is_entered = false;
-  bool is_offered = false;  // to the show queue, by the leader, whose batch it is
-  bool is_awaited = false;  // by the same: it may not be visible yet
+  bool is_offered = false;  // the leader has offered its own batch to the show queue
   const WriteOptions options;
   const CheckedBatch* const checked;
   std::optional<SuperVersions::Pin> pin;  // of the super version against which it is resolved
-  LogCopy log_copy;                       // due: left to the writer
+  LogCopy log_copy;                       // is due where the log leaves the copy to the writer
   std::optional<absl::StatusOr<CommitResult>> result;  // nothing: the batch goes on alone
   Commit commit;
   RangeCheck ranges;
@@ -230,11 +229,8 @@ absl::StatusOr<CommitResult> CommitPipeline::TrySubmit(const WriteOptions& optio
   *must_check = submission.must_check;
   submission.pin.reset();
   if (submission.is_entered) {
-    if (!submission.is_offered) {
-      versions_->show_queue().Finish(&submission);
-    } else if (submission.is_awaited) {
-      versions_->show_queue().Await(&submission);
-    }
+    ShowQueue& show_queue = versions_->show_queue();
+    submission.is_offered ? show_queue.Await(&submission) : show_queue.Finish(&submission);
     commit.Committed();
   }
   return *std::move(submission.result);
@@ -255,7 +251,7 @@ void CommitPipeline::Lead(Submission* submission) {
         ServeLocked(static_cast<Submission*>(member));
       },
       [](CommitGroups::Member* member) { static_cast<Submission*>(member)->Fetch(); });
-  submission->is_awaited = show_queue.TakeOfferedLocked() != nullptr;
+  show_queue.TakeOfferedLocked();  // TrySubmit() awaits it, without the lock
   submission->holds_lock = false;
 }
 
@@ -387,7 +383,7 @@ absl::StatusOr<SequenceNumber> CommitPipeline::AppendLocked(Commit* commit, Dura
     submission->EnterLocked(versions_, last, bytes, readers_wait);
     return last;
   }
-  // A thread that waits for this batch, or for room, does not wait for its writer.
+  // The thread that holds the lock applies this batch, so it copies the record, too.
   if (later != nullptr) later->Make(commit->Seal(first));
   versions_->show_queue().DrainLocked();
   commit->Number(first);

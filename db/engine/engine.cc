@@ -178,7 +178,8 @@ absl::StatusOr<CommitResult> Engine::SubmitClone(const WriteOptions& options, Wr
 }
 
 absl::StatusOr<CommitResult> Engine::Write(const WriteOptions& options, WriteBatch* batch) {
-  const bool is_empty = batch->empty();  // it may have conditions; the commit empties the others
+  // A batch of conditions alone gets no sequence of its own. The commit clears the others.
+  const bool is_empty = batch->empty();
   VARVE_ASSIGN_OR_RETURN(const CommitResult result, SubmitUnguarded(options, batch));
   if (result.durable_after != kNoSequence) {
     // A writer that waits syncs for all when no other thread is at it, which saves the hop to the

@@ -9,6 +9,14 @@
 #include "util/base/status.h"
 
 namespace varve {
+namespace {
+
+// In order of sequence: records that need no sync take the ones before them along.
+SequenceNumber LastUnsynced(const LogProgress& progress) {
+  return std::max(progress.last(Durability::kEverySecond), progress.last(Durability::kNone));
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Log>> Log::Open(FileSystem* file_system, const LogOptions& options,
                                                uint64_t file_number, SequenceNumber last_sequence) {
@@ -57,12 +65,7 @@ bool Log::ShedFiles() {
   return sheds;
 }
 
-absl::Status Log::PushUnsynced() {
-  // In order of sequence: records that need no sync take the ones before them along.
-  const SequenceNumber unsynced =
-      std::max(progress_.last(Durability::kEverySecond), progress_.last(Durability::kNone));
-  return WriteOut(unsynced);
-}
+absl::Status Log::PushUnsynced() { return WriteOut(LastUnsynced(progress_)); }
 
 absl::Status Log::PushUpTo(SequenceNumber sequence) {
   VARVE_RETURN_IF_ERROR(WriteOut(sequence));
@@ -77,11 +80,7 @@ absl::Status Log::WriteOut(SequenceNumber sequence) {
   return status;
 }
 
-absl::Status Log::Push() {
-  VARVE_RETURN_IF_ERROR(PushUnsynced());
-  group_commit_->Push();
-  return progress_.status();
-}
+absl::Status Log::Push() { return PushUpTo(LastUnsynced(progress_)); }
 
 uint64_t Log::AddListener(std::function<void()> listener) {
   VARVE_ASSERT(listener != nullptr);
