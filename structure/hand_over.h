@@ -30,7 +30,7 @@ class HandOver {
     if (word_.exchange(word, std::memory_order_acq_rel) == kSleeps) word_.notify_one();
   }
 
-  // Returns whether no word was told and no thread sleeps: the other thread looks, or is about to.
+  // Returns whether Tell() was not called and the waiting thread does not sleep.
   bool is_looked_for() const { return word_.load(std::memory_order_relaxed) == kWaits; }
 
   // Waits until the other thread calls Tell(), and returns its word.

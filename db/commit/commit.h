@@ -57,9 +57,9 @@ class Commit {
   [[nodiscard]] absl::Status Resolve(
       const NamespaceTable& namespaces,
       absl::FunctionRef<NamespaceGeneration(NamespaceId)> new_generation);
-  // Completes the record for the log, whose operations are numbered from `first` on.
+  // Completes the record for the log with the sequence of its first operation, and returns it.
   std::string_view Seal(SequenceNumber first);
-  // Numbers the operations themselves.
+  // Gives the operations in memory their sequences, from `first` on.
   void Number(SequenceNumber first);
   // Returns whether some operation has a large value. Then the pipeline calls NoteLogOffset() with
   // the offset of the record in its log block.
@@ -72,8 +72,8 @@ class Commit {
   const std::vector<Condition>& conditions() const { return conditions_; }
   const std::vector<RangeCondition>& range_conditions() const { return range_conditions_; }
 
-  // The next ones look at the commit alone, not at what it refers to: the thread that calls them
-  // is mostly not the one that made it.
+  // The functions below read the commit itself and nothing that it refers to: a leader calls them,
+  // and each cache line comes to it from the processor of the writer.
   size_t size() const { return size_; }  // operations
   std::string_view record() const { return record_; }
   size_t record_size() const { return record_.size(); }
@@ -81,9 +81,11 @@ class Commit {
   // Returns whether the batch is a clock mark and nothing else; such a batch never waits.
   bool MarksClock() const { return marks_clock_; }
   bool has_conditions() const { return has_conditions_; }
-  // Returns whether all operations are values and tombstones that nothing but their records comes
-  // of, and what these take in a write buffer. Valid once the commit is resolved.
+  // Returns whether each operation adds its record to the write buffer and changes nothing else.
+  // Requires: Resolve() returned OK.
   bool is_plain() const { return is_plain_; }
+  // Returns the bytes that the records of a plain batch take in a write buffer.
+  // Requires: is_plain().
   size_t buffer_bytes() const { return buffer_bytes_; }
   // The instant at which the batch was first committed, in another store; 0: it was not.
   uint64_t instant_ms() const { return instant_ms_; }

@@ -26,8 +26,8 @@ class CommitGroups {
   // A thread's place in the queue. It lives on the stack of that thread.
   class Member {
    protected:
-    // Returns whether the thread is not served yet and looks whether it is, rather than sleeping.
-    // The leader's own counts as such a one.
+    // Returns whether the thread has not been served and does not sleep. This is always true of the
+    // leader's own member.
     bool is_awake() const { return turn_.is_looked_for(); }
 
    private:
@@ -43,8 +43,8 @@ class CommitGroups {
   // Joins the queue. Returns true if the caller leads, which then has to call Lead(); returns false
   // once the leader has served `member`.
   [[nodiscard]] bool Join(Member* member);
-  // Serves `leader`, the caller's member, and those behind it. `fetch` has memory fetch what
-  // `serve` will touch of the member behind the one that is served. Returns how many were served.
+  // Serves `leader`, the caller's member, and those behind it. Before it serves a member, it calls
+  // `fetch` with the next one, whose cache lines `fetch` asks for. Returns how many were served.
   // Requires: `serve` does not throw, nor wait for a thread whose member it has not served before;
   // the caller holds the lock that leaders hold.
   int Lead(Member* leader, absl::FunctionRef<void(Member*)> serve,

@@ -64,7 +64,7 @@ class LogBuffer {
   // Appends a record that holds the operations first..last, and `mark` in front of it (empty:
   // none); with `new_block` they begin a new block. Returns the offset of the record in its block's
   // payload. Throws std::bad_alloc, and then nothing was appended. With `later` the record is not
-  // copied, which the caller has another thread do.
+  // copied: the thread that calls later->Make() copies it.
   // Requires: `first` is behind all operations in the buffer.
   size_t Append(std::string_view record, SequenceNumber first, SequenceNumber last, bool new_block,
                 std::string_view mark = {}, LogCopy* later = nullptr) {
@@ -97,7 +97,7 @@ class LogBuffer {
     return offset;
   }
 
-  // Waits until all records are there.
+  // Waits until all records that were appended have been copied.
   void AwaitCopies() const {
     for (SpinWait wait; copies_->load(std::memory_order_acquire) != 0;) wait.Pause();
   }

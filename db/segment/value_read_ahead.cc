@@ -8,9 +8,9 @@
 namespace varve {
 namespace {
 
-constexpr size_t kMostAhead = 32;    // values
-constexpr size_t kEnoughOfThem = 4;  // values in memory, before the read-ahead rests
-constexpr size_t kLeastRest = 64;    // records
+constexpr size_t kMostAhead = 32;       // values
+constexpr size_t kFoundBeforeRest = 4;  // values in memory, one after the other
+constexpr size_t kLeastRest = 64;       // records
 constexpr size_t kMostRest = 1024;
 
 }  // namespace
@@ -56,7 +56,7 @@ void ValueReadAhead::NoteWhereItIs(bool in_memory) {
   if (!in_memory) {
     in_memory_ = 0;
     rest_ = 0;
-  } else if (++in_memory_ >= kEnoughOfThem) {
+  } else if (++in_memory_ >= kFoundBeforeRest) {
     in_memory_ = 0;
     rest_ = std::clamp(2 * rest_, kLeastRest, kMostRest);
     rests_ = rest_;

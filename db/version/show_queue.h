@@ -2,9 +2,9 @@
 // wrote them insert their records side by side.
 //
 // A batch enters the queue under the commit lock, which gives it its place. The thread that wrote
-// it applies it, without the lock, and calls Finish(), which leaves in the place what readers need.
-// The thread whose batch is the oldest that is not visible yet shows it, and those behind it that
-// are finished; the others wait until theirs is shown. So a writer whose call returns finds what it
+// it calls Finish() without the lock, which applies it and leaves its records in the place. The
+// thread whose batch is the oldest that is not visible yet shows it, and those behind it that are
+// finished; the others wait until theirs is shown. So a writer whose call returns finds what it
 // wrote. After kMostShown batches the turn goes to the thread of the next one.
 //
 // Threads that wait look at their place, and at one word for all of them, which moves for some
@@ -117,12 +117,12 @@ class ShowQueue {
   // Shows the batch at `place` and those behind it that are finished.
   // Requires: the caller has the turn, which is that place's.
   void ShowFrom(uint64_t place);
-  // Moves the visible sequence, and wakes who waits for it.
+  // Moves the visible sequence, and wakes the thread that waits for it in DrainLocked().
   void MoveVisible(SequenceNumber last);
 
   std::atomic<SequenceNumber>* const visible_;
-  // Guarded by the commit lock: how many batches have entered, how many of them were shown when
-  // somebody looked, the last one's sequence, and the batch that a leader has offered.
+  // Guarded by the commit lock: how many batches have entered, the value of shown_ that the thread
+  // with the lock read last, the last batch's sequence, and the batch that a leader has offered.
   uint64_t entered_ = 0;
   uint64_t shown_before_ = 0;
   SequenceNumber last_ = kNoSequence;

@@ -55,7 +55,8 @@ class File {
   // Returns by how many names the file can be reached.
   [[nodiscard]] virtual absl::StatusOr<uint64_t> CountLinks() const = 0;
   // Tells the kernel that [offset, offset + size) will be read soon / in sequence. A hint: never
-  // fails. Returns true if the file expects the bytes in memory and asked memory for them instead.
+  // fails. A file that expects the bytes in memory has the processor fetch them instead, and
+  // returns true.
   virtual bool Prefetch(uint64_t offset, uint64_t size) const = 0;
   // Maps the first `size` bytes of the file for reading. Returns where; null where files can't be
   // mapped. The caller unmaps them, and has a guard around each look at them
