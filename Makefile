@@ -11,7 +11,7 @@
 #   make prove    a minute of kills, power cuts, lost disks, failing calls and bit flips against a fresh server, and one table of what was lost
 #   make soak     everything at once under load for SOAK_SECONDS (3600), within its limits, and all data checked at the end
 #   make asan     the tests under AddressSanitizer and UndefinedBehaviorSanitizer, built by clang, whose warnings and thread-safety
-#                 analysis are errors
+#                 analysis are errors; make asan-build and make tsan-build only build them
 #   make fuzz     each fuzz target for FUZZ_SECONDS (30), two at a time; FUZZ_TARGETS names some of them
 #   make tsan     the tests of what runs concurrently under ThreadSanitizer; TSAN_ROOMS names some of their folders
 #   make clang    compile the libraries with clang: its warnings and thread-safety analysis are errors
@@ -49,7 +49,7 @@ export LSAN_OPTIONS = suppressions=$(CURDIR)/cmake/lsan_suppressions.txt:print_s
 export UBSAN_OPTIONS = print_stacktrace=1
 export TSAN_OPTIONS = second_deadlock_stack=1:history_size=4
 
-.PHONY: run build check test test-all test-system test-cluster test-packages prove soak asan fuzz tsan clang format check-format tidy docs docs-reference packages deb test-deb install clean
+.PHONY: run build check test test-all test-system test-cluster test-packages prove soak asan asan-build fuzz tsan tsan-build clang format check-format tidy docs docs-reference packages deb test-deb install clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 
@@ -105,9 +105,11 @@ soak: packages
 	cmake --build --preset release -j $(JOBS) --target soak_main
 	build/release/soak_main --seconds=$(SOAK_SECONDS)
 
-asan: packages
+asan-build: packages
 	cmake --preset asan $(CMAKE_FLAGS)
 	cmake --build --preset asan -j $(JOBS)
+
+asan: asan-build
 	scripts/run_tests.sh build/asan -j $(TEST_JOBS) -LE '^($(ASAN_LEAVES))$$'
 
 # Reproduce a find with build/asan/TARGET_fuzz FILE, and put the file into unit-tests/fuzz/corpus/TARGET once it is mended.
@@ -116,10 +118,12 @@ fuzz: packages
 	cmake --build --preset asan -j $(JOBS) --target fuzz_targets
 	FUZZ_JOBS=$(JOBS) scripts/fuzz.sh build/asan $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
-# Without address space randomisation, which ThreadSanitizer's fixed memory layout does not survive on newer kernels.
-tsan: packages
+tsan-build: packages
 	cmake --preset tsan $(CMAKE_FLAGS)
 	cmake --build --preset tsan -j $(JOBS) --target $(TSAN_ROOMS:%=%_tests)
+
+# Without address space randomisation, which ThreadSanitizer's fixed memory layout does not survive on newer kernels.
+tsan: tsan-build
 	setarch -R scripts/run_tests.sh build/tsan -j $(TEST_JOBS) -R '^($(subst $() ,|,$(strip $(TSAN_ROOMS))))_tests' -LE '^again$$'
 
 clang: packages

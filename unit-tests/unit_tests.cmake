@@ -12,6 +12,20 @@ if(VARVE_SANITIZER STREQUAL "thread")
        PowerCutChangePurgeTest.* DictionaryTest.* SampleCoverTest.*)
 endif()
 
+# ThreadSanitizer finds nothing in code that one thread runs alone, so its builds leave out the tests in these folders: a sixth of
+# the time that `.ci/run` takes for it. AddressSanitizer's builds have them all.
+set(folders_of_one_thread "db/(compression|difference|format|hbase|history|iterators|values|version)"
+                          "server/(access|commands|config|reference|requests|status|user_commands)")
+
+# Takes the tests in `folders_of_one_thread` out of the list `variable` where the build is for ThreadSanitizer.
+function(varve_leave_out_one_thread variable)
+  if(VARVE_SANITIZER STREQUAL "thread")
+    list(JOIN folders_of_one_thread "|" folders)
+    list(FILTER ${variable} EXCLUDE REGEX "/unit-tests/(${folders})/[^/]*_test\\.cc$")
+    set(${variable} ${${variable}} PARENT_SCOPE)
+  endif()
+endfunction()
+
 varve_test_program(util LINK varve_util)
 varve_test_lanes(util_tests)
 
@@ -33,6 +47,7 @@ if(VARVE_SANITIZER MATCHES "address")
 endif()
 varve_test_sources(sources db ALL)
 list(FILTER sources EXCLUDE REGEX "/unit-tests/db/hbase_rpc/")
+varve_leave_out_one_thread(sources)
 varve_test_program(db LINK varve_tools varve_hbase SOURCES ${sources} PRECOMPILE unit-tests/testing/test_store.h unit-tests/testing/fault_file_system.h db/engine/engine.h)
 varve_test_lanes(db_tests COST 10 SHARDS 4 LEFT_OUT ${left_out} ENVIRONMENT ${environment}
                  SLOW *ModelTest* *AgainstAModel* *EqualsAModel* ReadersTest.* *ConcurrencyTest.* ClonesTest.* CompactionTest.*
@@ -53,7 +68,9 @@ if(VARVE_HAS_HBASE)
 endif()
 
 # Programs that are started and killed, clocks, and clients that mean harm.
-varve_test_program(server LINK varve_server varve_client STARTS server_main client_main WAITS
+varve_test_sources(sources server ALL)
+varve_leave_out_one_thread(sources)
+varve_test_program(server SOURCES ${sources} LINK varve_server varve_client STARTS server_main client_main WAITS
                    PRECOMPILE unit-tests/server/test_server.h unit-tests/server/command_fixture.h)
 varve_test_lanes(server_tests COST 10 SHARDS 2 LEFT_OUT ${left_out}
                  SLOW *KillTest.* SlicesTest.* *LimitsTest.* *LimitTest.* ProgramTest.* AccessTest.* HostileClientsTest.* SaveTest.*

@@ -227,7 +227,7 @@ void AddYcsb(RowList* list) {
     const std::string keys = zipfian ? "zipfian" : "uniform";
     uint64_t first_insert = n;
     for (const auto& [workload, what] : kWorkloads) {
-      const uint64_t operations = workload == 'e' ? n / 5 : n;
+      const uint64_t operations = workload == 'e' ? n : 4 * n;
       Row& row = list->Add("ycsb/" + keys, "", "", Work::kYcsb, 1000, 2, n, operations);
       row.id = fmt::format("ycsb/{}/{}", workload, keys);
       row.title = fmt::format("YCSB {} ({}), {}, 2 threads",

@@ -5,13 +5,25 @@
 // before it returns.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "benchmark/engine/engine_rows.h"
 #include "benchmark/engine/peer.h"
 #include "benchmark/latencies.h"
+#include "benchmark/workload.h"
 
 namespace varve::bench {
+
+// Ends the process unless `value` is that of the entry `number`, of `size` bytes.
+void CheckEntry(std::string_view value, uint64_t number, size_t size);
+
+// Gets the entry `number`, which exists, into `*value`, and checks it.
+void GetEntry(const Row& row, uint64_t number, Key* key, Reader* reader, std::string* value);
+
+// Seeks the entry `number`, which exists, steps on so often, and reads all values on the way.
+void SeekAndStep(const Row& row, uint64_t number, uint64_t steps, Key* key, Reader* reader);
 
 // Does and times the work of the row. If the row's figure is no rate, this is the fill at random
 // before the figure is taken.

@@ -1,5 +1,5 @@
-// LevelDB: bloom filter, block cache, write buffer and no compression as peer.h says, all else as
-// it comes.
+// LevelDB: bloom filter, block cache and no compression as peer.h says, all else as it comes. It has
+// two write buffers, which share the memory of those that peer.h allows.
 #include <leveldb/cache.h>
 #include <leveldb/db.h>
 #include <leveldb/filter_policy.h>
@@ -44,7 +44,7 @@ struct LevelDbParts {
     if (peer.defaults) return;
     options.filter_policy = filter.get();
     options.block_cache = cache.get();
-    options.write_buffer_size = peer.memory.write_buffer;
+    options.write_buffer_size = peer.memory.write_buffer * kWriteBuffers / 2;
     options.compression = leveldb::kNoCompression;
   }
 

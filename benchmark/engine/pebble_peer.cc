@@ -179,9 +179,10 @@ const char* KindOf(Work work) {
 class PebblePeer : public Peer {
  public:
   explicit PebblePeer(const PeerOptions& options) {
-    pebble_.Ask(fmt::format("open dir={} cache={} write_buffer={} synced={:d} defaults={:d}",
-                            options.dir, options.memory.block_cache, options.memory.write_buffer,
-                            options.synced, options.defaults));
+    pebble_.Ask(fmt::format(
+        "open dir={} cache={} write_buffer={} write_buffers={} total={} synced={:d} defaults={:d}",
+        options.dir, options.memory.block_cache, options.memory.write_buffer, kWriteBuffers,
+        options.memory.total, options.synced, options.defaults));
   }
 
   void Put(std::string_view key, std::string_view value) override {

@@ -3,7 +3,7 @@
 // also states that engine's settings).
 //
 // Settings common to all, as far as an engine has them: bloom filters of 10 bits a key, a block
-// cache and a write buffer of the row's budget, no compression, the log on. With `defaults` each
+// cache and kWriteBuffers write buffers of the row's budget, no compression, the log on. With `defaults` each
 // engine has its own instead, but for durability, which is always the same for all. Without
 // `synced` a write returns once the engine has it (a power cut may lose it); with `synced` it
 // returns once it is on disk.
@@ -31,13 +31,16 @@ struct Row;
 struct Timing;
 
 inline constexpr int kBloomBitsPerKey = 10;
+// How many write buffers an engine may hold, the one that is written included, before writers wait
+// for flushes: Varve's default (EngineOptions::max_full_write_buffers).
+inline constexpr int kWriteBuffers = 5;
 
 // The memory that an engine gets, the same for every engine.
 struct Budget {
   // Of the process, with the kernel's pages of its files (MemoryLimit); 0: no limit.
   uint64_t total = uint64_t{4} << 30;
   uint64_t block_cache = uint64_t{512} << 20;
-  uint64_t write_buffer = uint64_t{64} << 20;
+  uint64_t write_buffer = uint64_t{64} << 20;  // of each of the kWriteBuffers
 };
 
 struct PeerOptions {

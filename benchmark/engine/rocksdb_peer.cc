@@ -1,4 +1,4 @@
-// RocksDB: bloom filter, block cache, write buffer and no compression as peer.h says, all else as
+// RocksDB: bloom filter, block cache, write buffers and no compression as peer.h says, all else as
 // it comes.
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
@@ -81,6 +81,7 @@ rocksdb::Options OptionsFor(const PeerOptions& peer) {
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kBloomBitsPerKey));
   table.block_cache = rocksdb::NewLRUCache(peer.memory.block_cache);
   options.write_buffer_size = peer.memory.write_buffer;
+  options.max_write_buffer_number = kWriteBuffers;
   options.compression = rocksdb::kNoCompression;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   return options;

@@ -1,5 +1,5 @@
-// Varve as a library: write buffer and block cache as peer.h says, and mapped reads of what is left
-// of the memory, as the server has them; all else as it comes. Not synced is Durability::kNone (the
+// Varve as a library: write buffers and block cache as peer.h says, and mapped reads of what is left
+// of the memory, which the library leaves off unless it is asked for them; all else as it comes. Not synced is Durability::kNone (the
 // log's bytes are with the kernel when a write returns, as with the peers). Its default caches fit
 // no small memory, so there they are set even where defaults are asked for.
 #include <fmt/format.h>
@@ -15,11 +15,11 @@ void Check(const absl::Status& status) {
   if (!status.ok()) Fail("Varve: " + status.ToString());
 }
 
-// Returns how much of the memory mapped files may take: all but the write buffer that is written
-// and another one that is flushed. Large values are left to mappings and do not fill the block
-// cache; the kernel takes mapped pages back where the cache needs the memory.
+// Returns how much of the memory mapped files may take: all but the write buffers. Large values are
+// left to mappings and do not fill the block cache; the kernel takes mapped pages back where the
+// cache needs the memory.
 size_t LeftFor(const Budget& memory) {
-  const uint64_t taken = 2 * memory.write_buffer;
+  const uint64_t taken = kWriteBuffers * memory.write_buffer;
   return memory.total > taken ? static_cast<size_t>(memory.total - taken) : 0;
 }
 
@@ -78,6 +78,7 @@ class VarvePeer : public Peer {
     engine.sync = options.synced ? Durability::kAlways : Durability::kNone;
     if (!options.defaults || options.short_of_memory) {
       engine.write_buffer_size = options.memory.write_buffer;
+      engine.max_full_write_buffers = kWriteBuffers - 1;
       engine.block_cache_size = options.memory.block_cache;
       engine.mapped_read_budget = LeftFor(options.memory);
     }

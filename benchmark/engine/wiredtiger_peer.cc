@@ -1,7 +1,8 @@
-// WiredTiger: a B-tree (its default) with a log and a cache of the block cache's size, all else as
-// it comes. Unsynced writes bring the log's bytes to the kernel (transaction_sync's method "none"),
-// synced ones call fsync. There are no filters and no write buffer to set. A thread's session is
-// opened once; a reader has one of its own, and each of its reads is a transaction of its own.
+// WiredTiger: a B-tree (its default) with a log and a cache of the size of block cache and write
+// buffers together, as what was written stays in its cache; all else as it comes. Unsynced writes
+// bring the log's bytes to the kernel (transaction_sync's method "none"), synced ones call fsync.
+// There are no filters to set. A thread's session is opened once; a reader has one of its own, and
+// each of its reads is a transaction of its own.
 #include <fmt/format.h>
 
 #include "benchmark/engine/peer.h"
@@ -111,7 +112,9 @@ class WiredTigerPeer : public Peer {
     config += options.synced ? "method=fsync)" : "method=none)";
     constexpr uint64_t kLeastCache = uint64_t{1} << 20;
     if (!options.defaults) {
-      config += fmt::format(",cache_size={}", std::max(kLeastCache, options.memory.block_cache));
+      const uint64_t buffers = kWriteBuffers * options.memory.write_buffer;
+      config += fmt::format(",cache_size={}",
+                            std::max(kLeastCache, options.memory.block_cache + buffers));
     }
     Check(wiredtiger_open(options.dir.c_str(), nullptr, config.c_str(), &connection_));
     WT_SESSION* session = nullptr;

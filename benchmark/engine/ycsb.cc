@@ -1,14 +1,12 @@
 #include "benchmark/engine/ycsb.h"
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "benchmark/engine/engine_work.h"
 #include "benchmark/engine/timed_threads.h"
-#include "benchmark/process.h"
 #include "benchmark/workload.h"
 #include "benchmark/zipfian.h"
 
@@ -68,9 +66,8 @@ class Client {
   }
 
   uint64_t Draw() {
-    constexpr uint64_t kSpread = 2'654'435'761;  // a prime, so that no two numbers meet
     if (zipfian_ == nullptr) return random_.Below(row_.entries);
-    return zipfian_->Draw(&random_) * kSpread % row_.entries;
+    return Spread(zipfian_->Draw(&random_), row_.entries);
   }
 
   // Of the keys that were filled and that this thread inserted, those of late rather.
@@ -80,31 +77,11 @@ class Client {
     return age < inserts_ ? Inserted(inserts_ - 1 - age) : row_.entries - 1 - (age - inserts_);
   }
 
-  void Check(uint64_t number, std::string_view value) const {
-    if (value.size() == row_.value_size && Value::Number(value) == number) return;
-    Fail(fmt::format("entry {} was read as entry {} with {} bytes", number, Value::Number(value),
-                     value.size()));
-  }
-
-  void Get(uint64_t number) {
-    if (!reader_->Get(key_.Present(number), &read_))
-      Fail(fmt::format("entry {} was not found", number));
-    Check(number, read_);
-  }
-
+  void Get(uint64_t number) { GetEntry(row_, number, &key_, reader_.get(), &read_); }
   void Put(uint64_t number) { peer_->Put(key_.Present(number), value_.Of(number)); }
 
   void Scan(uint64_t number) {
-    const std::string_view key = key_.Present(number);
-    if (!reader_->Seek(key) || reader_->key() != key)
-      Fail(fmt::format("a seek did not find entry {}", number));
-    Check(number, reader_->value());
-    for (uint64_t left = random_.Below(kLongestScan); left > 0 && reader_->Next(); --left) {
-      const uint64_t next = Value::Number(reader_->value());
-      if (next <= number) Fail(fmt::format("entry {} follows entry {}", next, number));
-      number = next;
-      Check(number, reader_->value());
-    }
+    SeekAndStep(row_, number, random_.Below(kLongestScan), &key_, reader_.get());
   }
 
   const Row& row_;

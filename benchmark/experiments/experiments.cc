@@ -22,7 +22,8 @@ ABSL_FLAG(uint64_t, keys, 0, "Keys of the experiment large; 0: 100 million, scal
 ABSL_FLAG(double, scale, 1.0, "Share of the full number of entries and operations, for quick runs");
 ABSL_FLAG(std::string, dir, "",
           "Where to put the data (removed at the end); by default beside the program");
-ABSL_FLAG(std::string, apart, "", "Internal: do this part of zipf_beyond and print its figures");
+ABSL_FLAG(std::string, apart, "",
+          "Internal: do this part of zipf_beyond or large and print its figures");
 ABSL_FLAG(std::string, memory_group, "", "Internal: the memory cgroup to enter first");
 
 namespace varve::bench {
@@ -118,12 +119,12 @@ int Main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
   if (const std::string group = absl::GetFlag(FLAGS_memory_group); !group.empty())
     MemoryLimit::Enter(group);
-  if (const std::string part = absl::GetFlag(FLAGS_apart); !part.empty()) {
-    ZipfBeyondPart(part);
-    return 0;
-  }
   const std::vector<Experiment>& experiments = AllExperiments();
   const std::string wanted = absl::GetFlag(FLAGS_experiment);
+  if (const std::string part = absl::GetFlag(FLAGS_apart); !part.empty()) {
+    wanted == "large" ? LargePart(part) : ZipfBeyondPart(part);
+    return 0;
+  }
   if (std::none_of(experiments.begin(), experiments.end(),
                    [&](const Experiment& e) { return IsWanted(e, wanted); })) {
     Fail("--experiment names an unknown experiment: " + wanted);

@@ -51,10 +51,13 @@ std::vector<Point> PastClonesExperiment(const ExperimentOptions& options);
 std::vector<Point> ArchiveRestoreExperiment(const ExperimentOptions& options);
 // Measures the time of a merge of six runs by 1, 2, 4 .. threads.
 std::vector<Point> MergePartsExperiment(const ExperimentOptions& options);
-// Measures a store of 100 million keys with memory for its tables alone: the time to fill it, to
-// open it and to get keys at random, at rest and while merges run, and its bytes in memory and on
-// disk.
+// Measures a store of 100 million keys: the time to fill it, and its bytes on disk; and in a memory
+// cgroup that has room for its tables alone, the time to open it and to get keys at random, at rest
+// and while merges run, the reads of the disk of a get, and its bytes in memory.
 std::vector<Point> LargeExperiment(const ExperimentOptions& options);
+// Does the part that LargeExperiment() tells, in the process that it starts for it, and prints its
+// figures.
+void LargePart(const std::string& what);
 // Measures gets of zipfian and other keys with data 4 times the memory of a cgroup, mapped and not.
 std::vector<Point> ZipfBeyondExperiment(const ExperimentOptions& options);
 // Does the part that ZipfBeyondExperiment() tells, in the process that it starts for it, and prints

@@ -1,12 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
-#include <sstream>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "benchmark/experiments/apart.h"
 #include "benchmark/experiments/experiments.h"
 #include "benchmark/process.h"
 #include "benchmark/process_use.h"
@@ -94,9 +93,8 @@ class Keys {
   }
 
   uint64_t Draw() {
-    constexpr uint64_t kSpread = 2'654'435'761;  // a prime, so that no two numbers meet
     constexpr uint64_t kHotPercent = 95;
-    if (zipfian_) return zipfian_->Draw(&random_) * kSpread % entries_;
+    if (zipfian_) return Spread(zipfian_->Draw(&random_), entries_);
     const bool hot = choice_ == Choice::kHotSet && random_.Below(100) < kHotPercent;
     return random_.Below(hot ? hot_ : entries_);
   }
@@ -140,30 +138,16 @@ void Fill(const Part& part) {
   CheckOk(store->Close());
 }
 
-// Has a process in a memory cgroup do the part, and adds what it printed. Returns false if there
-// can be no cgroup.
+// Has a process in a memory cgroup do the part. Returns false if there can be no cgroup.
 bool Measure(const Part& part, std::vector<Point>* points) {
   DropFromPageCache(part.directory);
-  const MemoryLimit limit(part.memory());
-  if (limit.group().empty()) return false;
-  std::string failure;
-  std::istringstream lines(
-      CaptureWithFailure({ProgramPath(), "--experiment=zipf_beyond", "--apart=" + part.Encode(),
-                          "--memory_group=" + limit.group()},
-                         &failure));
-  const std::string series = kReadings[part.reading].title;
-  const std::string category = kChoices[part.choice].second;
-  if (!failure.empty()) {
-    fmt::print(stderr, "zipf_beyond, {}, {}: {}{}\n", series, category, failure,
-               limit.WasExceeded() ? ": out of memory" : "");
-  }
-  for (std::string line; std::getline(lines, line);) {
-    const std::vector<std::string> words = absl::StrSplit(line, '|');
-    double y = 0;
-    if (words.size() != 2 || !absl::SimpleAtod(words[1], &y)) Fail("a part has printed: " + line);
+  const std::optional<std::vector<Figure>> figures =
+      MeasureApart("zipf_beyond", part.Encode(), part.memory());
+  if (!figures) return false;
+  for (const Figure& figure : *figures) {
     points->push_back({fmt::format("Gets of {} B, data {} times the memory: {} | | {}",
-                                   part.value_size, kRatio, words[0], words[0]),
-                       series, category, 0, y});
+                                   part.value_size, kRatio, figure.name, figure.name),
+                       kReadings[part.reading].title, kChoices[part.choice].second, 0, figure.y});
   }
   return true;
 }
@@ -182,15 +166,14 @@ void ZipfBeyondPart(const std::string& what) {
   const Clock::time_point begin = Clock::now();
   const auto gets = static_cast<double>(GetFor(kSeconds, &keys, store.get(), &latencies));
   const double seconds = SecondsSince(begin);
-  fmt::print("gets a second|{}\n", gets / seconds);
-  fmt::print("p50, µs|{}\n", latencies.histogram().Percentile(0.5) * 1e-3);
-  fmt::print("p99, µs|{}\n", latencies.histogram().Percentile(0.99) * 1e-3);
-  fmt::print("CPU µs a get|{}\n", (CpuSeconds() - cpu) * 1e6 / gets);
-  fmt::print("reads of the disk a get|{}\n",
-             static_cast<double>(DiskReads(part.directory) - reads) / gets);
-  fmt::print("bytes of the disk a get|{}\n",
-             static_cast<double>(ProcessUse::Now().disk_read - bytes) / gets);
-  std::fflush(stdout);
+  PrintFigure({"gets a second", gets / seconds});
+  PrintFigure({"p50, µs", latencies.histogram().Percentile(0.5) * 1e-3});
+  PrintFigure({"p99, µs", latencies.histogram().Percentile(0.99) * 1e-3});
+  PrintFigure({"CPU µs a get", (CpuSeconds() - cpu) * 1e6 / gets});
+  PrintFigure(
+      {"reads of the disk a get", static_cast<double>(DiskReads(part.directory) - reads) / gets});
+  PrintFigure(
+      {"bytes of the disk a get", static_cast<double>(ProcessUse::Now().disk_read - bytes) / gets});
   CheckOk(store->Close());
 }
 
@@ -205,7 +188,6 @@ std::vector<Point> ZipfBeyondExperiment(const ExperimentOptions& options) {
     for (part.choice = 0; part.choice < std::size(kChoices); ++part.choice) {
       for (part.reading = 0; part.reading < std::size(kReadings); ++part.reading) {
         if (Measure(part, &points)) continue;
-        fmt::print(stderr, "zipf_beyond is not measured: no memory cgroup can be made\n");
         return {};
       }
     }

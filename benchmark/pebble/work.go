@@ -127,6 +127,7 @@ func fillInBatches(db *pebble.DB, write *pebble.WriteOptions, t task) (timing, e
 		for i := begin; i < end; i += t.group {
 			err := l.time(func() error {
 				batch := db.NewBatch()
+				defer batch.Close()
 				for at := i; at < min(i+t.group, end); at++ {
 					number := uint64(order[at])
 					if err := batch.Set(k.present(number), v.of(number), nil); err != nil {
@@ -189,6 +190,7 @@ type reader struct {
 	r     *random
 	key   *key
 	value []byte
+	sum   uint64 // of what was touched, so that the compiler leaves it in
 }
 
 func newReader(db *pebble.DB, t task, thread int) *reader {
@@ -238,9 +240,11 @@ func (r *reader) seek(number, steps uint64) error {
 		return errors.Join(fmt.Errorf("a seek did not find entry %d", number), iter.Close())
 	}
 	err = checkValue(iter.Value(), number, r.t.valueSize)
+	r.sum += touch(iter.Value())
 	last := number
 	for step := uint64(0); err == nil && step < steps && iter.Next(); step++ {
 		next := valueNumber(iter.Value())
+		r.sum += touch(iter.Value())
 		if next <= last {
 			err = fmt.Errorf("entry %d follows entry %d", next, last)
 		}
@@ -258,6 +262,7 @@ func (r *reader) readAll() (uint64, error) {
 	count := uint64(0)
 	for more := iter.First(); more && err == nil; more = iter.Next() {
 		err = checkValue(iter.Value(), count, r.t.valueSize)
+		r.sum += touch(iter.Value())
 		count++
 	}
 	if err == nil && count != r.t.entries {

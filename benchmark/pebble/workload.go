@@ -46,6 +46,14 @@ func checkValue(bytes []byte, number, size uint64) error {
 	return fmt.Errorf("entry %d was read as something else, %d bytes", number, len(bytes))
 }
 
+// touch reads a byte of each line of the value, as workload.h does.
+func touch(bytes []byte) (sum uint64) {
+	for at := 0; at < len(bytes); at += 64 {
+		sum += uint64(bytes[at])
+	}
+	return sum
+}
+
 // random is workload.h's generator.
 type random struct{ state uint64 }
 

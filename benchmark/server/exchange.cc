@@ -219,7 +219,6 @@ void Exchange::InsertIsAcknowledged(uint64_t insert) {
 }
 
 uint64_t Exchange::NextNumber(const Form& form) {
-  constexpr uint64_t kSpread = 2'654'435'761;  // a prime, so that no two numbers meet
   if (form.key == Form::Key::kNew) return load_.keys + next_insert_++;
   if (form.key == Form::Key::kLate) return DrawLate();
   const uint64_t bound =
@@ -228,11 +227,11 @@ uint64_t Exchange::NextNumber(const Form& form) {
     case KeyChoice::kUniform:
       return random_.Below(bound);
     case KeyChoice::kZipfian:
-      return zipfian_->Draw(&random_) * kSpread % bound;
+      return Spread(zipfian_->Draw(&random_), bound);
     case KeyChoice::kInOrder:
       return next_++ % bound;
     case KeyChoice::kShuffled:
-      return next_++ % bound * kSpread % bound;
+      return Spread(next_++ % bound, bound);
   }
   return 0;
 }

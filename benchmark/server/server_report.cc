@@ -12,6 +12,9 @@ namespace {
 constexpr double kNearNull = 0.9;
 // From this share of a processor on, the client has hardly any time left.
 constexpr double kBusyClient = 0.95;
+// Below this share of what was due in an open row, a queue grew for as long as it was measured, and
+// its times say how long that was.
+constexpr double kKeepsUp = 0.98;
 
 std::string FormatMegabytes(double bytes) { return fmt::format("{:.0f} MB", bytes / 1e6); }
 
@@ -73,8 +76,15 @@ class Table {
     return Median(row, contender, row.figure());
   }
 
-  // Varve's lead; 0 where one of the two was not measured.
+  bool Overloaded(const ServerRow& row, const std::string& contender) const {
+    return row.kind == RowKind::kOpen &&
+           Median(row, contender, kRequestRate) <
+               kKeepsUp * Median(row, contender, "offered_per_second");
+  }
+
+  // Varve's lead; 0 where one of the two was not measured, or could not keep up with an open row.
   double Ratio(const ServerRow& row, const std::string& contender) const {
+    if (Overloaded(row, kVarve) || Overloaded(row, contender)) return 0;
     const double ours = Figure(row, kVarve);
     const double theirs = Figure(row, contender);
     if (ours <= 0 || theirs <= 0) return 0;
@@ -98,6 +108,7 @@ class Table {
     if (figure == 0) return WhyNotRun(row, contender);
     switch (row.kind) {
       case RowKind::kOpen:
+        return FormatMicros(figure) + (Overloaded(row, contender) ? ", overloaded" : "");
       case RowKind::kListing:
       case RowKind::kFeedLag:
         return FormatMicros(figure);
@@ -186,7 +197,8 @@ class Table {
     const double ours = Median(row, kVarve, "p99_us");
     const double theirs = Median(row, kRedis, "p99_us");
     const bool has_latencies = row.kind == RowKind::kClosed || row.kind == RowKind::kOpen;
-    if (has_latencies && ours > 0 && theirs > 0) {
+    // Who is overloaded is no measure.
+    if (has_latencies && ours > 0 && theirs > 0 && !Overloaded(row, kRedis)) {
       add("p99", ours <= theirs, FormatMicros(ours) + " µs of " + FormatMicros(theirs));
     }
     return cell.empty() ? "-" : cell;

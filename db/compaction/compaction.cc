@@ -29,6 +29,7 @@ MergeOptions MergeOptionsFor(const CompactionContext& context) {
   options.file_system = context.file_system;
   options.directory = context.directory;
   options.caches = context.caches;
+  options.spares = context.spares;
   options.next_file_number = context.next_file_number;
   options.segment_size = context.options->segment_size;
   options.shares_keys = context.shares_keys;

@@ -34,6 +34,7 @@ namespace varve {
 
 struct PurgedKey;
 class JobThreads;
+class SpareFiles;
 class ValueSeparation;
 
 // The context is what the engine lends to a job. Snapshots and live generations are taken before
@@ -45,6 +46,7 @@ struct CompactionContext {
   const EngineOptions* options = nullptr;  // segment_size, compaction_filter
   bool shares_keys = false;                // of the outputs (SegmentBuilder::Options)
   SegmentCaches* caches = nullptr;
+  SpareFiles* spares = nullptr;  // over which outputs are written; may be null
   std::function<uint64_t()> next_file_number;
   std::vector<SequenceNumber> snapshots;  // those held, ascending
   // Returns whether a generation is live now or in one of the snapshots; null: all are.

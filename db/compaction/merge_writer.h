@@ -52,6 +52,7 @@ struct MergeOptions {
   FileSystem* file_system = nullptr;
   std::string directory;
   SegmentCaches* caches = nullptr;  // where the outputs' indexes wait to be opened; may be null
+  SpareFiles* spares = nullptr;     // over which outputs are written; may be null
   std::function<uint64_t()> next_file_number;
   // Bytes at which the next segment begins; never between the versions of one key.
   uint64_t segment_size = 128u << 20;

@@ -19,6 +19,9 @@ namespace varve {
 namespace {
 
 constexpr int kOwnThreads = 2;  // the flusher's and the compactor's
+// So many write buffers the files may take that are out of use and wait to be written over: a merge
+// of a burst frees eight runs at once, of the next level eight times as many.
+constexpr uint64_t kSpareBuffers = 32;
 
 // Fills in what the options leave to the engine.
 EngineOptions WithDefaults(EngineOptions options) {
@@ -53,7 +56,7 @@ Engine::Engine(std::string directory, const EngineOptions& options)
       caches_(options.offset_table_cache_size, options.block_cache_size,
               /*has_mapped_reads=*/options_.mapped_read_budget > 0),
       threads_{{}, JobThreads(static_cast<size_t>(options_.max_background_jobs) - kOwnThreads)},
-      remover_(file_system_, &threads_.files),
+      remover_(file_system_, &threads_.files, kSpareBuffers * options_.write_buffer_size),
       versions_(options_.write_buffer_size, &threads_.files),
       counter_(
           &versions_, [this] { return log_.durable_sequence(); }, options_.max_full_write_buffers),

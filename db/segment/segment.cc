@@ -81,7 +81,8 @@ Segment::~Segment() {
   caches_->tables.Erase(&resident_);
   FileRemover* const remover = remover_.load(std::memory_order_relaxed);
   if (remover == nullptr) return;
-  remover->Remove(file_->path());
+  remover->Remove(file_->path(),
+                  is_damaged() ? FileRemover::Reuse::kNever : FileRemover::Reuse::kAllowed);
 }
 
 absl::Status Segment::Initialize(DamagePolicy policy) {

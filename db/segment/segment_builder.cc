@@ -245,7 +245,8 @@ absl::StatusOr<std::unique_ptr<SegmentBuilder>> SegmentBuilder::Create(FileSyste
                     kMinBlockSize, kMaxBlockSize));
   }
   VARVE_ASSIGN_OR_RETURN(
-      auto file, FileWriter::Create(file_system, SegmentPath(options.directory, options.number)));
+      auto file, FileWriter::Create(file_system, SegmentPath(options.directory, options.number),
+                                    options.spares, options.expected_size));
   return std::unique_ptr<SegmentBuilder>(new SegmentBuilder(file_system, options, std::move(file)));
 }
 

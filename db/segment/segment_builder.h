@@ -44,6 +44,10 @@ class SegmentBuilder {
     // to 64 KiB. BlockSizeFor() chooses it so that fences stay small beside their records.
     uint32_t block_size = 4096;
     size_t expected_entries = 0;
+    // Files out of use, over one of which the segment is written if it has about `expected_size`
+    // bytes; null: the file is new.
+    SpareFiles* spares = nullptr;
+    uint64_t expected_size = 0;
     // The builder leaves the finished offset table and fences here, so that Segment::Open need not
     // read them back. May be null.
     SegmentCaches* caches = nullptr;

@@ -58,7 +58,10 @@ ValueFile::~ValueFile() {
   FileRemover* const remover = remover_.load(std::memory_order_acquire);
   if (remover == nullptr || is_of_log()) return;
   // If there is no memory for the removal, the next opening of the store finds the file.
-  TryWithMemory([&] { remover->Remove(ValueFilePath(directory_, number_)); });
+  TryWithMemory([&] {
+    remover->Remove(ValueFilePath(directory_, number_),
+                    is_damaged() ? FileRemover::Reuse::kNever : FileRemover::Reuse::kAllowed);
+  });
 }
 
 absl::StatusOr<const File*> ValueFile::Open() {

@@ -1,7 +1,9 @@
 #include "util/os/file_remover.h"
 
 #include <utility>
+#include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "util/base/assert.h"
@@ -14,46 +16,54 @@ constexpr absl::Duration kBetweenWakes = absl::Seconds(1);
 
 }  // namespace
 
-FileRemover::FileRemover(FileSystem* file_system, FileThread* thread)
-    : file_system_(file_system), thread_(thread) {
+FileRemover::FileRemover(FileSystem* file_system, FileThread* thread, uint64_t most_spare_bytes)
+    : file_system_(file_system), thread_(thread), spares_(file_system, most_spare_bytes) {
   thread_->Add(this);
 }
 
 FileRemover::~FileRemover() {
   thread_->Remove(this);
   if (!path_.empty()) RemoveFile(file_system_, path_);
+  VARVE_ASSERT(spares_.AreClean());
+  std::string spare;
+  while (!(spare = spares_.TakeExpired(kEndOfTime)).empty()) RemoveFile(file_system_, spare);
   absl::MutexLock lock(&mutex_);
-  for (const std::string& path : paths_) RemoveFile(file_system_, path);
+  for (const Task& task : tasks_) RemoveFile(file_system_, task.path);
 }
 
-void FileRemover::Remove(const std::string& path) noexcept {
+void FileRemover::Remove(const std::string& path, Reuse reuse) noexcept {
   VARVE_ASSERT(!path.empty());
   const bool put_off = TryWithMemory([&] {
     absl::MutexLock lock(&mutex_);
-    paths_.push_back(path);
+    tasks_.push_back({path, reuse});
   });
   if (!put_off) return RemoveFile(file_system_, path);
   thread_->Wake(this);
 }
 
 void FileRemover::AwaitRemovals() {
+  const std::vector<std::string> spares = spares_.Close();
+  const absl::Cleanup open = [this] { spares_.Open(); };
+  for (const std::string& spare : spares) Remove(spare, Reuse::kNever);
   uint64_t awaited = 0;
   {
     absl::MutexLock lock(&mutex_);
-    awaited = begun_ + paths_.size();
-    if (ended_ == awaited) return;
+    awaited = begun_ + tasks_.size();
   }
-  for (bool is_done = false; !is_done;) {
+  for (;;) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (ended_ >= awaited && spares_.AreClean()) return;
+    }
     thread_->Wake(this);  // again and again, as there may have been no memory for the thread
     absl::MutexLock lock(&mutex_);
-    if (ended_ < awaited) removed_.WaitWithTimeout(&mutex_, kBetweenWakes);
-    is_done = ended_ >= awaited;
+    if (ended_ < awaited || !spares_.AreClean()) removed_.WaitWithTimeout(&mutex_, kBetweenWakes);
   }
 }
 
 SteadyTime FileRemover::Step() noexcept {
-  if (path_.empty() && !Begin()) return kEndOfTime;
-  VARVE_ASSERT(!path_.empty());
+  if (path_.empty() && !Begin()) return spares_.expiry();
+  if (path_.empty()) return SteadyNow();
   if (file_ != nullptr && size_ > kPacer.step_bytes()) {
     const uint64_t shorter = size_ - kPacer.step_bytes();
     bool is_shorter = false;
@@ -65,21 +75,32 @@ SteadyTime FileRemover::Step() noexcept {
   }
   file_.reset();
   RemoveFile(file_system_, path_);
+  End();
+  return SteadyNow();
+}
+
+void FileRemover::End() {
   path_.clear();
+  file_.reset();
   absl::MutexLock lock(&mutex_);
   ++ended_;
   VARVE_ASSERT(ended_ == begun_);
   removed_.SignalAll();
-  return SteadyNow();
 }
 
 bool FileRemover::Begin() noexcept {
   VARVE_ASSERT(path_.empty() && file_ == nullptr);
+  Reuse reuse = Reuse::kNever;
   {
     absl::MutexLock lock(&mutex_);
-    if (paths_.empty()) return false;
-    path_ = std::move(paths_.front());
-    paths_.pop_front();
+    if (!tasks_.empty()) {
+      path_ = std::move(tasks_.front().path);
+      reuse = tasks_.front().reuse;
+      tasks_.pop_front();
+    } else {
+      path_ = spares_.TakeExpired(SteadyNow());
+    }
+    if (path_.empty()) return false;
     ++begun_;
   }
   size_ = 0;
@@ -93,6 +114,7 @@ bool FileRemover::Begin() noexcept {
     if (size.ok()) size_ = *size;
     file_ = *std::move(file);
   });
+  if (file_ != nullptr && reuse == Reuse::kAllowed && spares_.Keep(path_, size_)) End();
   return true;
 }
 

@@ -1,4 +1,5 @@
-// The file remover removes files that are out of use, a step at a time, on the file thread.
+// The file remover takes files that are out of use: it keeps some as spares for new files
+// (util/os/spare_files.h) and removes the others, a step at a time, on the file thread.
 //
 // A file system frees the blocks of a file that is removed (and may tell the device) in one go, and
 // syncs of other files wait meanwhile: 23 ms behind a file of 120 MB. So a large file is cut
@@ -21,40 +22,57 @@
 #include "util/os/file_system.h"
 #include "util/os/file_thread.h"
 #include "util/os/pacer.h"
+#include "util/os/spare_files.h"
 #include "util/os/steady_condition.h"
 
 namespace varve {
 
 class FileRemover final : private FileThread::Job {
  public:
-  // Requires: `file_system` and `thread` outlive the remover.
-  FileRemover(FileSystem* file_system, FileThread* thread);
-  // Removes at once what is still to be removed.
+  // Spares take at most `most_spare_bytes`.
+  // Requires: `file_system` and `thread` outlive the remover, and the remover the writers that have
+  // its spares.
+  FileRemover(FileSystem* file_system, FileThread* thread, uint64_t most_spare_bytes = 0);
+  // Removes at once what is still to be removed, and the spares.
   ~FileRemover() override;
   FileRemover(const FileRemover&) = delete;
   FileRemover& operator=(const FileRemover&) = delete;
 
-  // Removes the file at `path` soon. Returns at once, and needs no memory, since destructors call
+  enum class Reuse { kAllowed, kNever };
+  // Removes the file at `path` soon, or makes it a spare, unless the part of the disk where it lies
+  // is not to be used again. Returns at once, and needs no memory, since destructors call
   // it: where there is none to put the removal off, it removes the file before it returns.
   // Requires: nobody reads the file any more, and the books on disk do not name it.
-  void Remove(const std::string& path) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  void Remove(const std::string& path, Reuse reuse = Reuse::kAllowed) noexcept
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns once the remover has dealt with each file that it was asked to remove before the call,
-  // however long the file thread has to wait for a processor.
+  // and nothing of one is left in a spare or in a file that is written over one, however long the
+  // file thread has to wait for a processor.
   void AwaitRemovals() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  SpareFiles* spares() { return &spares_; }
 
  private:
   static constexpr Pacer kPacer{uint64_t{2} << 20, absl::Microseconds(500)};
 
+  struct Task {
+    std::string path;
+    Reuse reuse;
+  };
+
   SteadyTime Step() noexcept override;
-  // Takes the next path and begins with its file. Returns false if there is none.
+  // Takes the next path, or an expired spare, and begins with its file, or makes it a spare: then
+  // path_ is empty. Returns false if there is none.
   bool Begin() noexcept;
+  void End() ABSL_LOCKS_EXCLUDED(mutex_);  // with the file at path_
 
   FileSystem* const file_system_;
   FileThread* const thread_;
+  SpareFiles spares_;
   absl::Mutex mutex_;
   SteadyCondition removed_;
-  std::deque<std::string> paths_ ABSL_GUARDED_BY(mutex_);
-  uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;  // files that were taken from paths_
+  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;  // files that were taken from tasks_ or spares_
   uint64_t ended_ ABSL_GUARDED_BY(mutex_) = 0;  // of these, those that are dealt with
   // The file that is being removed; the file thread's alone.
   std::string path_;

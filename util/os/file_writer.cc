@@ -14,9 +14,20 @@ constexpr size_t kMaxKeptBuffer = size_t{4} << 20;  // after something huge the 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FileWriter>> FileWriter::Create(FileSystem* file_system,
-                                                               const std::string& path) {
+                                                               const std::string& path,
+                                                               SpareFiles* spares,
+                                                               uint64_t expected_size) {
   // What needs memory comes before the file is there.
   std::unique_ptr<FileWriter> writer(new FileWriter(file_system, path));
+  if (spares != nullptr) {
+    SpareFiles::Taken taken = spares->Take(path, expected_size);
+    if (taken.file != nullptr) {
+      writer->file_ = std::move(taken.file);
+      writer->spares_ = spares;
+      writer->old_size_ = taken.old_size;
+      return writer;
+    }
+  }
   VARVE_ASSIGN_OR_RETURN(writer->file_, file_system->OpenForWrite(path, /*create=*/true));
   return writer;
 }
@@ -28,6 +39,12 @@ FileWriter::FileWriter(FileSystem* file_system, std::string path)
 
 FileWriter::~FileWriter() {
   if (file_ != nullptr && !kept_) RemoveFile(file_system_, path_);
+  IsClean();
+}
+
+void FileWriter::IsClean() {
+  if (spares_ != nullptr) spares_->IsClean();
+  spares_ = nullptr;
 }
 
 absl::Status FileWriter::Write(std::string_view bytes) {
@@ -65,8 +82,15 @@ absl::Status FileWriter::Append(std::string_view bytes) {
 
 absl::Status FileWriter::Finish() {
   VARVE_RETURN_IF_ERROR(Append({}));
-  if (status_.ok()) status_ = file_->Sync();
+  status_ = End();
+  if (status_.ok()) IsClean();
   return status_;
+}
+
+absl::Status FileWriter::End() {
+  if (old_size_ > written_)
+    VARVE_RETURN_IF_ERROR(SpareFiles::CutDown(file_.get(), old_size_, written_));
+  return file_->Sync();
 }
 
 }  // namespace varve

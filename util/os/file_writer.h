@@ -2,6 +2,7 @@
 //
 // What is appended gathers in a buffer, which goes out in whole pages: a page that is written to
 // later would go to disk twice. After an error of the disk status() and all further writes fail.
+// The file is a new one, or a spare one that is written over (util/os/spare_files.h).
 //
 // Thread-safety: a writer belongs to one thread at a time.
 #pragma once
@@ -14,13 +15,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "util/os/file_system.h"
+#include "util/os/spare_files.h"
 
 namespace varve {
 
 class FileWriter {
  public:
-  [[nodiscard]] static absl::StatusOr<std::unique_ptr<FileWriter>> Create(FileSystem* file_system,
-                                                                          const std::string& path);
+  // Writes over one of the spares, null for none, if there is one for about `expected_size` bytes.
+  // Requires: the file system and the spares outlive the writer.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<FileWriter>> Create(
+      FileSystem* file_system, const std::string& path, SpareFiles* spares = nullptr,
+      uint64_t expected_size = 0);
   // Removes the file unless Keep() was called.
   ~FileWriter();
   FileWriter(const FileWriter&) = delete;
@@ -52,11 +57,17 @@ class FileWriter {
   FileWriter(FileSystem* file_system, std::string path);
   absl::Status WritePages();
   absl::Status Write(std::string_view bytes);
+  // Cuts off what the file held before, and puts it on disk.
+  absl::Status End();
+  // Tells the spares that nothing is left of what the file held before.
+  void IsClean();
 
   FileSystem* const file_system_;
   const std::string path_;
   std::unique_ptr<File> file_;
-  absl::Status status_;  // the first error of the disk
+  SpareFiles* spares_ = nullptr;  // that the file is from, until it is clean
+  uint64_t old_size_ = 0;         // of what the file held before
+  absl::Status status_;           // the first error of the disk
   std::string buffer_;
   uint64_t written_ = 0;
   bool kept_ = false;
