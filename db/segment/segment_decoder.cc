@@ -12,12 +12,22 @@ namespace varve {
 
 absl::StatusOr<const ValueDictionary*> SegmentDecoder::Dictionary() {
   VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, segment_.Footer());
-  return dictionary_.Get(segment_.file(), *footer);
+  absl::StatusOr<const ValueDictionary*> read = dictionary_.Get(segment_.file(), *footer);
+  NoteIfDamage(read.status());
+  return read;
 }
 
 absl::StatusOr<std::shared_ptr<const ValueDictionary>> SegmentDecoder::ShareDictionary() {
   VARVE_ASSIGN_OR_RETURN(const SegmentFooter* footer, segment_.Footer());
-  return dictionary_.Share(segment_.file(), *footer);
+  absl::StatusOr<std::shared_ptr<const ValueDictionary>> read =
+      dictionary_.Share(segment_.file(), *footer);
+  NoteIfDamage(read.status());
+  return read;
+}
+
+void SegmentDecoder::NoteIfDamage(const absl::Status& read) {
+  // What the device fails to read counts as damaged.
+  if (absl::IsDataLoss(read) || absl::IsInternal(read)) segment_.NoteDamage();
 }
 
 Compression SegmentDecoder::CompressionOf(NamespaceGeneration generation) const {
@@ -33,11 +43,8 @@ absl::StatusOr<std::string_view> SegmentDecoder::PlainValue(const RecordView& re
   if (!ParseCompressedValue(record.value, &value)) return UnreadableValue(record);
   const ValueDictionary* dictionary = nullptr;
   if (value.codec == ValueCodec::kZstdWithDictionary) {
-    absl::StatusOr<const ValueDictionary*> read = Dictionary();
-    if (!read.ok()) {
-      if (absl::IsDataLoss(read.status())) segment_.NoteDamage();
-      return segment_.Report(read.status());
-    }
+    const absl::StatusOr<const ValueDictionary*> read = Dictionary();
+    if (!read.ok()) return segment_.Report(read.status());
     dictionary = *read;
   }
   if (buffer->size() < value.plain_size) buffer->resize(value.plain_size);

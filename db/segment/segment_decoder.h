@@ -2,7 +2,8 @@
 // of iterators over the segment carry it (RecordView::decoder).
 //
 // It reads the dictionary once, when the offset table is loaded or at the first value that needs
-// it, and keeps it as long as the segment is open.
+// it, and keeps it as long as the segment is open. A segment whose dictionary can't be read is
+// damaged (Segment::is_damaged), so that merges leave it alone.
 //
 // Thread-safety: all functions may be called by any thread.
 #pragma once
@@ -36,6 +37,8 @@ class SegmentDecoder final : public ValueDecoder {
   void LoadDictionary();
 
  private:
+  // Notes the segment's damage if that is why a read of the dictionary ended as `read` says.
+  void NoteIfDamage(const absl::Status& read);
   // Returns the error for a compressed value that passes the checksum and can't be decompressed.
   absl::Status UnreadableValue(const RecordView& record);
 

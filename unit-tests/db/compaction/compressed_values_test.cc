@@ -581,5 +581,27 @@ TEST_F(DamagedDictionaryTest, EveryKindOfByteIsFoundAndNamed) {
   ExpectAll(store_, kKeys, JsonOf);
 }
 
+TEST_F(DamagedDictionaryTest, MergesGoOnAroundTheDamage) {
+  std::string bad = good_;
+  bad[begin_ + kDictionaryHeaderSize] =
+      static_cast<char>(bad[begin_ + kDictionaryHeaderSize] ^ 0x10);
+  Write(bad);
+  store_.Open();
+  // So many bytes that merges want the damaged segment along, which is all of the last run.
+  constexpr int kRuns = 12;
+  constexpr uint64_t kWritten = kKeys / 3;
+  for (int run = 1; run <= kRuns; ++run) {
+    Fill(store_, 0, kWritten, [run](uint64_t i) { return Json(i, run); });
+    const absl::Status flushed = store_->Flush();
+    ASSERT_TRUE(flushed.ok()) << flushed;
+  }
+  EXPECT_TRUE(testing::Eventually([&] {
+    return store_.Statistic("compactions_damage") > 0 && store_.Statistic("runs") < kRuns;
+  })) << store_.Statistic("runs");
+  EXPECT_LE(store_.Statistic("failed_compactions"), 1u) << "it fails as long as it knows of none";
+  ExpectAll(store_, kWritten, [](uint64_t i) { return Json(i, kRuns); });
+  EXPECT_TRUE(absl::IsDataLoss(store_->Compact("", ""))) << "who asks is told";
+}
+
 }  // namespace
 }  // namespace varve

@@ -13,6 +13,7 @@
 #include "db/segment/segment_iterator.h"
 #include "fmt/format.h"
 #include "tools/segment_verifier.h"
+#include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/segment_fixture.h"
 #include "util/base/coding.h"
 
@@ -184,6 +185,40 @@ TEST(SegmentDictionaryTest, ItsMemoryCountsAsThatOfTables) {
   const std::string key = NumberedKey(0);
   ASSERT_TRUE(*segment->Get(key, HashKey(key), kMaxSequence, true, &found));
   EXPECT_EQ(found.record.value, Plain(0));
+}
+
+TEST(SegmentDictionaryTest, ASegmentWhoseDictionaryCannotBeReadIsDamaged) {
+  SegmentFixture fixture;
+  const SegmentInfo info = Build(fixture, 6, 10, TrainedDictionary());
+  testing::FaultFileSystem files;
+  const auto open = [&] {
+    fixture.caches = std::make_unique<SegmentCaches>(1 << 20, 0);
+    auto segment = Segment::Open(&files, fixture.directory.path(), info, fixture.caches.get());
+    EXPECT_TRUE(segment.ok()) << segment.status();
+    EXPECT_TRUE((*segment)->Footer().ok());
+    return *std::move(segment);
+  };
+  for (const bool shares : {false, true}) {
+    const auto read = [&](Segment& segment, const absl::Status& error) {
+      files.Fail(testing::FileOperation::kRead, 1, error);
+      const absl::Status status = shares ? segment.decoder().ShareDictionary().status()
+                                         : segment.decoder().Dictionary().status();
+      files.ClearFaults();
+      return status;
+    };
+    {
+      const std::shared_ptr<Segment> segment = open();
+      EXPECT_TRUE(absl::IsResourceExhausted(read(*segment, absl::ResourceExhaustedError("none"))));
+      EXPECT_FALSE(segment->is_damaged()) << "a lack of memory says nothing about the disk";
+      EXPECT_TRUE(absl::IsInternal(read(*segment, absl::InternalError("the device says no"))));
+      EXPECT_TRUE(segment->is_damaged());
+    }
+    {
+      const std::shared_ptr<Segment> segment = open();
+      EXPECT_TRUE(absl::IsDataLoss(read(*segment, absl::DataLossError("wrong checksum"))));
+      EXPECT_TRUE(segment->is_damaged());
+    }
+  }
 }
 
 }  // namespace
