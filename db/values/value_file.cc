@@ -111,9 +111,11 @@ absl::Status ValueFile::ReadStoredOperation(const ValueHandle& handle, std::stri
                                             SequenceNumber sequence, std::string* bytes,
                                             RecordView* record) {
   if (bytes->size() < handle.operation_size) bytes->resize(handle.operation_size);
-  VARVE_ASSIGN_OR_RETURN(const size_t read,
-                         Read(handle.offset, handle.operation_size, bytes->data()));
-  const std::string_view whole = std::string_view(*bytes).substr(0, read);
+  const absl::StatusOr<size_t> read = Read(handle.offset, handle.operation_size, bytes->data());
+  if (absl::IsDataLoss(read.status()) || absl::IsInternal(read.status()))
+    return NoteDamage(read.status());
+  VARVE_RETURN_IF_ERROR(read.status());
+  const std::string_view whole = std::string_view(*bytes).substr(0, *read);
   const std::string_view damage = DamageOfValue(whole, handle, user_key, sequence, record);
   return damage.empty() ? absl::OkStatus() : Damaged(handle.offset, damage);
 }
@@ -121,7 +123,10 @@ absl::Status ValueFile::ReadStoredOperation(const ValueHandle& handle, std::stri
 absl::Status ValueFile::Damaged(uint64_t offset, std::string_view what) {
   const std::string path =
       is_of_log() ? directory_ + "/" + LogFileName(number_) : ValueFilePath(directory_, number_);
-  absl::Status error = Corruption(path, offset, what);
+  return NoteDamage(Corruption(path, offset, what));
+}
+
+absl::Status ValueFile::NoteDamage(absl::Status error) {
   is_damaged_.store(true, std::memory_order_relaxed);
   TryWithMemory([&] {
     absl::MutexLock lock(&mutex_);

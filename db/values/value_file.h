@@ -65,7 +65,7 @@ class ValueFile {
   }
   // Reads the operation at `handle` into `*bytes`, which only grows, and verifies that it is
   // undamaged and is the one of this user key and sequence. `record` views into `*bytes` and has
-  // the plain value.
+  // the plain value. A value that the device fails to read counts as damage of the file.
   [[nodiscard]] absl::Status ReadOperation(const ValueHandle& handle, std::string_view user_key,
                                            SequenceNumber sequence, std::string* bytes,
                                            RecordView* record);
@@ -76,6 +76,7 @@ class ValueFile {
   // Notes that the bytes at `offset` are not what was written there, and logs it once. Returns the
   // DataLoss status for it.
   absl::Status Damaged(uint64_t offset, std::string_view what);
+  // Returns whether some read has found that not all of its values can be read.
   bool is_damaged() const { return is_damaged_.load(std::memory_order_relaxed); }
 
   // Returns the size of the file on disk; 0 if it is not known or the file is a log file.
@@ -95,6 +96,8 @@ class ValueFile {
 
  private:
   absl::StatusOr<const File*> Open();
+  // Notes that the file is damaged, logs `error` once, and returns it.
+  absl::Status NoteDamage(absl::Status error);
 
   ValueFiles* const registry_;
   FileSystem* const file_system_;

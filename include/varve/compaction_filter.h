@@ -27,7 +27,8 @@ class CompactionFilter {
   virtual ~CompactionFilter() = default;
   // Returns true if the record is to be treated as deleted from now on. The engine asks only about
   // the newest version of a key that no snapshot can see differently. Older versions below never
-  // come back: where older runs may hold some, a tombstone takes the record's place.
+  // come back: where older runs may hold some, a tombstone takes the record's place. A record whose
+  // value lies in a value file and can't be read stays, and a later merge asks about it again.
   virtual bool Drop(const FilteredRecord& record) const = 0;
 };
 

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,13 +17,17 @@
 #include "db/values/value_file_format.h"
 #include "fmt/format.h"
 #include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/test_store.h"
 #include "util/base/hash.h"
+#include "varve/compaction_filter.h"
 
 namespace varve {
 namespace {
 
 using testing::Eventually;
+using testing::FaultFileSystem;
+using testing::FileOperation;
 using ::testing::HasSubstr;
 using testing::TestStore;
 
@@ -62,6 +68,17 @@ uint64_t BytesOnDisk(const std::string& directory, std::string_view ending) {
     if (!gone && entry.path().string().ends_with(ending)) bytes += size;
   }
   return bytes;
+}
+
+// Returns the path of the oldest file of values that the log has given up.
+std::string OldestValueFile(const std::string& directory) {
+  std::string oldest;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    if (entry.path().extension() == ".val" && (oldest.empty() || entry.path() < oldest))
+      oldest = entry.path();
+  }
+  EXPECT_NE(oldest, "");
+  return oldest;
 }
 
 size_t FilesOnDisk(const std::string& directory, std::string_view ending) {
@@ -417,6 +434,85 @@ TEST(ValueSeparationTest, AMissingFileIsNamed) {
   }
   EXPECT_GT(damaged, 0);
   EXPECT_LT(damaged, 200);
+}
+
+// A collection that failed was planned again and again, before any other merge.
+TEST(ValueSeparationTest, AFileThatTheDeviceFailsToReadHoldsUpNoCollection) {
+  FaultFileSystem files;
+  EngineOptions options = SmallOptions();
+  options.file_system = &files;
+  options.segment_size = 1 << 20;  // one segment points into all of the files
+  TestStore store(options);
+  constexpr int kKeys = 500;
+  Fill(store, 0, kKeys);
+  ASSERT_TRUE(store->Flush().ok());
+  ASSERT_TRUE(store->Compact({}, {}).ok());
+  // The file may be open under the name that it had as one of the log.
+  const std::string unreadable =
+      std::filesystem::path(OldestValueFile(store.directory.path())).stem().string() + ".";
+  files.Fail(FileOperation::kRead, 1, absl::InternalError("the device says no"),
+             FaultFileSystem::kUnlimited, unreadable);
+  // One value of three stays in each file.
+  const auto version = [](int key) { return key % 3 == 0 ? 0 : 1000; };
+  WriteBatch batch;
+  for (int i = 0; i < kKeys; ++i) {
+    if (version(i) != 0) batch.Put(Key(i), Value(i + version(i)));
+    if (batch.size() == 8) ASSERT_TRUE(store->Write({}, &batch).ok());
+  }
+  if (!batch.empty()) ASSERT_TRUE(store->Write({}, &batch).ok());
+  ASSERT_TRUE(store->Flush().ok());
+  EXPECT_TRUE(Eventually([&] { return store.Statistic("compactions_value_garbage") > 0; }));
+  EXPECT_LE(store.Statistic("failed_compactions"), 1u) << "it is known from then on";
+  files.ClearFaults();
+  for (int i = 0; i < kKeys; ++i) ASSERT_EQ(store.Get(Key(i)), Value(i + version(i))) << i;
+}
+
+class DropsAllOnceOn final : public CompactionFilter {
+ public:
+  bool Drop(const FilteredRecord&) const override { return on; }
+  std::atomic<bool> on{false};
+};
+
+TEST(ValueSeparationTest, AFilterIsNotAskedAboutValuesThatCannotBeRead) {
+  for (const bool device_fails : {false, true}) {
+    SCOPED_TRACE(device_fails);
+    FaultFileSystem files;
+    const auto filter = std::make_shared<DropsAllOnceOn>();
+    EngineOptions options = SmallOptions();
+    options.file_system = &files;
+    options.compaction_filter = filter;
+    TestStore store(options);
+    Fill(store, 0, 200);
+    ASSERT_TRUE(store->Flush().ok());
+    store.Close();
+    const std::string path = OldestValueFile(store.directory.path());
+    if (device_fails) {
+      files.Fail(FileOperation::kRead, 1, absl::InternalError("the device says no"),
+                 FaultFileSystem::kUnlimited, path);
+    } else {
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(20000);
+      file.put('#');
+    }
+    store.Open();
+    filter->on = true;
+    const absl::Status merged = store->Compact({}, {});
+    ASSERT_TRUE(merged.ok()) << merged;
+    files.ClearFaults();
+    int kept = 0;
+    for (int i = 0; i < 200; ++i) {
+      const std::string value = store.Get(Key(i));
+      if (value == "(missing)") continue;
+      ++kept;
+      if (device_fails) {
+        EXPECT_EQ(value, Value(i));
+      } else {
+        EXPECT_THAT(value, HasSubstr("DATA_LOSS"));
+      }
+    }
+    EXPECT_GT(kept, 0);
+    EXPECT_LT(kept, device_fails ? 100 : 2);
+  }
 }
 
 // The guard of mapped reads (util/os/mapped_reads.h): a value that can't be read is an error of

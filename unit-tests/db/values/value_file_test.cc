@@ -10,6 +10,7 @@
 #include "db/format/file_names.h"
 #include "db/format/large_operation.h"
 #include "db/format/log_format.h"
+#include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/os/file_system.h"
 
@@ -85,7 +86,22 @@ TEST_F(ValueFilesTest, AFileThatLeavesTheLogIsRenamedAndCut) {
 
 TEST_F(ValueFilesTest, AMissingFileIsDataLoss) {
   std::filesystem::remove(LogPath());
-  EXPECT_TRUE(absl::IsDataLoss(Read(*Acquire(), "key", 7)));
+  const auto file = Acquire();
+  EXPECT_TRUE(absl::IsDataLoss(Read(*file, "key", 7)));
+  EXPECT_TRUE(file->is_damaged());
+}
+
+TEST_F(ValueFilesTest, AFileThatTheDeviceFailsToReadIsDamaged) {
+  testing::FaultFileSystem file_system;
+  const auto file = files_.Acquire(&file_system, directory_.path(), 5);
+  file_system.Fail(testing::FileOperation::kRead, 1, absl::ResourceExhaustedError("no memory"), 1);
+  EXPECT_TRUE(absl::IsResourceExhausted(Read(*file, "key", 7)));
+  EXPECT_FALSE(file->is_damaged()) << "a lack of memory says nothing about the disk";
+  file_system.ClearFaults();
+  file_system.Fail(testing::FileOperation::kRead, 1, absl::InternalError("the device says no"), 1);
+  EXPECT_TRUE(absl::IsInternal(Read(*file, "key", 7)));
+  EXPECT_TRUE(file->is_damaged());
+  EXPECT_TRUE(Read(*file, "key", 7).ok()) << "what the device reads again is readable";
 }
 
 }  // namespace
