@@ -329,8 +329,8 @@ absl::StatusOr<bool> Compactor::Step(bool may_merge, bool in_burst) {
   std::optional<CompactionPlan> plan =
       PlanDeadSegments(*version, SnapshotsAndForkPoints(context), context.kept, context.is_live);
   if (!plan && may_merge && IsUrgent(ValueSpaceOf(*version))) {
-    context.is_urgent = [] { return true; };
     plan = PlanCollection(*version);
+    if (plan) context.is_urgent = [] { return true; };
   }
   if (!plan && may_merge) {
     if (const auto pick = picker_->Pick(version->shape(), *parts_.options, in_burst)) {

@@ -296,6 +296,71 @@ TEST(EngineUpkeepTest, AMergeWithoutHurryWorksInWhatTimeOthersLeave) {
   EXPECT_GT(filter->others, others);
 }
 
+// Garbage that no collection can reach made every merge as urgent as a collection of it.
+class UncollectableGarbageTest : public ::testing::Test {
+ protected:
+  static constexpr int kKeys = 200;
+
+  UncollectableGarbageTest() {
+    store_.options.write_buffer_size = store_.options.log_file_size = 256 << 10;
+    store_.options.sync = Durability::kNone;
+    store_.options.compaction_filter = filter_;
+    store_.Reopen();
+  }
+
+  // Half of the bytes in value files become garbage, and each of the files has a damaged value that
+  // was read.
+  void MakeGarbage() {
+    WriteBatch batch;
+    for (int i = 0; i < kKeys; ++i) {
+      batch.Put(fmt::format("large{:03}", i), std::string(4096, 'v'));
+      if (batch.size() == 8) ASSERT_TRUE(store_->Write({}, &batch).ok());
+    }
+    ASSERT_TRUE(store_->Flush().ok());
+    store_.Close();
+    int damaged = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(store_.directory.path())) {
+      if (entry.path().extension() != ".val") continue;
+      std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(20000);
+      file.put('#');
+      ++damaged;
+    }
+    ASSERT_GT(damaged, 1);
+    store_.Open();
+    for (int i = 0; i < kKeys; ++i)
+      damaged -= store_.Get(fmt::format("large{:03}", i)).size() == 4096 ? 0 : 1;
+    ASSERT_EQ(damaged, 0);
+    // The last values may still lie in the log.
+    for (int i = 0; i < kKeys * 3 / 4; ++i) {
+      if (i % 3 != 0) ASSERT_TRUE(store_->Put(fmt::format("large{:03}", i), "small").ok());
+    }
+    ASSERT_TRUE(store_->Flush().ok());
+    const absl::Status merged = store_->Compact({}, {});
+    ASSERT_TRUE(merged.ok()) << merged;
+    ASSERT_GT(store_.Statistic("value_garbage_bytes") * 3, store_.Statistic("value_bytes"));
+  }
+
+  const std::shared_ptr<PolicyFilter> filter_ = std::make_shared<PolicyFilter>();
+  TestStore store_{EngineOptions()};
+};
+
+TEST_F(UncollectableGarbageTest, AMergeBesideItYields) {
+  bool may_yield = false;
+  std::thread([&] { may_yield = YieldToEveryone(); }).join();
+  if (!may_yield || !std::filesystem::exists("/proc/thread-self/schedstat"))
+    GTEST_SKIP() << "takes CAP_SYS_NICE";
+  ASSERT_NO_FATAL_FAILURE(MakeGarbage());
+  filter_->idle = 0;
+  for (int run = 0; run < store_.options.runs_per_level; ++run) {
+    for (int i = 0; i < 2000; ++i)
+      ASSERT_TRUE(store_->Put(fmt::format("key{:06}", i * 4 + run), "value").ok());
+    ASSERT_TRUE(store_->Flush().ok());
+  }
+  EXPECT_TRUE(Eventually([&] { return store_.Statistic("compactions_full_level") > 0; }));
+  EXPECT_GT(filter_->idle, 0u);
+}
+
 TEST(EngineGenerationsTest, WhatWasEmptiedIsForgottenOnceNobodyCanSeeIt) {
   TestStore store;
   ASSERT_TRUE(store->Put("first", "1").ok());
