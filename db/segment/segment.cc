@@ -72,8 +72,11 @@ Segment::Segment(std::unique_ptr<File> file, SegmentInfo info, SegmentCaches* ca
 void Segment::HoldValueFiles(FileSystem* file_system, const std::string& directory) {
   for (const ValueReference& file : info_.value_files) {
     value_files_.push_back(caches_->values.Acquire(file_system, directory, file.file_number));
+    value_files_by_number_.push_back(value_files_.back().get());
   }
   VARVE_ASSERT(value_files_.size() == info_.value_files.size());
+  std::sort(value_files_by_number_.begin(), value_files_by_number_.end(),
+            [](const ValueFile* a, const ValueFile* b) { return a->number() < b->number(); });
 }
 
 Segment::~Segment() {

@@ -65,6 +65,10 @@ class Segment {
   const SegmentInfo& info() const { return info_; }
   // Returns the files of info().value_files, which the segment holds.
   const std::vector<std::shared_ptr<ValueFile>>& value_files() const { return value_files_; }
+  // Returns the same files in the order of their numbers.
+  const std::vector<const ValueFile*>& value_files_by_number() const {
+    return value_files_by_number_;
+  }
   const std::shared_ptr<const RangeTombstoneList>& range_tombstones() const {
     return range_tombstones_;
   }
@@ -172,6 +176,7 @@ class Segment {
   const SegmentInfo info_;
   SegmentCaches* const caches_;
   std::vector<std::shared_ptr<ValueFile>> value_files_;
+  std::vector<const ValueFile*> value_files_by_number_;
   ResidentIndex resident_;
   SegmentDecoder decoder_;
   absl::Status range_tombstone_status_;

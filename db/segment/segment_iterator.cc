@@ -36,7 +36,7 @@ SegmentIterator::SegmentIterator(Segment* segment, CacheUse cache_use)
       ingested_at_(segment->info().ingested_at),
       decoder_(&segment->decoder()),
       values_ahead_(cached_ && cache_use.values ? &segment->caches().blocks : nullptr,
-                    cache_use.reads_values ? &segment->value_files() : nullptr, seed_) {}
+                    cache_use.reads_values ? &segment->value_files_by_number() : nullptr, seed_) {}
 
 bool SegmentIterator::Fail(absl::Status status) {
   // What the device fails to read counts as damaged.

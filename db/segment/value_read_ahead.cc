@@ -46,10 +46,11 @@ bool ValueReadAhead::AskFor(const ValueHandle& handle) const {
   if (cache_ != nullptr &&
       cache_->PrefetchEntry(handle.file_number, RecordKey(handle.offset), 0) != nullptr)
     return true;
-  const auto file = std::find_if(files_->begin(), files_->end(), [&handle](const auto& one) {
-    return one->number() == handle.file_number;
-  });
-  return file != files_->end() && (*file)->Prefetch(handle.offset, handle.operation_size);
+  const auto file = std::lower_bound(
+      files_->begin(), files_->end(), handle.file_number,
+      [](const ValueFile* each, uint64_t wanted) { return each->number() < wanted; });
+  return file != files_->end() && (*file)->number() == handle.file_number &&
+         (*file)->Prefetch(handle.offset, handle.operation_size);
 }
 
 void ValueReadAhead::NoteWhereItIs(bool in_memory) {

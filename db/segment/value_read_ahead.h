@@ -15,7 +15,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -28,9 +27,10 @@ namespace varve {
 
 class ValueReadAhead {
  public:
-  using Files = std::vector<std::shared_ptr<ValueFile>>;
+  using Files = std::vector<const ValueFile*>;
   // `cache` is where the reader looks for values, null if nowhere, and `files` has the files of
-  // the values, null if the reader does not read them. Requires: both outlive the read-ahead.
+  // the values by their numbers, ascending, null if the reader does not read them.
+  // Requires: both outlive the read-ahead.
   ValueReadAhead(const ClockCache* cache, const Files* files, uint64_t checksum_seed)
       : in_cache_(cache, checksum_seed), cache_(cache), files_(files), seed_(checksum_seed) {}
 

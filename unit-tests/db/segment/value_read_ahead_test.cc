@@ -127,6 +127,27 @@ TEST_F(ValueReadAheadTest, AScanOfKeysAsksForNothing) {
   EXPECT_EQ(values_.read, 0u);
 }
 
+// The values of one segment lie in many files, in another order than that of their keys.
+class ManyValueFilesTest : public ValueReadAheadTest {
+ protected:
+  ManyValueFilesTest() {
+    store_.options.write_buffer_size = store_.options.log_file_size = 256 << 10;
+    store_.Reopen();
+  }
+};
+
+TEST_F(ManyValueFilesTest, EachValueIsAskedForInItsFile) {
+  ASSERT_TRUE(store_->Compact({}, {}).ok());
+  Scan({.fill_cache = false}, kKeys);  // all files are open from now on
+  values_.Restart();
+  Scan({.fill_cache = false}, kKeys);
+  EXPECT_GT(values_.read, kKeys / 2u);
+  EXPECT_GT(values_.read_as_asked, values_.read * 9 / 10);
+  std::set<std::string> paths;
+  for (const auto& [path, offset] : values_.asked) paths.insert(path);
+  EXPECT_GT(paths.size(), 3u);
+}
+
 TEST_F(ValueReadAheadTest, ValuesInTheCacheAreNotAskedFor) {
   Scan({}, kKeys);
   values_.Restart();
