@@ -57,8 +57,8 @@ class ValueFile {
 
   // Reads the bytes at [offset, offset + size), fewer at the end of the file; returns how many.
   [[nodiscard]] absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer);
-  // Tells the kernel that the bytes will be read soon. Returns true if the file expects them in
-  // memory (File::Prefetch). Does nothing if the file isn't open yet.
+  // Tells the kernel that the bytes will be read soon. Returns true if they seem to be in memory
+  // (File::Prefetch). Does nothing if the file isn't open yet.
   bool Prefetch(uint64_t offset, size_t size) const {
     const File* const file = open_.load(std::memory_order_acquire);
     return file != nullptr && file->Prefetch(offset, size);

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -160,6 +161,7 @@ class PosixFile : public File {
   }
 
   bool Prefetch(uint64_t offset, uint64_t size) const override {
+    if (IsCached(offset)) return true;
     ::posix_fadvise(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(size),
                     POSIX_FADV_WILLNEED);
     return false;
@@ -176,6 +178,17 @@ class PosixFile : public File {
   const std::string& path() const override { return path_; }
 
  private:
+  // Returns whether the kernel has the byte at `offset` in memory; false also where it cannot tell.
+  bool IsCached(uint64_t offset) const {
+    if (!tells_cached_.load(std::memory_order_relaxed)) return false;
+    char byte = 0;
+    const iovec one{&byte, 1};
+    const ssize_t n = ::preadv2(descriptor_.get(), &one, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+    // This file system, or the sandbox, has no such read.
+    if (n < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EPERM))
+      tells_cached_.store(false, std::memory_order_relaxed);
+    return n == 1;
+  }
   // The kernel tells a descriptor only once of what could not be written: fdatasync is silent about
   // what was said here.
   bool SyncRange(uint64_t offset, uint64_t size, unsigned flags) {
@@ -194,7 +207,8 @@ class PosixFile : public File {
 
   const std::string path_;
   const Descriptor descriptor_;
-  std::atomic<int> writeback_error_{0};  // errno; final
+  mutable std::atomic<bool> tells_cached_{true};  // false: IsCached() has no way to tell
+  std::atomic<int> writeback_error_{0};           // errno; final
   std::once_flag direct_once_;
   Descriptor direct_{-1};  // where it can't be opened, the file does without
 };

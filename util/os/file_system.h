@@ -54,9 +54,10 @@ class File {
   [[nodiscard]] virtual absl::StatusOr<uint64_t> Size() const = 0;
   // Returns by how many names the file can be reached.
   [[nodiscard]] virtual absl::StatusOr<uint64_t> CountLinks() const = 0;
-  // Tells the kernel that [offset, offset + size) will be read soon / in sequence. A hint: never
-  // fails. A file that expects the bytes in memory has the processor fetch them instead, and
-  // returns true.
+  // Says that [offset, offset + size) will be read soon. A hint: never fails. Returns true if the
+  // bytes seem to be in memory, judged by the first one or by what the thread's last reads waited
+  // for; a mapped file then has the processor fetch them. Else has the kernel read them from the
+  // disk, and returns false. False also where the file system cannot tell.
   virtual bool Prefetch(uint64_t offset, uint64_t size) const = 0;
   // Maps the first `size` bytes of the file for reading. Returns where; null where files can't be
   // mapped. The caller unmaps them, and has a guard around each look at them

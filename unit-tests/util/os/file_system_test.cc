@@ -1,8 +1,10 @@
 #include "util/os/file_system.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -43,6 +45,20 @@ TEST_F(FileSystemTest, AForwardingFileIsAsTheOneBeneathIt) {
   ASSERT_TRUE(file.Truncate(3).ok());
   EXPECT_EQ(file.Size().value(), 3u);
   EXPECT_EQ(file.path(), dir_.File("a"));
+}
+
+TEST_F(FileSystemTest, AFileTellsWhatSeemsToBeInMemory) {
+  const auto file = fs_->OpenForWrite(dir_.File("a"), /*create=*/true).value();
+  ASSERT_TRUE(file->Write(0, std::string(64 << 10, 'v')).ok());
+  EXPECT_EQ(ReadAll(*file).size(), 64u << 10);
+  EXPECT_FALSE(file->Prefetch(1 << 20, 4096)) << "nothing is there";
+  const int descriptor = ::open(dir_.File("a").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(descriptor, 0);
+  char byte = 0;
+  const iovec one{&byte, 1};
+  const bool tells = ::preadv2(descriptor, &one, 1, 8192, RWF_NOWAIT) == 1;
+  ::close(descriptor);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(file->Prefetch(8192, 4096), tells);
 }
 
 TEST_F(FileSystemTest, WritesLandAtTheirOffsetsAndGrowTheFile) {
