@@ -104,9 +104,9 @@ class Log {
   // Prepares LeaveFile(): keeps old files from being recycled from now on until RecycleFiles(), and
   // waits for a next file.
   [[nodiscard]] absl::Status PrepareToLeaveFile();
-  // Ends the file in use and goes on in the next one. Returns the number of that file if it was
-  // made anew, 0 if it is an old file that was recycled, and nothing if there is no next file, or
-  // if the file in use holds no record. Requires: the commit lock is held.
+  // Ends the file in use, which may hold no record, and goes on in the next one. Returns the number
+  // of the next file if it was made anew, 0 if it is an old file that was recycled, and nothing if
+  // there is no next file. Requires: the commit lock is held.
   [[nodiscard]] absl::StatusOr<std::optional<uint64_t>> LeaveFile() { return writer_.LeaveFile(); }
   // Asks for small files from now on, as LogFiles::Shed() does. Returns whether that has begun.
   bool ShedFiles();

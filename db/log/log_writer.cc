@@ -288,7 +288,6 @@ absl::StatusOr<std::optional<uint64_t>> LogWriter::LeaveFile() {
     absl::MutexLock lock(&mutex_);
     if (progress_->failed()) return progress_->status();
     VARVE_ASSERT(active_.empty());
-    if (end_.file_number != file_.number) return std::nullopt;  // nothing was written to it
     room_.SkipRest();
   }
   const absl::Status next = GuardMemory("beginning a log file", [this] {

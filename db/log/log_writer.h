@@ -90,11 +90,10 @@ class LogWriter {
   [[nodiscard]] absl::Status EndDirectGroup(const DirectGroup& group, const absl::Status& written)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Ends the file in use, in which everything that was appended is written, and goes on in the next
-  // one. Returns the number of that file if the writer made it of zeros, 0 if it recycled an old
-  // file, and nothing if no next file is ready.
-  // Requires: the caller keeps Reserve() and Append() from being called, and the file in use holds
-  // a record.
+  // Writes everything that was appended, ends the file in use, which may hold no record, and goes
+  // on in the next one. Returns the number of that file if the writer made it of zeros, 0 if it
+  // recycled an old file, and nothing if no next file is ready: the file stays in use then.
+  // Requires: the caller keeps Reserve() and Append() from being called.
   [[nodiscard]] absl::StatusOr<std::optional<uint64_t>> LeaveFile()
       ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
 

@@ -76,6 +76,23 @@ TEST_F(LogWriterTest, WhatIsWrittenOutIsWithTheKernelAndNotDurable) {
   EXPECT_EQ(fs_.calls(FileOperation::kWrite), writes) << "it is there already";
 }
 
+TEST_F(LogWriterTest, AFileThatHoldsNoRecordIsLeftAsAnyOther) {
+  ASSERT_TRUE(Add("before").ok());
+  for (const char* file : {"with a record", "without one"}) {
+    SCOPED_TRACE(file);
+    ASSERT_TRUE(Eventually([this] { return files_->next_size() > 0; }));
+    const uint64_t before = writer_->end().file_number;
+    const auto next = writer_->LeaveFile();
+    ASSERT_TRUE(next.ok()) << next.status();
+    ASSERT_TRUE(next->has_value());
+    EXPECT_GT(writer_->end().file_number, before);
+    EXPECT_EQ(writer_->end().last_sequence, 1u);
+  }
+  ASSERT_TRUE(Add("behind").ok());
+  ASSERT_TRUE(writer_->WriteAndSync().ok());
+  EXPECT_EQ(Replayed(), (Batches{"before", "behind"}));
+}
+
 TEST_F(LogWriterTest, AWriteWaitsForTheRecordsThatTheirOwnThreadsCopy) {
   for (const bool syncs : {false, true}) {
     const SequenceNumber sequence = progress_.appended() + 1;
