@@ -9,6 +9,7 @@
 #include "db/segment/segment_index.h"
 #include "util/base/assert.h"
 #include "util/base/hash.h"
+#include "util/base/kept_buffer.h"
 #include "util/base/status.h"
 
 namespace varve {
@@ -109,6 +110,7 @@ class Sampler {
         continue;
       VARVE_ASSIGN_OR_RETURN(const std::string_view value, PlainValueOf(record, &plain_));
       if (value.size() >= kShortestSample) samples_.Add(value);
+      GiveBackIfLarge(&plain_);
     }
     return records->status();
   }
@@ -185,6 +187,9 @@ absl::StatusOr<bool> MergeCompression::IsAsWanted(ValueDecoder* from) {
 }
 
 absl::StatusOr<RecordView> MergeCompression::Encode(const RecordView& record) {
+  // The record before this one is written.
+  GiveBackIfLarge(&plain_);
+  compressor_.GiveBack();
   if (options_.leaves_records_alone || record.kind != RecordKind::kValue || IsSeparated(record))
     return record;
   if (const NamespaceGeneration generation = GenerationOf(record.key); generation != generation_)

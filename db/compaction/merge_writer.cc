@@ -7,12 +7,14 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "db/compaction/purge.h"
 #include "db/compaction/value_separation.h"
 #include "db/format/expiry_index.h"
 #include "db/format/file_names.h"
 #include "db/segment/segment_caches.h"
 #include "util/base/assert.h"
+#include "util/base/kept_buffer.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
 #include "util/os/file_writer.h"
@@ -294,6 +296,7 @@ class Merge {
 
   // Shows the filter the record as its user wrote it.
   absl::StatusOr<bool> FilterDrops(const RecordView& record) {
+    const absl::Cleanup give_back = [this] { GiveBackIfLarge(&value_); };
     ValueHandle handle;
     if (!IsSeparated(record) || !DecodeValueHandle(record.value, &handle)) {
       RecordView plain = record;

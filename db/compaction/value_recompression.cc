@@ -7,11 +7,13 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "db/compression/value_codec.h"
 #include "db/format/compressed_value.h"
 #include "db/format/large_operation.h"
 #include "db/format/value_handle.h"
 #include "type/tree_key.h"
+#include "util/base/kept_buffer.h"
 #include "util/base/status.h"
 
 namespace varve {
@@ -41,6 +43,7 @@ class Recompression final : public ValueSeparation {
     if (!wanted.on() && !IsCompressed(record)) return record;
     Looks& looks = looks_[{handle.file_number, generation, IsCompressed(record)}];
     if (looks.in_vain >= kInVain && ++looks.passed % kLookedAt != 0) return record;
+    const absl::Cleanup give_back = [this] { GiveBack(); };
     VARVE_ASSIGN_OR_RETURN(const bool is_better, Recompress(record, handle, wanted));
     looks.in_vain = is_better ? 0 : looks.in_vain + 1;
     if (!is_better) return record;
@@ -65,6 +68,12 @@ class Recompression final : public ValueSeparation {
     uint32_t passed = 0;
   };
   using Kind = std::tuple<uint64_t, NamespaceGeneration, bool>;  // file, generation, compressed
+
+  // Ends what `recompressed_` views into.
+  void GiveBack() {
+    for (std::string* const buffer : {&stored_, &plain_, &operation_}) GiveBackIfLarge(buffer);
+    compressor_.GiveBack();
+  }
 
   // Returns whether the value is to be stored in another way, which `recompressed_` holds then.
   absl::StatusOr<bool> Recompress(const RecordView& record, const ValueHandle& handle,

@@ -4,12 +4,14 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "db/compression/value_codec.h"
 #include "db/format/file_names.h"
 #include "db/format/large_operation.h"
 #include "db/segment/segment_values.h"
 #include "db/values/value_file_format.h"
 #include "util/base/assert.h"
+#include "util/base/kept_buffer.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
 
@@ -56,6 +58,10 @@ class FlushSeparation final : public ValueSeparation {
       return record;
     const uint64_t separation_size = options_.separation_size(GenerationOf(record.key));
     if (separation_size == 0 || record.value.size() < separation_size) return record;
+    const absl::Cleanup give_back = [this] {
+      GiveBackIfLarge(&operation_);
+      compressor_.GiveBack();
+    };
     RecordView result = record;
     const Compression how =
         InFlush(options_.compression.Of(GenerationOf(record.key)), record.value.size());
@@ -118,6 +124,11 @@ class CollectionSeparation final : public ValueSeparation {
     const std::shared_ptr<ValueFile> file = registry_->Find(handle.file_number);
     if (file == nullptr)
       return absl::InternalError("a value file is gone that a segment points into");
+    const absl::Cleanup give_back = [this] {
+      GiveBackIfLarge(&operation_);
+      GiveBackIfLarge(&compressed_);
+      compressor_.GiveBack();
+    };
     RecordView operation;
     VARVE_RETURN_IF_ERROR(file->ReadStoredOperation(handle, UserKeyOf(record.key), record.sequence,
                                                     &operation_, &operation));

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "util/base/assert.h"
+#include "util/base/kept_buffer.h"
 
 namespace varve {
 namespace {
@@ -41,10 +42,7 @@ bool DecompressWithZstd(std::string_view payload, const ZSTD_DDict* dictionary, 
   std::memcpy(frame.data() + kMagicSize, payload.data(), payload.size());
   const size_t size = ZSTD_decompress_usingDDict(unpacker.context, plain, plain_size, frame.data(),
                                                  kMagicSize + payload.size(), dictionary);
-  if (frame.size() > kMostKeptFrame) {
-    frame.clear();
-    frame.shrink_to_fit();
-  }
+  GiveBackIfLarge(&frame, kMostKeptFrame);
   return ZSTD_isError(size) == 0 && size == plain_size;
 }
 
@@ -76,6 +74,8 @@ ValueCompressor::~ValueCompressor() {
   ZSTD_freeCCtx(context_);
   for (const auto& [level, prepared] : prepared_) ZSTD_freeCDict(prepared);
 }
+
+void ValueCompressor::GiveBack() { GiveBackIfLarge(&buffer_); }
 
 std::string_view ValueCompressor::Compress(const Compression& how, std::string_view plain) {
   const size_t saved = std::max(plain.size() / kSavedPart, kSavedBytes);

@@ -45,6 +45,8 @@ class ValueCompressor {
   // Returns the compressed value; empty if compressing does not save enough. The view is valid
   // until the next call.
   std::string_view Compress(const Compression& how, std::string_view plain);
+  // Gives back the memory that a huge value took. Its view is no longer valid.
+  void GiveBack();
 
   const std::shared_ptr<const ValueDictionary>& dictionary() const { return dictionary_; }
 

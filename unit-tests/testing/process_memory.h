@@ -1,6 +1,8 @@
 // How much memory this process, or another, takes, for tests of what is bounded.
 #pragma once
 
+#include <malloc.h>
+
 #include <cstddef>
 #include <fstream>
 #include <string>
@@ -20,6 +22,12 @@ inline size_t ResidentBytes(const std::string& process = "self") {
   size_t resident = 0;
   file >> total >> resident;
   return resident * 4096;
+}
+
+// Returns the bytes that this process has allocated and not freed.
+inline size_t HeapBytes() {
+  const struct mallinfo2 info = ::mallinfo2();
+  return info.uordblks + info.hblkhd;
 }
 
 }  // namespace varve::testing
