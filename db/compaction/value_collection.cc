@@ -13,7 +13,7 @@
 namespace varve {
 namespace {
 
-// Collecting begins when this part of all bytes is garbage,.
+// Collecting begins when this part of all bytes is garbage.
 constexpr uint64_t kGarbageShare = 5;
 constexpr uint64_t kUrgentGarbageShare = 3;  // and comes first from here on
 // What is copied together from the files that are being emptied, at least. More where the tree is
