@@ -98,9 +98,10 @@ struct EngineOptions {
   size_t offset_table_cache_size = 512u << 20;
   size_t block_cache_size = 512u << 20;
   // Above 0, small reads of files are copies out of mappings, of which so many bytes may be
-  // resident: data that the kernel holds is read without a system call, and larger values are left
-  // to the kernel's cache. The program thereby asks for the guard that this takes, a handler of
-  // SIGBUS for the whole process. A file system of the program's own has to map by itself.
+  // resident: data that the kernel holds is read without a system call, and gets leave every record
+  // to the kernel's cache and put nothing into the block cache. The program thereby asks for the
+  // guard that this takes, a handler of SIGBUS for the whole process. A file system of the
+  // program's own has to map by itself.
   size_t mapped_read_budget = 0;
 
   // Shape of the tree.

@@ -1,5 +1,5 @@
-// The plan that divides --memory-limit among write buffers, offset tables, block cache and
-// connections.
+// The plan that divides --memory-limit among write buffers, offset tables, block cache, mappings of
+// files and connections.
 //
 // Thread-safety: The functions keep no state. MemoryAtHand() asks the system for its memory, and
 // FitIntoMemory() for its processors.
@@ -24,12 +24,13 @@ uint64_t EvictionMemory(uint64_t limit, bool is_planned);
 uint64_t MemoryAtHand();
 
 // `config` with sizes that keep to memory-limit together, or to half of `at_hand` where that is 0.
-// A size that was given stays as it is; the others share the rest, and the block cache gets what is
-// left of it. Where maxmemory-policy evicts, EvictionMemory() is set aside first. An eighth and 24
-// MiB are kept for what isn't counted: merges, the log's buffers, what allocations lose, and the
-// order of evictions where namespaces alone evict. Where max-background-jobs is 0, there are no
-// more than a sixteenth of the limit has memory for. InvalidArgument: the sizes that were given
-// leave nothing of the limit that was given.
+// A size that was given stays as it is; the others share the rest. The block cache and the mappings
+// halve what is left of it, or the one whose size was not given gets it; mappings that would get
+// less than 64 MiB get nothing. Where maxmemory-policy evicts, EvictionMemory() is set aside first.
+// An eighth and 24 MiB are kept for what isn't counted: merges, the log's buffers, what allocations
+// lose, and the order of evictions where namespaces alone evict. Where max-background-jobs is 0,
+// there are no more than a sixteenth of the limit has memory for. InvalidArgument: the sizes that
+// were given leave nothing of the limit that was given.
 [[nodiscard]] absl::StatusOr<ServerConfig> FitIntoMemory(const ServerConfig& config,
                                                          uint64_t at_hand);
 

@@ -504,9 +504,9 @@ constexpr Setting kSettings[] = {
          "where requests run: adaptive, pool (always on the pool) or inline (always where they "
          "were read)"),
     Size("memory-limit", 0, 16 * kTi, VARVE_KEPT_IN(memory_limit),
-         "memory for write buffers, tables, block cache and connections together, which share it "
-         "where their sizes "
-         "are left alone; 0: half of what this machine or control group has"),
+         "memory for write buffers, tables, block cache, mappings and connections together, which "
+         "share it where their sizes are left alone; 0: half of what this machine or control group "
+         "has"),
     Size("write-buffer-size", 4 * kKi, 64 * kGi, VARVE_KEPT_IN(engine.write_buffer_size),
          "memory of one write buffer; when it is full it becomes a segment")
         .SharesMemory(),
@@ -517,8 +517,8 @@ constexpr Setting kSettings[] = {
          "memory for records that are read often")
         .SharesMemory(),
     Size("mapped-read-budget", 0, 16 * kTi, VARVE_KEPT_IN(engine.mapped_read_budget),
-         "resident memory for mappings, through which larger values are read out of the kernel's "
-         "cache; 0: nothing is mapped")
+         "resident memory for mappings, through which gets read records and values out of the "
+         "kernel's cache; 0: nothing is mapped")
         .SharesMemory(),
     Size("value-separation-size", 0, 1 * kGi, VARVE_KEPT_IN(engine.value_separation_size),
          "values from this size up, at least 1 KiB, are written once and pointed to; 0: none are"),
