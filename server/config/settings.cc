@@ -754,8 +754,26 @@ std::string WriteSetting(const Setting& setting, const ServerConfig& config) {
 
 namespace {
 
+// Refuses settings of a cluster for a store that is not in one, where they would have no effect. A
+// default may be written out, as in a file that lists all settings.
+absl::Status CheckNoCluster(const ServerConfig& config) {
+  const ServerConfig defaults;
+  std::string found;
+  for (const Setting& setting : AllSettings()) {
+    if (!setting.name.starts_with("hbase-")) continue;
+    const std::string value = WriteSetting(setting, config);
+    if (value == WriteSetting(setting, defaults)) continue;
+    found += fmt::format("{}{}={}", found.empty() ? "" : ", ", setting.name, value);
+  }
+  if (found.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("{}: settings of an HBase cluster take store=hbase, and store is embedded, which "
+                  "keeps all keys in dir; set store=hbase, too, or leave them out",
+                  found));
+}
+
 absl::Status CheckStore(const ServerConfig& config) {
-  if (config.store != StoreKind::kHbase) return absl::OkStatus();
+  if (config.store != StoreKind::kHbase) return CheckNoCluster(config);
   if (config.store_deadline < kShortestStoreDeadline) {
     return absl::InvalidArgumentError(
         "store-deadline: less than 100ms is too short for a cluster to answer");
@@ -774,6 +792,11 @@ absl::Status CheckStore(const ServerConfig& config) {
     return absl::InvalidArgumentError(
         "hbase-znode-parent: a node of ZooKeeper begins with / and does not end with it, such as "
         "/hbase");
+  }
+  if (!hbase.masters.empty() && hbase.znode_parent != HbaseSettings().znode_parent) {
+    return absl::InvalidArgumentError(
+        "hbase-znode-parent and hbase-masters: the node is one of ZooKeeper, and masters are asked "
+        "instead of it; give hbase-quorum in place of hbase-masters, or leave the node out");
   }
   if (!config.server.replication.primary.empty()) {
     return absl::InvalidArgumentError(

@@ -43,6 +43,9 @@ TEST_F(HbaseStartTest, SettingsThatCannotServeAreNamed) {
   EXPECT_THAT(said_, HasSubstr("store=hbase takes one of hbase-quorum and hbase-masters"));
   EXPECT_EQ(Start({}), 2);
   EXPECT_THAT(said_, HasSubstr("store=hbase takes one of hbase-quorum and hbase-masters"));
+  EXPECT_EQ(Start({"--store=embedded", quorum}), 2);
+  EXPECT_THAT(said_, HasSubstr("hbase-quorum=127.0.0.1:1: settings of an HBase cluster take "
+                               "store=hbase, and store is embedded"));
 }
 
 #if defined(VARVE_HAS_HBASE)

@@ -144,12 +144,12 @@ const std::map<std::string, std::vector<std::string>>& Words() {
       {"metrics-prefixes", {"", "user:,session:"}},
       {"dir", {"data", "/srv/x y"}},
       {"store", {"embedded"}},
-      {"hbase-quorum", {"", "a:2181,b:2181"}},
-      {"hbase-masters", {"", "a:16000"}},
+      {"hbase-quorum", {"a:2181,b:2181"}},
+      {"hbase-masters", {"a:16000"}},
       {"hbase-znode-parent", {"/hbase", "/hbase-unsecure"}},
       {"hbase-table", {"varve", "team:varve"}},
       {"hbase-create", {"yes", "no"}},
-      {"hbase-security", {"simple", "kerberos"}},
+      {"hbase-security", {"simple"}},
       {"sync", {"always", "everysec", "no"}},
       {"sync-backend", {"auto", "pwrite", "direct"}},
       {"replicaof", {"", "10.0.0.7 7777", "::1 1", "primary.example 65535"}},
@@ -171,7 +171,12 @@ const std::map<std::string, std::vector<std::string>>& Words() {
 }
 
 void ExpectShown(const std::string& name, const std::string& value, const std::string& shown) {
-  const absl::StatusOr<ServerCommandLine> line = Parse({"--" + name + "=" + value});
+  std::vector<std::string> flags;
+  if (name.starts_with("hbase-")) flags.push_back("--store=hbase");
+  // The flag behind it wins if it is the quorum, too.
+  if (!flags.empty() && name != "hbase-masters") flags.push_back("--hbase-quorum=q:2181");
+  flags.push_back("--" + name + "=" + value);
+  const absl::StatusOr<ServerCommandLine> line = Parse(flags);
   ASSERT_TRUE(line.ok()) << line.status();
   EXPECT_EQ(Shown(line->config).at(name), shown) << name;
 }
@@ -343,6 +348,34 @@ TEST(ServerFlagsTest, AStoreOverHbaseNeedsAClusterThatCanBeAsked) {
     const std::string problem = Problem({"--store=hbase", "--hbase-quorum=a:2181", flag});
     EXPECT_NE(problem.find(word), std::string::npos) << flag << ": " << problem;
   }
+}
+
+TEST(ServerFlagsTest, SettingsOfAClusterAreRefusedWhereTheyHaveNoEffect) {
+  const std::string why =
+      ": settings of an HBase cluster take store=hbase, and store is embedded, which keeps all "
+      "keys in dir; set store=hbase, too, or leave them out";
+  for (const std::string setting :
+       {"hbase-quorum=a:2181", "hbase-masters=a:16000", "hbase-znode-parent=/hbase-unsecure",
+        "hbase-table=t", "hbase-create=no", "hbase-security=kerberos", "hbase-max-value=2MiB"}) {
+    EXPECT_EQ(Problem({"--" + setting}), setting + why);
+    EXPECT_EQ(Problem({"--store=embedded", "--" + setting}), setting + why);
+  }
+  EXPECT_EQ(Problem({"--hbase-table=t", "--hbase-quorum=a:2181"}),
+            "hbase-quorum=a:2181, hbase-table=t" + why);
+  EXPECT_EQ(ProblemWith({"VARVE_HBASE_QUORUM=a:2181"}), "hbase-quorum=a:2181" + why);
+  // A file may list all settings with their defaults.
+  for (const Setting& setting : AllSettings()) {
+    if (!setting.name.starts_with("hbase-")) continue;
+    const std::string value = WriteSetting(setting, ServerConfig());
+    EXPECT_EQ(Problem({"--" + std::string(setting.name) + "=" + value}), "");
+  }
+
+  const std::vector<std::string> by_masters = {"--store=hbase", "--hbase-masters=a:16000"};
+  EXPECT_EQ(Problem({by_masters[0], by_masters[1], "--hbase-znode-parent=/hbase"}), "");
+  EXPECT_EQ(Problem({by_masters[0], by_masters[1], "--hbase-znode-parent=/hbase-unsecure"}),
+            "hbase-znode-parent and hbase-masters: the node is one of ZooKeeper, and masters are "
+            "asked instead of it; give hbase-quorum in place of hbase-masters, or leave the node "
+            "out");
 }
 
 TEST(ServerFlagsTest, TextsThatCantServeAreRefused) {
