@@ -146,9 +146,11 @@ absl::StatusOr<std::unique_ptr<Store>> OpenEmbeddedStore(const ServerConfig& con
     options.changes.bytes = config.server.replication.retention_bytes;
   options.follows =
       record.primary.value_or(ParsePrimaryAddress(config.server.replication.primary)).named();
-  return StorageEngine::Open(config.directory, options, [&manager](const ReplayProgress& done) {
-    manager.NotifyReplay(done);
-  });
+  absl::StatusOr<std::unique_ptr<StorageEngine>> store =
+      StorageEngine::Open(config.directory, options,
+                          [&manager](const ReplayProgress& done) { manager.NotifyReplay(done); });
+  if (store.ok() && disk != nullptr) disk->KeepReserve();
+  return store;
 }
 
 absl::StatusOr<std::unique_ptr<Store>> OpenStore(const ServerConfig& config,

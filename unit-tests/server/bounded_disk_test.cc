@@ -32,6 +32,7 @@ class BoundedServerTest : public ::testing::Test {
     absl::StatusOr<std::unique_ptr<StorageEngine>> store =
         StorageEngine::Open(dir_.File("data"), engine);
     ASSERT_TRUE(store.ok()) << store.status();
+    files_.KeepReserve();
     store_ = *std::move(store);
     ServerConfig config{.directory = dir_.File("data"), .engine = engine};
     config.server.port = 0;
@@ -99,6 +100,17 @@ TEST_F(BoundedServerTest, WhatMayBeEvictedGoesFirst) {
     ASSERT_LE(files_.used(), kLimit);
   }
   EXPECT_TRUE(Eventually([&] { return server_->state().evictor.evicted_keys() > 0; }));
+}
+
+// The order of evictions is begun where only a part of the reserve is left.
+TEST_F(BoundedServerTest, APolicyThatIsSetOnAFullDiskEvicts) {
+  Start("noeviction");
+  for (int key = 0; key < 500; ++key) ASSERT_EQ(Set(key), "OK");
+  FillTheDisk();
+  EXPECT_EQ(Set(0).substr(0, 9), "!MISCONF ");
+  ASSERT_EQ(Do({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"}), "OK");
+  EXPECT_TRUE(Eventually([&] { return server_->state().evictor.evicted_keys() > 0; }));
+  EXPECT_LE(files_.used(), kLimit);
 }
 
 // Merges give back what the filler takes here.

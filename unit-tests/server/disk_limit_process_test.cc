@@ -27,11 +27,11 @@ constexpr int kTogether = 50;
 
 class DiskLimitProcessTest : public ::testing::Test {
  protected:
-  void Start() {
+  void Start(uint64_t limit = kLimit) {
     server_ = std::make_unique<ServerProcess>(
         VARVE_SERVER_MAIN, dir_.File("data"),
         std::vector<std::string>{"--sync=no", "--memory-limit=128MiB",
-                                 "--max-disk-bytes=" + std::to_string(kLimit)});
+                                 "--max-disk-bytes=" + std::to_string(limit)});
     absl::StatusOr<std::unique_ptr<Client>> client =
         Client::Connect("127.0.0.1", server_->port(), std::chrono::seconds(60));
     ASSERT_TRUE(client.ok()) << client.status() << server_->log();
@@ -115,6 +115,52 @@ TEST_F(DiskLimitProcessTest, WritesEndAtTheLimitAndGoOnOnceThereIsRoom) {
   EXPECT_EQ(Do({"DBSIZE"}), std::to_string(written - written / 2 + more + 1));
   EXPECT_EQ(Do({"STRLEN", Name(written + more - 1)}), "1000");
   EXPECT_EQ(Do({"GET", "again"}), "x");
+}
+
+// The reserve is half of so low a bound.
+TEST_F(DiskLimitProcessTest, AServerStartsWithABoundOfWhichOnlyTheReserveIsLeft) {
+  Start();
+  std::string refusal;
+  const int written = WriteUntilRefused(0, &refusal);
+  ASSERT_GT(written, 10'000) << refusal;
+  End(SIGTERM);
+  const uint64_t lowered = BytesOnDisk() + BytesOnDisk() / 2;
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    ASSERT_NO_FATAL_FAILURE(Start(lowered));
+    EXPECT_EQ(Do({"DBSIZE"}), std::to_string(written));
+    EXPECT_EQ(Do({"STRLEN", Name(written - 1)}), "1000") << "reads go on";
+    refusal = Do({"SET", "more", "x"});
+    EXPECT_EQ(refusal.substr(0, 9), "!MISCONF ") << refusal;
+    EXPECT_NE(refusal.find("max-disk-bytes"), std::string::npos) << refusal;
+    End(signal);
+  }
+  ASSERT_NO_FATAL_FAILURE(Start(lowered));
+  EXPECT_EQ(Do({"DEL", Name(0)}), "1");
+  ASSERT_EQ(Do({"FLUSHALL"}), "OK");
+  EXPECT_TRUE(Eventually([&] {
+    refusal = Do({"COMPACT"});
+    if (refusal == "OK") refusal = Do({"SET", "again", "x"});
+    return refusal == "OK";
+  })) << refusal;
+  EXPECT_LE(BytesOnDisk(), lowered);
+}
+
+TEST_F(DiskLimitProcessTest, AServerSaysThatTheBoundIsBelowWhatIsThere) {
+  Start();
+  std::string value(1'000'000, '\0');
+  for (int key = 0; key < 16; ++key) {
+    for (char& c : value) c = static_cast<char>(random_());
+    ASSERT_EQ(Do({"SET", Name(key), value}), "OK");
+  }
+  End(SIGTERM);
+  ServerProcess server(VARVE_SERVER_MAIN, dir_.File("data"),
+                       {"--memory-limit=128MiB", "--max-disk-bytes=8MiB"});
+  EXPECT_EQ(server.port(), 0);
+  EXPECT_EQ(server.process().Wait(), 1);
+  EXPECT_NE(server.log().find("max-disk-bytes allows, which is too little to open the store: "
+                              "raise the limit"),
+            std::string::npos)
+      << server.log();
 }
 
 }  // namespace

@@ -109,13 +109,12 @@ class BoundedFileSystem::Change {
   }
   // Takes room for a file that is about to grow, or fails.
   absl::Status Take(uint64_t bytes, std::string_view path) {
-    // "000012.log", and "000012.log.tmp" while it is made.
-    const bool is_log =
-        path.substr(path.find_last_of('/') + 1).find(".log") != std::string_view::npos;
+    const bool leaves_reserve =
+        owner_.keeps_reserve_.load(std::memory_order_relaxed) && owner_.IsOwnLog(path);
     absl::MutexLock lock(&owner_.mutex_);
     const uint64_t after = owner_.used() + bytes;
     if (after > owner_.limit_ ||
-        (is_log && owner_.needed() + bytes > owner_.limit_ - owner_.reserve_))
+        (leaves_reserve && owner_.needed() + bytes > owner_.limit_ - owner_.reserve_))
       return owner_.Refusal();
     owner_.used_.store(after, std::memory_order_relaxed);
     BeginLocked(bytes);
@@ -219,6 +218,13 @@ BoundedFileSystem::BoundedFileSystem(FileSystem* base, std::string directory, ui
                         std::max(std::min(limit / kPartReserved, kMostReserved), least_reserve))) {}
 
 absl::Status BoundedFileSystem::Refusal() const {
+  // Nobody can delete anything before the store is open.
+  if (!keeps_reserve_.load(std::memory_order_relaxed)) {
+    return absl::ResourceExhaustedError(
+        fmt::format("the data directory has {} of the {} that max-disk-bytes allows, which is too "
+                    "little to open the store: raise the limit",
+                    FormatSize(used()), FormatSize(limit_)));
+  }
   return absl::ResourceExhaustedError(
       fmt::format("the data directory has {} of the {} that max-disk-bytes allows, of which {} are "
                   "kept for merges: delete data, wait until merges have removed it, or raise the "
@@ -245,6 +251,15 @@ absl::Status BoundedFileSystem::Measure() {
 
 bool BoundedFileSystem::IsBelow(std::string_view path) const {
   return path.starts_with(directory_);
+}
+
+bool BoundedFileSystem::IsOwnLog(std::string_view path) const {
+  if (!IsBelow(path)) return false;
+  path.remove_prefix(directory_.size());
+  // The directory may have been named with a slash at its end.
+  path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
+  // "000012.log", and "000012.log.tmp" while it is made.
+  return path.find('/') == std::string_view::npos && path.find(".log") != std::string_view::npos;
 }
 
 absl::StatusOr<std::unique_ptr<File>> BoundedFileSystem::OpenForRead(const std::string& path) {

@@ -3,8 +3,11 @@
 // what would take them above the limit as a full disk fails it (ResourceExhausted). So all that
 // holds for a full disk holds for the limit.
 //
-// Files that grow in order to hold what clients write (`*.log`) are refused earlier, at the limit
-// less the reserve, so that flushes and merges, which give space back, have room.
+// The logs of the store in the directory (`*.log`), which grow in order to hold what clients write,
+// are refused earlier, at the limit less the reserve, so that flushes and merges, which give space
+// back, have room. That holds from KeepReserve() on: a store that is being opened begins a log, and
+// it has to open where only the reserve is left, as only a running server removes data. A log in a
+// directory below, such as that of the order of evictions, is a file like others.
 //
 // Spare files, which take the place of files to come, count toward the limit and not toward the
 // reserve.
@@ -56,6 +59,10 @@ class BoundedFileSystem : public FileSystem {
   // Returns the error of what is refused now.
   absl::Status Refusal() const;
 
+  // From now on the logs in the directory leave the reserve alone. The opener of the store there
+  // calls this function once the store is open.
+  void KeepReserve() { keeps_reserve_.store(true, std::memory_order_relaxed); }
+
   // Counts the bytes of the directory anew. NotFound: there is no such directory yet. Where files
   // grow or go meanwhile, what other programs did may be found only by a later call.
   [[nodiscard]] absl::Status Measure() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -83,6 +90,8 @@ class BoundedFileSystem : public FileSystem {
   };
 
   bool IsBelow(std::string_view path) const;
+  // Returns whether the path is that of a log in the directory itself.
+  bool IsOwnLog(std::string_view path) const;
 
   FileSystem& base_;
   const std::string directory_;  // with a slash at its end
@@ -92,6 +101,7 @@ class BoundedFileSystem : public FileSystem {
   Changes changes_ ABSL_GUARDED_BY(mutex_);
   std::atomic<uint64_t> used_{0};   // written under mutex_
   std::atomic<uint64_t> spare_{0};  // of these, in spare files
+  std::atomic<bool> keeps_reserve_{false};
 };
 
 // Returns `bounded`, or the plain file system where nothing is bounded (null).

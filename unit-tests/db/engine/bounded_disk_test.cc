@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <random>
 #include <string>
 #include <system_error>
 
@@ -29,17 +30,22 @@ uint64_t BytesIn(const std::string& directory) {
   return bytes;
 }
 
-TEST(BoundedDiskTest, AStoreStaysWithinItAndGoesOnWhenThereIsRoom) {
-  TempDir dir;
-  BoundedFileSystem files(PosixFileSystem(), dir.File("data"), kLimit, 8u << 20);
+EngineOptions SmallEngine(FileSystem* files) {
   EngineOptions options;
   options.sync = Durability::kNone;
   options.write_buffer_size = 1u << 20;
   options.segment_size = 1u << 20;
-  options.file_system = &files;
+  options.file_system = files;
+  return options;
+}
+
+TEST(BoundedDiskTest, AStoreStaysWithinItAndGoesOnWhenThereIsRoom) {
+  TempDir dir;
+  BoundedFileSystem files(PosixFileSystem(), dir.File("data"), kLimit, 8u << 20);
   absl::StatusOr<std::unique_ptr<StorageEngine>> store =
-      StorageEngine::Open(dir.File("data"), options);
+      StorageEngine::Open(dir.File("data"), SmallEngine(&files));
   ASSERT_TRUE(store.ok()) << store.status();
+  files.KeepReserve();
   const auto key = [](int i) { return "key" + std::to_string(100'000 + i); };
   absl::Status status;
   int written = 0;
@@ -63,6 +69,46 @@ TEST(BoundedDiskTest, AStoreStaysWithinItAndGoesOnWhenThereIsRoom) {
   ASSERT_TRUE((*store)->Close().ok());
   ASSERT_TRUE(files.Measure().ok());
   EXPECT_EQ(files.used(), BytesIn(dir.File("data")));
+}
+
+TEST(BoundedDiskTest, AStoreOpensWhereOnlyTheReserveIsLeft) {
+  TempDir dir;
+  constexpr int kKeys = 8000;
+  const auto key = [](int i) { return "key" + std::to_string(100'000 + i); };
+  {
+    absl::StatusOr<std::unique_ptr<StorageEngine>> store =
+        StorageEngine::Open(dir.File("data"), SmallEngine(PosixFileSystem()));
+    ASSERT_TRUE(store.ok()) << store.status();
+    std::mt19937_64 random(1);
+    std::string value(1000, '\0');
+    for (int i = 0; i < kKeys; ++i) {
+      for (char& c : value) c = static_cast<char>(random());
+      ASSERT_TRUE((*store)->Put(key(i), value).ok());
+    }
+    ASSERT_TRUE((*store)->Compact("", "").ok());
+    ASSERT_TRUE((*store)->Close().ok());
+  }
+  const uint64_t has = BytesIn(dir.File("data"));
+  BoundedFileSystem files(PosixFileSystem(), dir.File("data"), has + has / 2, has);
+  ASSERT_TRUE(files.Measure().ok());
+  ASSERT_GT(files.used(), files.limit() - files.reserve());
+  absl::StatusOr<std::unique_ptr<StorageEngine>> store =
+      StorageEngine::Open(dir.File("data"), SmallEngine(&files));
+  ASSERT_TRUE(store.ok()) << store.status();
+  files.KeepReserve();
+  EXPECT_TRUE(files.IsTight());
+  std::string value;
+  const absl::StatusOr<ReadResult> read = (*store)->Get({}, key(kKeys - 1), &value);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(read->found);
+  // Deletes go on, and give room back.
+  ASSERT_TRUE((*store)->DeleteRange("key", "kez").ok());
+  EXPECT_TRUE(
+      testing::Eventually([&] { return (*store)->Compact("", "").ok() && !files.IsTight(); }));
+  EXPECT_TRUE(
+      testing::Eventually([&] { return (*store)->Put("again", std::string(1000, 'x')).ok(); }));
+  EXPECT_LE(BytesIn(dir.File("data")), files.limit());
+  ASSERT_TRUE((*store)->Close().ok());
 }
 
 }  // namespace

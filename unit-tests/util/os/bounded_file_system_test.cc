@@ -21,6 +21,7 @@ constexpr uint64_t kLimit = 800'000, kReserve = 100'000;
 
 class BoundedFileSystemTest : public ::testing::Test {
  protected:
+  BoundedFileSystemTest() { files_.KeepReserve(); }
   std::unique_ptr<File> Create(const std::string& name) {
     absl::StatusOr<std::unique_ptr<File>> file = files_.OpenForWrite(dir_.File(name), true);
     EXPECT_TRUE(file.ok()) << file.status();
@@ -71,6 +72,38 @@ TEST_F(BoundedFileSystemTest, WhatDoesNotFitIsRefusedAndTheLogFirst) {
   EXPECT_EQ(files_.used(), kLimit - kReserve);
   ASSERT_TRUE(Create("000001.log.tmp") != nullptr) << "it is emptied";
   EXPECT_EQ(files_.used(), 0u);
+}
+
+TEST_F(BoundedFileSystemTest, ALogMayTakeTheReserveUntilTheStoreIsOpen) {
+  BoundedFileSystem files(PosixFileSystem(), dir_.File(""), kLimit);
+  const std::unique_ptr<File> segment = *files.OpenForWrite(dir_.File("1.seg"), true);
+  ASSERT_TRUE(segment->Write(0, Bytes(kLimit - kReserve)).ok());
+  ASSERT_TRUE(files.IsTight());
+  const std::unique_ptr<File> log = *files.OpenForWrite(dir_.File("000001.log.tmp"), true);
+  EXPECT_TRUE(log->Write(0, Bytes(kReserve / 2)).ok());
+  const absl::Status beyond = log->Allocate(kReserve / 2, kReserve + 1);
+  EXPECT_TRUE(absl::IsResourceExhausted(beyond)) << beyond;
+  EXPECT_TRUE(std::string(beyond.message()).ends_with("to open the store: raise the limit"))
+      << beyond;
+  files.KeepReserve();
+  const absl::Status refused = log->Allocate(kReserve / 2, kReserve / 2 + 1);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_NE(std::string(refused.message()).find("delete data"), std::string::npos) << refused;
+  EXPECT_TRUE(log->Write(0, Bytes(1000)).ok()) << "it takes no more room";
+  EXPECT_TRUE(segment->Write(kLimit - kReserve, "x").ok());
+}
+
+TEST_F(BoundedFileSystemTest, OnlyLogsOfTheDirectoryItselfLeaveTheReserve) {
+  ASSERT_TRUE(files_.CreateDirectory(dir_.File("access")).ok());
+  ASSERT_TRUE(Create("1.seg")->Write(0, Bytes(kLimit - kReserve)).ok());
+  for (const char* name : {"access/000001.log", "access/000002.log.tmp"}) {
+    const absl::Status written = Create(name)->Write(0, "x");
+    EXPECT_TRUE(written.ok()) << name << ": " << written;
+  }
+  for (const char* name : {"000001.log", "000002.log.tmp", "/000003.log"}) {
+    const absl::Status written = Create(name)->Write(0, "x");
+    EXPECT_TRUE(absl::IsResourceExhausted(written)) << name << ": " << written;
+  }
 }
 
 // The next file of the log grows through a descriptor of its own (LogFiles).
