@@ -36,7 +36,7 @@ void HandleSwapDb(CommandContext& context, Arguments arguments) {
     WriteBatch batch;
     batch.SwapNamespaces(one, other);
     if (!context.Submit(&batch)) return;
-    context.server.evictor.NoteSwap(one, other);
+    context.NoteSwap(one, other);
   }
   context.reply.Ok();
 }

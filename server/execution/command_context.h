@@ -128,6 +128,18 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   // Returns the events that EXEC is to tell of.
   const std::vector<KeyEvent>& events() const { return events_; }
 
+  // Notes that two databases have exchanged what they hold, once that is submitted. The evictor is
+  // told; inside EXEC, it is told when that has committed.
+  void NoteSwap(NamespaceId one, NamespaceId other) {
+    if (in_transaction_) {
+      swaps_.emplace_back(one, other);
+    } else {
+      server.evictor.NoteSwap(one, other);
+    }
+  }
+  // Returns the databases that the transaction exchanges.
+  const std::vector<std::pair<NamespaceId, NamespaceId>>& swaps() const { return swaps_; }
+
   // Returns when the store has to have answered what the command asks it, all calls together; of a
   // reply that takes several slices, what one slice asks. EXEC has one of its own.
   StoreWaits::Time store_deadline() const { return store_deadline_; }
@@ -192,6 +204,7 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   void Tell(NamespaceId of, std::string_view event, std::string_view key);
 
   std::vector<KeyEvent> events_;
+  std::vector<std::pair<NamespaceId, NamespaceId>> swaps_;
   size_t max_value_bytes_ = SIZE_MAX;
   const bool in_transaction_ = false;
   const StoreWaits::Time store_deadline_;

@@ -293,6 +293,8 @@ TransactionRun::Step TransactionRun::Commit(CommandContext& context) {
   if (attempt.inner.changed()) context.NoteChange(*committed);
   durable_after_ =
       std::max({durable_after_, attempt.inner.TakeDurableAfter(), committed->durable_after});
+  for (const auto& [one, other] : attempt.inner.swaps())
+    context.server.evictor.NoteSwap(one, other);
   const bool may_tell = !attempt.inner.events().empty() && context.server.MayTell();
   for (const CommandContext::KeyEvent& told : attempt.inner.events()) {
     if (!may_tell) break;

@@ -525,6 +525,31 @@ TEST_F(EvictionTest, SwappedDatabasesForgetReads) {
   EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(1)}), "120") << "nobody read the other one";
 }
 
+TEST_F(EvictionTest, ASwapInATransactionForgetsReadsOnceItIsCommitted) {
+  constexpr size_t kBound = 100'000;
+  UseDatabases("allkeys-lru", kBound);
+  ASSERT_EQ(Do({"SELECT", "5"}), "OK");
+  ASSERT_EQ(Set(1), "OK");
+  ASSERT_EQ(Do({"SELECT", "0"}), "OK");
+  ASSERT_EQ(Set(1), "OK");
+  Pass(100'000);  // finds the databases
+  ASSERT_TRUE(Has(1));
+  Round();  // gives the read its time
+  Pass(10'000);
+  const auto swap_and_set = [this](size_t bytes) {
+    EXPECT_EQ(Do({"MULTI"}), "OK");
+    EXPECT_EQ(Do({"SWAPDB", "0", "5"}), "QUEUED");
+    EXPECT_EQ(Do({"SET", "new", std::string(bytes, 'v')}), "QUEUED");
+    return Do({"EXEC"});
+  };
+  const std::string reply = swap_and_set(2 * kBound);
+  EXPECT_EQ(reply.substr(0, 11), "!EXECABORT ") << reply;
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(1)}), "10") << "no database was exchanged";
+  EXPECT_EQ(swap_and_set(1), "(OK OK)");
+  Pass(10'000);
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(1)}), "120") << "nobody read the other one";
+}
+
 TEST_F(EvictionTest, ClonedKeysAreFound) {
   ASSERT_EQ(Do({"NAMESPACE", "CREATE", "cache", "MAXBYTES", "20000", "EVICT", "lru"}), "OK");
   ASSERT_EQ(Do({"NAMESPACE", "USE", "cache"}), "OK");
