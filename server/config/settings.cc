@@ -843,6 +843,10 @@ absl::Span<const std::pair<std::string_view, std::string_view>> FixedSettings() 
   static constexpr std::pair<std::string_view, std::string_view> kFixed[] = {
       {"appendonly", "yes"},
       {"cluster-enabled", "no"},
+      {"lfu-decay-time", "1"},
+      {"lfu-log-factor", "10"},
+      {"maxmemory-eviction-tenacity", "10"},
+      {"maxmemory-samples", "5"},
       {"save", ""},
   };
   return kFixed;

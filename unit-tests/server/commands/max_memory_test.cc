@@ -180,7 +180,23 @@ TEST_F(MaxMemoryTest, OtherPoliciesAreRefused) {
   EXPECT_EQ(Do({"CONFIG", "SET", "maxmemory", "-1"}).substr(0, 4), "!ERR");
   EXPECT_EQ(Do({"CONFIG", "SET", "maxmemory", "100MiB"}), "OK");
   EXPECT_EQ(Do({"CONFIG", "GET", "maxmemory*"}),
-            "(maxmemory 104857600 maxmemory-clients 2147483648 maxmemory-policy noeviction)");
+            "(maxmemory 104857600 maxmemory-clients 2147483648 maxmemory-eviction-tenacity 10 "
+            "maxmemory-policy noeviction maxmemory-samples 5)");
+}
+
+// Nothing is sampled, and the counter of uses is that of Redis with its defaults.
+TEST_F(MaxMemoryTest, WhatTunesEvictionsInRedisHasItsDefault) {
+  EXPECT_EQ(Do({"CONFIG", "GET", "lfu-*"}), "(lfu-decay-time 1 lfu-log-factor 10)");
+  EXPECT_EQ(Do({"CONFIG", "SET", "maxmemory-samples", "5", "maxmemory-eviction-tenacity", "10",
+                "lfu-log-factor", "10", "lfu-decay-time", "1"}),
+            "OK");
+  EXPECT_EQ(Do({"CONFIG", "SET", "maxmemory-samples", "10"}),
+            "!ERR CONFIG SET failed (possibly related to argument 'maxmemory-samples') - it is "
+            "always '5'");
+  const std::string stats = Do({"INFO", "stats"});
+  for (const char* line :
+       {"total_eviction_exceeded_time:0\r\n", "current_eviction_exceeded_time:0\r\n"})
+    EXPECT_NE(stats.find(line), std::string::npos) << line << stats;
 }
 
 TEST_F(MaxMemoryTest, StatusSaysThatItLimits) {
