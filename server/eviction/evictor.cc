@@ -110,6 +110,25 @@ uint64_t Beyond(uint64_t is, uint64_t more, uint64_t most) {
   return most == 0 || is + more <= most ? 0 : is + more - most;
 }
 
+// Returns how much the thread evicts ahead of the writers to a bound.
+Owed::Amount AheadOf(const Owed::Amount& bound) {
+  return {.bytes = std::min(bound.bytes / kPartOwed, kMostOwed),
+          .keys = std::min(bound.keys / kPartOwed, kMostKeysOwed)};
+}
+
+// Notes what was counted in a bound.
+void NoteCount(const CountResult& count, const Owed::Amount& bound, Owed* owed) {
+  const Owed::Amount ahead = AheadOf(bound);
+  owed->KeepWithin(
+      {.bytes = Beyond(count.bytes, 0, bound.bytes), .keys = Beyond(count.keys, 0, bound.keys)},
+      {.bytes = Beyond(count.bytes, ahead.bytes, bound.bytes),
+       .keys = Beyond(count.keys, ahead.keys, bound.keys)});
+}
+
+Owed::Amount QuotaOf(const NamespaceOptions& options) {
+  return {.bytes = options.max_bytes, .keys = options.max_keys};
+}
+
 // Tells how long ago versions were written.
 void NoteAges(const Store& store, NotedReads* noted) {
   static_assert(NotedReads::kAges == kUsesOfNewKey);
@@ -332,6 +351,7 @@ absl::Status Evictor::OpenIndex() {
 
 absl::Status Evictor::Refresh() {
   flags_.is_stale.store(false);
+  owed_by_databases_.KeepUnder(databases_.load(), data_limit_.load());
   VARVE_ASSIGN_OR_RETURN(const NamespaceList list, store_.Namespaces());
   flags_.has_named_rules.store(AnyEvicts(list));
   // While reads are entered into a damaged index, it stays.
@@ -350,7 +370,11 @@ absl::Status Evictor::Refresh() {
   if (replication_.follows()) {
     has_followed_ = true;
   } else if (std::exchange(has_followed_, false)) {
-    for (auto& [id, space] : spaces_) VARVE_RETURN_IF_ERROR(space.order->Reset());
+    owed_by_databases_ = {};
+    for (auto& [id, space] : spaces_) {
+      space.owed = {};
+      VARVE_RETURN_IF_ERROR(space.order->Reset());
+    }
   }
   const bool goes_by_expiry = std::any_of(spaces_.begin(), spaces_.end(), [](const auto& space) {
     return space.second.order->rule().order == EvictionOrder::kTtl;
@@ -387,7 +411,12 @@ absl::Status Evictor::LoadOrders(const NamespaceList& list) {
     const EvictionRule rule = RuleOf(there);
     if (!rule.on()) continue;
     Space& space = spaces_[there.id];
-    if (space.options != there.options) space.is_checked = false;
+    if (space.options != there.options) {
+      space.is_checked = false;
+      // The quota may have been raised; the disk is as short of room as before.
+      space.owed.for_bound = {};
+      if (!HasOwnRule(there.options)) space.owed = {};
+    }
     space.options = there.options;
     if (space.order != nullptr) continue;
     absl::StatusOr<std::unique_ptr<SpaceOrder>> order =
@@ -402,10 +431,11 @@ absl::Status Evictor::LoadOrders(const NamespaceList& list) {
 }
 
 Evictor::Bound Evictor::BoundOfDatabases() {
+  const EvictionRule rule = Unpacked(databases_.load());
   Bound bound;
   bound.bytes = data_limit_.load();
-  bound.owed = &owed_by_databases_;
-  const EvictionRule rule = Unpacked(databases_.load());
+  owed_by_databases_.KeepUnder(Packed(rule), bound.bytes);
+  bound.owed = &owed_by_databases_.owed;
   for (auto& [id, space] : spaces_) {
     // The ranks of another rule can't be compared.
     if (id < kFirstNamedNamespace && space.order->rule() == rule)
@@ -527,10 +557,9 @@ Evictor::Room Evictor::MakeRoomNow(const absl::Status& refused, const EvictionNe
   const EvictionStep::Result& evicted = step.done();
   if (evicted.keys > 0) {
     ++counts_.rounds;
-    bound->owed->Pay(evicted);
-    bound->owed->RaiseTo(bound->of_keys
-                             ? Owed{.keys = std::min(bound->keys / kPartOwed, kMostKeysOwed)}
-                             : Owed{.bytes = std::min(bound->bytes / kPartOwed, kMostOwed)});
+    bound->owed->Pay({.bytes = evicted.bytes, .keys = evicted.keys});
+    bound->owed->RaiseTo(bound->of_keys ? AheadOf({.keys = bound->keys})
+                                        : AheadOf({.bytes = bound->bytes}));
     Wake();
   }
   return evicted.keys > 0 || evicted.is_busy ? Room::kMade : Room::kNone;
@@ -588,30 +617,42 @@ absl::Status Evictor::EnterSome(absl::Span<const WaitingRead>* reads) {
 
 absl::Status Evictor::LookForExcess() {
   if (replication_.follows()) return absl::OkStatus();
-  const uint64_t limit = data_limit_.load();
-  uint64_t data = 0;
-  if (databases_.load() != 0 && limit != 0 && store_.CheckData(0) != DataCheck::kWithin) {
-    VARVE_ASSIGN_OR_RETURN(data, store_.CountData());
-  }
-  std::vector<NamespaceId> unchecked;
+  std::optional<absl::StatusOr<uint64_t>> data;
+  if (databases_.load() != 0 && store_.CheckData(0) != DataCheck::kWithin)
+    data = store_.CountData();
+  std::vector<NamespaceId> to_count;
   {
     absl::MutexLock lock(&mutex_);
-    if (data > limit) owed_by_databases_.RaiseTo({.bytes = data - limit});
+    if (data && data->ok()) {
+      // The bound may have been raised during the count.
+      const Bound bound = BoundOfDatabases();
+      NoteCount({.bytes = **data}, {.bytes = bound.bytes}, bound.owed);
+    }
     for (auto& [id, space] : spaces_) {
-      if (HasOwnRule(space.options) && !std::exchange(space.is_checked, true))
-        unchecked.push_back(id);
+      if (!HasOwnRule(space.options)) continue;
+      // Clients may have made the room themselves that the thread was to make.
+      const bool is_checked = std::exchange(space.is_checked, true);
+      if (!is_checked || space.owed.IsAbove(AheadOf(QuotaOf(space.options))))
+        to_count.push_back(id);
     }
   }
-  VARVE_ASSIGN_OR_RETURN(const std::vector<SpaceCount> counted, CountEach(&store_, unchecked));
+  const absl::StatusOr<std::vector<SpaceCount>> counted = CountEach(&store_, to_count);
   absl::MutexLock lock(&mutex_);
-  for (const auto& [id, count] : counted) {
-    const auto space = spaces_.find(id);
-    if (space == spaces_.end() || !HasOwnRule(space->second.options)) continue;
-    const NamespaceOptions& options = space->second.options;
-    space->second.owed.RaiseTo({.bytes = Beyond(count.bytes, 0, options.max_bytes),
-                                .keys = Beyond(count.keys, 0, options.max_keys)});
+  if (counted.ok()) {
+    for (const auto& [id, count] : *counted) {
+      const auto space = spaces_.find(id);
+      if (space == spaces_.end() || !HasOwnRule(space->second.options)) continue;
+      NoteCount(count, QuotaOf(space->second.options), &space->second.owed);
+    }
+  } else {
+    for (const NamespaceId id : to_count) {
+      const auto space = spaces_.find(id);
+      if (space != spaces_.end()) space->second.is_checked = false;
+    }
   }
-  return absl::OkStatus();
+  absl::Status status = data ? data->status() : absl::OkStatus();
+  status.Update(counted.status());
+  return status;
 }
 
 absl::Status Evictor::LookForExcessOnDisk() {
@@ -620,26 +661,44 @@ absl::Status Evictor::LookForExcessOnDisk() {
   VARVE_RETURN_IF_ERROR(disk.Measure());
   std::vector<NamespaceId> evicting;
   double part = 0;
+  uint64_t relieved_before = 0;
   {
     absl::MutexLock lock(&mutex_);
     const uint64_t used = disk.needed(),
                    most = disk.limit() - disk.reserve() - disk.limit() / kPartOfDisk;
-    if (used <= most) relieved_disk_ = 0;
-    const uint64_t relieved = std::max(most, relieved_disk_);
-    if (replication_.follows() || used < relieved + disk.limit() / kPartOwed)
+    Owed* const databases = BoundOfDatabases().owed;
+    uint64_t& relieved = owed_by_databases_.relieved_disk;
+    if (used <= most || spaces_.empty()) {
+      // There is room again, and what has not been evicted for it stays.
+      relieved = databases->for_disk = 0;
+      for (auto& [id, space] : spaces_) space.owed.for_disk = 0;
+      return absl::OkStatus();
+    }
+    relieved_before = relieved;
+    const uint64_t answered = std::max(most, relieved);
+    if (replication_.follows() || used < answered + disk.limit() / kPartOwed)
       return absl::OkStatus();
     // Each namespace gives the part of its data by which the directory is too large.
-    part = static_cast<double>(used - relieved) / static_cast<double>(used);
-    relieved_disk_ = used;
+    part = static_cast<double>(used - answered) / static_cast<double>(used);
+    relieved = used;
     for (const auto& [id, space] : spaces_) evicting.push_back(id);
   }
-  VARVE_ASSIGN_OR_RETURN(const std::vector<SpaceCount> counted, CountEach(&store_, evicting));
+  const absl::StatusOr<std::vector<SpaceCount>> counted = CountEach(&store_, evicting);
   absl::MutexLock lock(&mutex_);
-  for (const auto& [id, count] : counted) {
+  if (!counted.ok()) {
+    owed_by_databases_.relieved_disk = relieved_before;
+    return counted.status();
+  }
+  Owed* const databases = BoundOfDatabases().owed;
+  if (relieved_before == 0) {
+    databases->for_disk = 0;
+    for (auto& [id, space] : spaces_) space.owed.for_disk = 0;
+  }
+  for (const auto& [id, count] : *counted) {
     const auto space = spaces_.find(id);
     if (space == spaces_.end()) continue;
-    Owed& owed = HasOwnRule(space->second.options) ? space->second.owed : owed_by_databases_;
-    owed.bytes += static_cast<uint64_t>(part * static_cast<double>(count.bytes));
+    Owed* const owed = HasOwnRule(space->second.options) ? &space->second.owed : databases;
+    owed->for_disk += static_cast<uint64_t>(part * static_cast<double>(count.bytes));
   }
   return absl::OkStatus();
 }
@@ -647,12 +706,17 @@ absl::Status Evictor::LookForExcessOnDisk() {
 absl::StatusOr<bool> Evictor::WorkOn() {
   absl::MutexLock lock(&mutex_);
   mutex_.LetOthersIn();  // the thread may have come from the step before at once
-  if (index_ == nullptr || replication_.follows()) return false;
-  NoteExpiries();
-  bool more = false;
   // A walk that fails holds up neither the others nor evictions: it may be these that make room for
   // the index.
   absl::Status status;
+  // What is owed by a quota that was changed is not paid any more.
+  if (flags_.is_stale.load()) status = Refresh();
+  if (index_ == nullptr || replication_.follows()) {
+    VARVE_RETURN_IF_ERROR(status);
+    return false;
+  }
+  NoteExpiries();
+  bool more = false;
   for (auto& [id, space] : spaces_) {
     status.Update(space.order->ResetIfStale());
     if (!space.order->NeedsWalk()) continue;
@@ -662,8 +726,8 @@ absl::StatusOr<bool> Evictor::WorkOn() {
   const EvictionParts parts = PartsOfStep();
   const auto pay = [&](const Bound& bound) -> absl::Status {
     if (!bound.owed->any() || bound.orders.empty()) return absl::OkStatus();
-    const EvictionNeed need{.bytes = std::min(bound.owed->bytes, kPaidAtOnce),
-                            .keys = std::min(bound.owed->keys, kKeysPaidAtOnce)};
+    const EvictionNeed need{.bytes = std::min(bound.owed->bytes(), kPaidAtOnce),
+                            .keys = std::min(bound.owed->for_bound.keys, kKeysPaidAtOnce)};
     EvictionStep step(parts, bound.orders, WriteOptions());
     const absl::Status run = step.Run(need);
     const EvictionStep::Result& evicted = step.done();
@@ -673,12 +737,19 @@ absl::StatusOr<bool> Evictor::WorkOn() {
       return run;
     }
     ++counts_.rounds;
-    bound.owed->Pay(evicted);
+    bound.owed->Pay({.bytes = evicted.bytes, .keys = evicted.keys});
     more = more || bound.owed->any();
     VARVE_RETURN_IF_ERROR(store_.Push());
     return run;
   };
-  status.Update(pay(BoundOfDatabases()));
+  const Bound databases = BoundOfDatabases();
+  const Owed::Amount ahead = AheadOf({.bytes = databases.bytes});
+  if (store_.CheckData(ahead.bytes) == DataCheck::kWithin) {
+    databases.owed->KeepWithin({}, {});
+  } else if (store_.CheckData(0) == DataCheck::kWithin) {
+    databases.owed->KeepWithin({}, ahead);
+  }
+  status.Update(pay(databases));
   for (auto& [id, space] : spaces_) {
     if (!HasOwnRule(space.options)) continue;
     status.Update(pay({.orders = {space.order.get()}, .owed = &space.owed}));

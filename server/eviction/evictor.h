@@ -28,7 +28,6 @@
 // Invariants: reads are noted only while touched_ has its memory.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -51,6 +50,7 @@
 #include "server/eviction/eviction_step.h"
 #include "server/eviction/key_rank.h"
 #include "server/eviction/noted_reads.h"
+#include "server/eviction/owed.h"
 #include "server/eviction/read_journal.h"
 #include "server/eviction/space_order.h"
 #include "server/replication/replication_state.h"
@@ -143,8 +143,8 @@ class Evictor {
   // Does what the thread does every kRound. The thread enters reads into the index if they are due.
   enum class Reads : uint8_t { kAll, kIfDue };
   void RunRound(Reads which = Reads::kAll) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Goes on with walks that are due and with what is owed, for a moment. Returns whether more is to
-  // do.
+  // Takes over what was changed of rules and quotas, and goes on with walks that are due and with
+  // what is owed, for a moment. Returns whether more is to do.
   absl::StatusOr<bool> WorkOn() ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t evicted_keys() const { return counts_.keys.load(std::memory_order_relaxed); }
@@ -163,27 +163,12 @@ class Evictor {
     Work work = Work::kByThread;
     SequenceNumber newest = kNoSequence;  // the store's newest version then
   };
-  // The evictor owes these evictions, and makes them in time left over.
-  struct Owed {
-    uint64_t bytes = 0;
-    uint64_t keys = 0;
-
-    bool any() const { return bytes > 0 || keys > 0; }
-    void RaiseTo(const Owed& least) {
-      bytes = std::max(bytes, least.bytes);
-      keys = std::max(keys, least.keys);
-    }
-    void Pay(const EvictionStep::Result& evicted) {
-      bytes -= std::min(bytes, evicted.bytes);
-      keys -= std::min(keys, evicted.keys);
-    }
-  };
   // A namespace with a rule, or a database.
   struct Space {
     std::unique_ptr<SpaceOrder> order;
     NamespaceOptions options;
     Owed owed;
-    bool is_checked = false;  // it was within its quota since that was set
+    bool is_checked = false;  // it was counted since its quota was set
   };
   // A bound refuses a write; its orders may make room for it.
   struct Bound {
@@ -246,6 +231,7 @@ class Evictor {
   // Tells the orders how soon what was written meanwhile expires.
   void NoteExpiries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Bound> BoundOf(const absl::Status& refused) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes back what the databases owe for another rule or bound.
   Bound BoundOfDatabases() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes room, or asks for a count of what is in the bound: `used` is then to be given.
   Room MakeRoomNow(const absl::Status& refused, const EvictionNeed& need,
@@ -256,7 +242,7 @@ class Evictor {
   // Enters the first of the reads, and removes them from the span.
   absl::Status EnterSome(absl::Span<const WaitingRead>* reads)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Notes what has to go because a bound was lowered.
+  // Counts where what is there may be above a bound that was lowered, and notes what has to go.
   absl::Status LookForExcess() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status LookForExcessOnDisk() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -275,15 +261,12 @@ class Evictor {
   TurnMutex mutex_ ABSL_ACQUIRED_BEFORE(wake_mutex_);
   std::unique_ptr<AccessIndex> index_ ABSL_GUARDED_BY(mutex_);
   std::map<NamespaceId, Space> spaces_ ABSL_GUARDED_BY(mutex_);
-  Owed owed_by_databases_ ABSL_GUARDED_BY(mutex_);
+  DatabasesOwed owed_by_databases_ ABSL_GUARDED_BY(mutex_);
   NotedReadsToEnter entering_ ABSL_GUARDED_BY(mutex_);
   // Clients have written nothing that expires before it since NoteExpiries() took it.
   std::atomic<uint64_t> soonest_expiry_ms_{kNeverSoon};
   uint64_t random_ ABSL_GUARDED_BY(mutex_) = 0x9e3779b97f4a7c15;
   bool has_followed_ ABSL_GUARDED_BY(mutex_) = false;
-  // Up to where the use of the disk has been answered by evictions, which show there only once
-  // merges have removed the data.
-  uint64_t relieved_disk_ ABSL_GUARDED_BY(mutex_) = 0;
 
   absl::Mutex wake_mutex_;
   SteadyCondition wake_;

@@ -1,0 +1,70 @@
+// The evictor owes evictions that its thread makes in time left over: the data is above a bound,
+// writers will want room, or the disk is short of room.
+//
+// The evictions for a bound are taken back when the bound changes, and kept to what a count of the
+// data shows, as clients may have made room themselves.
+//
+// Thread-safety: one thread at a time uses an object.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace varve {
+
+struct Owed {
+  struct Amount {
+    uint64_t bytes = 0;  // of keys and values
+    uint64_t keys = 0;
+  };
+
+  Amount for_bound;
+  uint64_t for_disk = 0;  // bytes; what is evicted for the bound relieves the disk, too
+
+  bool any() const { return for_bound.bytes > 0 || for_bound.keys > 0 || for_disk > 0; }
+  uint64_t bytes() const { return std::max(for_bound.bytes, for_disk); }
+  // Returns whether more is owed for the bound than `amount`, of bytes or of keys.
+  bool IsAbove(const Amount& amount) const {
+    return for_bound.bytes > amount.bytes || for_bound.keys > amount.keys;
+  }
+
+  void RaiseTo(const Amount& least) {
+    for_bound.bytes = std::max(for_bound.bytes, least.bytes);
+    for_bound.keys = std::max(for_bound.keys, least.keys);
+  }
+  // Requires: `least` is not above `most`.
+  void KeepWithin(const Amount& least, const Amount& most) {
+    for_bound.bytes = std::clamp(for_bound.bytes, least.bytes, most.bytes);
+    for_bound.keys = std::clamp(for_bound.keys, least.keys, most.keys);
+  }
+  // Notes that so much was evicted.
+  void Pay(const Amount& evicted) {
+    for_bound.bytes -= std::min(for_bound.bytes, evicted.bytes);
+    for_bound.keys -= std::min(for_bound.keys, evicted.keys);
+    for_disk -= std::min(for_disk, evicted.bytes);
+  }
+};
+
+// The databases owe evictions together, which were found by this rule and this bound.
+struct DatabasesOwed {
+  Owed owed;
+  uint32_t rule = 0;
+  uint64_t limit = 0;
+  // Up to where the use of the disk has been answered by evictions, which show there only once
+  // merges have removed the data; 0: they have not begun.
+  uint64_t relieved_disk = 0;
+
+  // Takes back what another rule or another bound has asked for. With another rule other keys may
+  // go, also for the disk; another bound leaves the disk as short of room as it is.
+  void KeepUnder(uint32_t new_rule, uint64_t new_limit) {
+    if (new_rule != rule) {
+      owed = {};
+      relieved_disk = 0;
+    }
+    if (new_limit != limit) owed.for_bound = {};
+    rule = new_rule;
+    limit = new_limit;
+  }
+};
+
+}  // namespace varve
