@@ -258,23 +258,19 @@ void Evictor::Loop() {
       is_awake_ = false;
     }
     const bool disk_is_short = flags_.disk_is_short.exchange(false);
-    if (SteadyNow() >= next || !was_noting || disk_is_short) {
-      next = SteadyNow() + absl::FromChrono(kRound);
-      TryWithMemory([this] { RunRound(Reads::kIfDue); });
+    // Writers that ask for room on the disk, one after the other, do not put off regular rounds.
+    const bool is_due = SteadyNow() >= next || !was_noting;
+    if (is_due) next = SteadyNow() + absl::FromChrono(kRound);
+    if (is_due || disk_is_short) {
+      TryWithMemory([&] { RunRound(Reads::kIfDue, is_due ? Round::kRegular : Round::kForDisk); });
     }
     const absl::StatusOr<bool> more = GuardMemory("evicting", [this] { return WorkOn(); });
     Report(more.status());
-    if (more.ok() && *more) {
-      Wake();
-    } else if (setup_.disk != nullptr && setup_.disk->IsTight() &&
-               counts_.flushed.exchange(counts_.keys.load()) != counts_.keys.load()) {
-      // Merges see what was evicted once it is in segments, and writers wait for them.
-      Report(store_.Flush());
-    }
+    if (more.ok() && *more) Wake();
   }
 }
 
-void Evictor::RunRound(Reads which) {
+void Evictor::RunRound(Reads which, Round round) {
   NoteAges(store_, &touched_);
   absl::Status status;
   {
@@ -283,7 +279,7 @@ void Evictor::RunRound(Reads which) {
   }
   if (status.ok()) status = EnterReads(which);
   if (status.ok()) status = LookForExcess();
-  if (status.ok()) status = LookForExcessOnDisk();
+  if (status.ok()) status = LookForExcessOnDisk(round);
   Report(status);
 }
 
@@ -655,7 +651,7 @@ absl::Status Evictor::LookForExcess() {
   return status;
 }
 
-absl::Status Evictor::LookForExcessOnDisk() {
+absl::Status Evictor::LookForExcessOnDisk(Round round) {
   if (setup_.disk == nullptr) return absl::OkStatus();
   BoundedFileSystem& disk = *setup_.disk;
   VARVE_RETURN_IF_ERROR(disk.Measure());
@@ -675,6 +671,14 @@ absl::Status Evictor::LookForExcessOnDisk() {
       return absl::OkStatus();
     }
     relieved_before = relieved;
+    const bool owes =
+        databases->any() || std::any_of(spaces_.begin(), spaces_.end(),
+                                        [](const auto& space) { return space.second.owed.any(); });
+    // Writers are refused although merges see all that was evicted. They may need more room than
+    // there is, and the less is left of the data, the less they need.
+    if (round == Round::kRegular && relieved != 0 && disk.IsTight() && !owes &&
+        counts_.flushed.load() == counts_.keys.load())
+      relieved = std::min(relieved, used - disk.limit() / kPartOwed);
     const uint64_t answered = std::max(most, relieved);
     if (replication_.follows() || used < answered + disk.limit() / kPartOwed)
       return absl::OkStatus();
@@ -704,6 +708,18 @@ absl::Status Evictor::LookForExcessOnDisk() {
 }
 
 absl::StatusOr<bool> Evictor::WorkOn() {
+  const absl::StatusOr<bool> more = WalkAndPay();
+  if (more.ok() && *more) return more;
+  const uint64_t evicted = counts_.keys.load();
+  if (setup_.disk == nullptr || !setup_.disk->IsTight() || counts_.flushed.load() == evicted)
+    return more;
+  // Merges see what was evicted once it is in segments, and writers wait for them.
+  const absl::Status flushed = store_.Flush();
+  if (flushed.ok()) counts_.flushed.store(evicted);
+  return more.ok() && !flushed.ok() ? flushed : more;
+}
+
+absl::StatusOr<bool> Evictor::WalkAndPay() {
   absl::MutexLock lock(&mutex_);
   mutex_.LetOthersIn();  // the thread may have come from the step before at once
   // A walk that fails holds up neither the others nor evictions: it may be these that make room for

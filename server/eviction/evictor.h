@@ -140,11 +140,15 @@ class Evictor {
   [[nodiscard]] Use LookUp(NamespaceId space, std::string_view key, const ReadResult& read)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Does what the thread does every kRound. The thread enters reads into the index if they are due.
+  // Does what the thread does every kRound, and also when RelieveDisk() asks for it. The thread
+  // enters reads into the index if they are due.
   enum class Reads : uint8_t { kAll, kIfDue };
-  void RunRound(Reads which = Reads::kAll) ABSL_LOCKS_EXCLUDED(mutex_);
+  enum class Round : uint8_t { kRegular, kForDisk };
+  void RunRound(Reads which = Reads::kAll, Round round = Round::kRegular)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes over what was changed of rules and quotas, and goes on with walks that are due and with
-  // what is owed, for a moment. Returns whether more is to do.
+  // what is owed, for a moment. Returns whether more is to do; if not, what was evicted is in
+  // segments where the disk is short of room.
   absl::StatusOr<bool> WorkOn() ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t evicted_keys() const { return counts_.keys.load(std::memory_order_relaxed); }
@@ -208,7 +212,7 @@ class Evictor {
     std::atomic<uint64_t> keys{0}, bytes{0};  // evicted
     std::atomic<uint64_t> reads{0};           // that the index has taken
     std::atomic<uint64_t> rounds{0};          // evictions, each of many keys
-    std::atomic<uint64_t> flushed{0};         // of `keys`, for the disk
+    std::atomic<uint64_t> flushed{0};         // `keys` at the last flush for the disk
   };
 
   // Notes reads from now on, as a rule is in force.
@@ -244,7 +248,8 @@ class Evictor {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Counts where what is there may be above a bound that was lowered, and notes what has to go.
   absl::Status LookForExcess() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status LookForExcessOnDisk() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status LookForExcessOnDisk(Round round) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<bool> WalkAndPay() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Store& store_;
   Clients& clients_;

@@ -1,0 +1,66 @@
+// Evictions for a disk that is short of room (--max-disk-bytes).
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "unit-tests/server/eviction/evictor_fixture.h"
+
+namespace varve {
+namespace {
+
+constexpr uint64_t kLimit = 32u << 20;
+
+class EvictorDiskTest : public testing::EvictorFixture {
+ protected:
+  EvictorDiskTest() : EvictorFixture(kLimit) {}
+
+  std::string filler() const { return data() + "/filler"; }
+  // Takes room of the directory, so that only a part of the reserve is left.
+  void FillTheDisk() {
+    auto file = disk_->OpenForWrite(filler(), /*create=*/true);
+    ASSERT_TRUE(file.ok()) << file.status();
+    ASSERT_TRUE((*file)->Allocate(0, kLimit - disk_->reserve() / 2 - disk_->used()).ok());
+    ASSERT_TRUE(disk_->IsTight());
+  }
+};
+
+// Evictions give nothing back here, as on a disk where merges have no room.
+TEST_F(EvictorDiskTest, EachRegularRoundEvictsALittleMoreWhileWritersAreRefused) {
+  constexpr size_t kKeys = 1000;
+  Use(kLru, 0);
+  Put(0, kKeys);
+  evictor_->RunRound();
+  FinishWork();
+  FillTheDisk();
+  evictor_->RunRound();
+  FinishWork();
+  const uint64_t first = evictor_->evicted_keys();
+  EXPECT_GT(first, kKeys / 10) << "in proportion to what is too much";
+  EXPECT_LT(first, kKeys / 2);
+  evictor_->RunRound(Evictor::Reads::kAll, Evictor::Round::kForDisk);
+  FinishWork();
+  EXPECT_EQ(evictor_->evicted_keys(), first) << "however often writers ask for it";
+  evictor_->RunRound();
+  FinishWork();
+  const uint64_t second = evictor_->evicted_keys();
+  EXPECT_GT(second, first);
+  EXPECT_LE(second, first + kKeys / 64);
+}
+
+TEST_F(EvictorDiskTest, NothingGoesOnceThereIsRoomAgain) {
+  Use(kLru, 0);
+  Put(0, 1000);
+  evictor_->RunRound();
+  FinishWork();
+  FillTheDisk();
+  evictor_->RunRound();
+  ASSERT_TRUE(disk_->Remove(filler()).ok());
+  evictor_->RunRound();
+  FinishWork();
+  EXPECT_EQ(evictor_->evicted_keys(), 0u);
+}
+
+}  // namespace
+}  // namespace varve
