@@ -277,9 +277,11 @@ void Evictor::RunRound(Reads which, Round round) {
     absl::MutexLock lock(&mutex_);
     status = Refresh();
   }
-  if (status.ok()) status = EnterReads(which);
-  if (status.ok()) status = LookForExcess();
-  if (status.ok()) status = LookForExcessOnDisk(round);
+  // A part that fails holds up none of the others: without an index the disk is measured all the
+  // same.
+  status.Update(EnterReads(which));
+  status.Update(LookForExcess());
+  status.Update(LookForExcessOnDisk(round));
   Report(status);
 }
 

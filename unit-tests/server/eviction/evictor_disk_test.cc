@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 
@@ -60,6 +62,16 @@ TEST_F(EvictorDiskTest, NothingGoesOnceThereIsRoomAgain) {
   evictor_->RunRound();
   FinishWork();
   EXPECT_EQ(evictor_->evicted_keys(), 0u);
+}
+
+TEST_F(EvictorDiskTest, WhatAnOperatorRemovesIsNoticedAlsoWithoutAnIndex) {
+  std::ofstream(access()) << "no directory";
+  Use(kLru, 0);
+  FillTheDisk();
+  std::filesystem::remove(filler());
+  ASSERT_TRUE(disk_->IsTight());
+  evictor_->RunRound();
+  EXPECT_FALSE(disk_->IsTight());
 }
 
 }  // namespace
