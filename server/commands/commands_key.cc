@@ -230,6 +230,8 @@ void HandleObject(CommandContext& context, Arguments arguments) {
   const Subcommand* const subcommand = TakeSubcommand(context, arguments);
   if (subcommand == nullptr) return;
   const std::string_view what = subcommand->word();
+  // The evictor may evict meanwhile, and answers once it is between two steps.
+  if ((what == "freq" || what == "idletime") && context.NeedsPoolFor(SIZE_MAX)) return;
   // As in Redis, a look at the state of a key that is missing publishes no event.
   std::string value;
   const absl::StatusOr<ReadResult> read = context.Get(arguments[2], &value);

@@ -31,21 +31,20 @@ constexpr size_t kWalkedAtOnce = 4096;
 constexpr uint64_t kPartWaiting = 4, kMostWaiting = 256u << 10;
 constexpr size_t kEnteredAtOnce = 2048;
 
-uint32_t Packed(EvictionRule rule) {
-  return static_cast<uint32_t>(rule.order) | (rule.volatile_only ? 0x100u : 0u);
-}
-EvictionRule Unpacked(uint32_t packed) {
-  return {static_cast<EvictionOrder>(packed & 0xff), (packed & 0x100) != 0};
-}
-
-bool AnyEvicts(const NamespaceList& list) {
-  return std::any_of(list.namespaces.begin(), list.namespaces.end(),
-                     [](const NamespaceDescription& space) { return space.options.eviction.on(); });
-}
-
 // Returns whether the namespace makes room when it reaches a quota of its own.
 bool HasOwnRule(const NamespaceOptions& options) {
   return options.eviction.on() && options.has_quota();
+}
+
+bool AnyHasOwnRule(const NamespaceList& list) {
+  return std::any_of(list.namespaces.begin(), list.namespaces.end(),
+                     [](const NamespaceDescription& space) { return HasOwnRule(space.options); });
+}
+
+// Returns the rule that is in force for the namespace, where the databases have this one.
+EvictionRule RuleOf(NamespaceId space, const NamespaceOptions& options, EvictionRule databases) {
+  if (HasOwnRule(options)) return options.eviction;
+  return space < kFirstNamedNamespace ? databases : EvictionRule();
 }
 
 // Finds the soonest expiry of a batch.
@@ -155,8 +154,8 @@ uint64_t SoonestExpiry(const WriteBatch& batch) {
 
 void Evictor::Start(std::string directory, uint64_t memory, BoundedFileSystem* disk, Work work) {
   setup_ = {std::move(directory), memory, disk, work, store_.GetSnapshot()->sequence()};
-  if (databases_.load() != 0) BeginNotes();
-  if (databases_.load() != 0 || setup_.disk != nullptr) Wake();
+  if (rules_.databases.load().on()) BeginNotes();
+  if (rules_.databases.load().on() || setup_.disk != nullptr) Wake();
   NoteNamespaces();
 }
 
@@ -182,19 +181,19 @@ void Evictor::CloseIndex() {
 }
 
 void Evictor::SetDatabases(EvictionRule rule, uint64_t limit) {
-  data_limit_.store(limit);
-  const uint32_t before = databases_.exchange(Packed(rule));
+  rules_.data_limit.store(limit);
+  const EvictionRule before = rules_.databases.exchange(rule);
   flags_.is_stale.store(true);
   if (rule.on()) BeginNotes();
-  if (rule.on() || before != 0) Wake();
+  if (rule.on() || before.on()) Wake();
 }
 
 void Evictor::NoteNamespaces() {
   const absl::StatusOr<NamespaceList> list = store_.Namespaces();
-  if (list.ok()) flags_.has_named_rules.store(AnyEvicts(*list));
+  if (list.ok()) rules_.has_own.store(AnyHasOwnRule(*list));
   flags_.is_stale.store(true);
-  if (flags_.has_named_rules.load()) BeginNotes();
-  if (flags_.notes_reads.load(std::memory_order_acquire) || flags_.has_named_rules.load()) Wake();
+  if (rules_.has_own.load()) BeginNotes();
+  if (flags_.notes_reads.load(std::memory_order_acquire) || rules_.has_own.load()) Wake();
 }
 
 void Evictor::NoteSwap(NamespaceId one, NamespaceId other) {
@@ -313,11 +312,6 @@ void Evictor::TellEvicted(NamespaceId space, std::string_view key, uint64_t byte
   }
 }
 
-EvictionRule Evictor::RuleOf(const NamespaceDescription& space) const {
-  if (HasOwnRule(space.options)) return space.options.eviction;
-  return space.id < kFirstNamedNamespace ? Unpacked(databases_.load()) : EvictionRule();
-}
-
 absl::Status Evictor::OpenIndex() {
   FileSystem* const files = BoundedOrPlain(setup_.disk);
   const uint64_t left = setup_.memory - std::min<uint64_t>(setup_.memory, NotedReads::kBytes);
@@ -349,22 +343,24 @@ absl::Status Evictor::OpenIndex() {
 
 absl::Status Evictor::Refresh() {
   flags_.is_stale.store(false);
-  owed_by_databases_.KeepUnder(databases_.load(), data_limit_.load());
+  const EvictionRule databases = rules_.databases.load();
+  owed_by_databases_.KeepUnder(databases, rules_.data_limit.load());
   VARVE_ASSIGN_OR_RETURN(const NamespaceList list, store_.Namespaces());
-  flags_.has_named_rules.store(AnyEvicts(list));
+  rules_.has_own.store(AnyHasOwnRule(list));
   // While reads are entered into a damaged index, it stays.
   if (index_ == nullptr || (index_->is_damaged() && !entering_.is_under_way)) {
-    const bool is_needed =
-        std::any_of(list.namespaces.begin(), list.namespaces.end(),
-                    [this](const NamespaceDescription& space) { return RuleOf(space).on(); });
+    const bool is_needed = std::any_of(list.namespaces.begin(), list.namespaces.end(),
+                                       [databases](const NamespaceDescription& space) {
+                                         return RuleOf(space.id, space.options, databases).on();
+                                       });
     const absl::Status opened = is_needed ? OpenIndex() : absl::OkStatus();
     if (index_ == nullptr) {
       flags_.notes_reads.store(false, std::memory_order_release);  // nobody would take them
       return opened;
     }
   }
-  VARVE_RETURN_IF_ERROR(DropOrders(list));
-  VARVE_RETURN_IF_ERROR(LoadOrders(list));
+  VARVE_RETURN_IF_ERROR(DropOrders(list, databases));
+  VARVE_RETURN_IF_ERROR(LoadOrders(list, databases));
   if (replication_.follows()) {
     has_followed_ = true;
   } else if (std::exchange(has_followed_, false)) {
@@ -389,10 +385,11 @@ void Evictor::NoteExpiries() {
   for (auto& [id, space] : spaces_) space.order->NoteExpiry(soonest);
 }
 
-absl::Status Evictor::DropOrders(const NamespaceList& list) {
+absl::Status Evictor::DropOrders(const NamespaceList& list, EvictionRule databases) {
   for (auto space = spaces_.begin(); space != spaces_.end();) {
     const NamespaceDescription* const there = list.Find(space->first);
-    if (there != nullptr && RuleOf(*there) == space->second.order->rule()) {
+    if (there != nullptr &&
+        RuleOf(there->id, there->options, databases) == space->second.order->rule()) {
       ++space;
       continue;
     }
@@ -404,9 +401,9 @@ absl::Status Evictor::DropOrders(const NamespaceList& list) {
   return absl::OkStatus();
 }
 
-absl::Status Evictor::LoadOrders(const NamespaceList& list) {
+absl::Status Evictor::LoadOrders(const NamespaceList& list, EvictionRule databases) {
   for (const NamespaceDescription& there : list.namespaces) {
-    const EvictionRule rule = RuleOf(there);
+    const EvictionRule rule = RuleOf(there.id, there.options, databases);
     if (!rule.on()) continue;
     Space& space = spaces_[there.id];
     if (space.options != there.options) {
@@ -429,10 +426,10 @@ absl::Status Evictor::LoadOrders(const NamespaceList& list) {
 }
 
 Evictor::Bound Evictor::BoundOfDatabases() {
-  const EvictionRule rule = Unpacked(databases_.load());
+  const EvictionRule rule = rules_.databases.load();
   Bound bound;
-  bound.bytes = data_limit_.load();
-  owed_by_databases_.KeepUnder(Packed(rule), bound.bytes);
+  bound.bytes = rules_.data_limit.load();
+  owed_by_databases_.KeepUnder(rule, bound.bytes);
   bound.owed = &owed_by_databases_.owed;
   for (auto& [id, space] : spaces_) {
     // The ranks of another rule can't be compared.
@@ -470,8 +467,8 @@ bool Evictor::RelieveDisk() {
 
 bool Evictor::MayMakeRoom(const absl::Status& refused) const {
   if (replication_.follows()) return false;
-  return IsStoreFull(refused) ? databases_.load(std::memory_order_relaxed) != 0
-                              : IsNamespaceFull(refused) && flags_.has_named_rules.load();
+  return IsStoreFull(refused) ? rules_.databases.load().on()
+                              : IsNamespaceFull(refused) && rules_.has_own.load();
 }
 
 bool Evictor::MakeRoom(const absl::Status& refused, const EvictionNeed& need,
@@ -616,7 +613,7 @@ absl::Status Evictor::EnterSome(absl::Span<const WaitingRead>* reads) {
 absl::Status Evictor::LookForExcess() {
   if (replication_.follows()) return absl::OkStatus();
   std::optional<absl::StatusOr<uint64_t>> data;
-  if (databases_.load() != 0 && store_.CheckData(0) != DataCheck::kWithin)
+  if (rules_.databases.load().on() && store_.CheckData(0) != DataCheck::kWithin)
     data = store_.CountData();
   std::vector<NamespaceId> to_count;
   {
@@ -785,15 +782,27 @@ Evictor::Use Evictor::LookUp(NamespaceId space, std::string_view key, const Read
                    .expiry_ms = read.expiry_ms,
                    .hash = hash,
                    .access = {}};
-  {
+  const EvictionRule databases = rules_.databases.load();
+  bool has_order = false;
+  if (rules_.any()) {
     const TurnLock lock(&mutex_);
+    // A database may be used for the first time.
+    const bool may_be_new =
+        space < kFirstNamedNamespace && index_ != nullptr && !spaces_.contains(space);
+    if (flags_.is_stale.load() || may_be_new) Report(Refresh());
     const auto found = spaces_.find(space);
-    if (found != spaces_.end()) {
-      use.order = found->second.order->rule().order;
+    has_order = found != spaces_.end();
+    if (has_order) {
+      use.order = RuleOf(space, found->second.options, databases).order;
       std::vector<KeyAccess> accesses;
       if (index_->FindAccesses(space, {&hash, 1}, &accesses).ok()) ranked.access = accesses[0];
       ranked.access = entering_.journal->With(ranked.access, space, hash);
     }
+  }
+  if (!has_order && rules_.any()) {  // as where the index can't be opened
+    const absl::StatusOr<NamespaceList> list = store_.Namespaces();
+    const NamespaceDescription* const there = list.ok() ? list->Find(space) : nullptr;
+    if (there != nullptr) use.order = RuleOf(space, there->options, databases).order;
   }
   const uint64_t last = LastUseOf(ranked);
   // Where the store does not know when the key was written, nothing is known.

@@ -130,8 +130,9 @@ class Evictor {
       const EvictionNeed& need, const WriteOptions& options,
       absl::FunctionRef<absl::StatusOr<CommitResult>()> write) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns what OBJECT tells of a key that was read as `read`. Where no rule is in force for the
-  // namespace, reads are not known, and the write counts alone.
+  // Returns what OBJECT tells of a key that was read as `read`, by the rule that is in force at the
+  // call. Where none is in force for the namespace, reads are not known, and the write counts alone.
+  // It may wait for a step of evictions, and for the index to be opened.
   struct Use {
     EvictionOrder order = EvictionOrder::kNone;
     uint64_t idle_ms = 0;
@@ -200,13 +201,20 @@ class Evictor {
     bool is_under_way = false;             // a thread enters them
   };
 
+  // The rules in force. They are changed before flags_.is_stale is set.
+  struct Rules {
+    std::atomic<EvictionRule> databases{EvictionRule()};
+    std::atomic<uint64_t> data_limit{0};  // the bound of all data
+    std::atomic<bool> has_own{false};     // a namespace has a rule of its own
+
+    bool any() const { return databases.load().on() || has_own.load(); }
+  };
   struct Flags {
     std::atomic<bool> notes_reads{false};
-    std::atomic<bool> goes_by_expiry{false};   // an order does
-    std::atomic<bool> has_named_rules{false};  // a namespace has a rule of its own
-    std::atomic<bool> is_stale{true};          // rules have changed since the last Refresh()
-    std::atomic<bool> has_notes{false};        // touched_ has its memory
-    std::atomic<bool> disk_is_short{false};    // since the last round
+    std::atomic<bool> goes_by_expiry{false};  // an order does
+    std::atomic<bool> is_stale{true};         // rules have changed since the last Refresh()
+    std::atomic<bool> has_notes{false};       // touched_ has its memory
+    std::atomic<bool> disk_is_short{false};   // since the last round
   };
   struct Counts {
     std::atomic<uint64_t> keys{0}, bytes{0};  // evicted
@@ -227,11 +235,12 @@ class Evictor {
   EvictionParts PartsOfStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellEvicted(NamespaceId space, std::string_view key, uint64_t bytes,
                    SequenceNumber durable_after);
-  EvictionRule RuleOf(const NamespaceDescription& space) const;
   // Has the orders be those of the rules in force.
   absl::Status Refresh() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status LoadOrders(const NamespaceList& list) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status DropOrders(const NamespaceList& list) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status LoadOrders(const NamespaceList& list, EvictionRule databases)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status DropOrders(const NamespaceList& list, EvictionRule databases)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Tells the orders how soon what was written meanwhile expires.
   void NoteExpiries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Bound> BoundOf(const absl::Status& refused) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -256,9 +265,7 @@ class Evictor {
   const ReplicationState& replication_;
   Setup setup_;
 
-  // The databases' EvictionRule, as one number, and the bound of all data.
-  std::atomic<uint32_t> databases_{0};
-  std::atomic<uint64_t> data_limit_{0};
+  Rules rules_;
   Flags flags_;
   NotedReads touched_;
   Counts counts_;

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "varve/namespace.h"
+
 namespace varve {
 
 struct Owed {
@@ -48,7 +50,7 @@ struct Owed {
 // The databases owe evictions together, which were found by this rule and this bound.
 struct DatabasesOwed {
   Owed owed;
-  uint32_t rule = 0;
+  EvictionRule rule;
   uint64_t limit = 0;
   // Up to where the use of the disk has been answered by evictions, which show there only once
   // merges have removed the data; 0: they have not begun.
@@ -56,7 +58,7 @@ struct DatabasesOwed {
 
   // Takes back what another rule or another bound has asked for. With another rule other keys may
   // go, also for the disk; another bound leaves the disk as short of room as it is.
-  void KeepUnder(uint32_t new_rule, uint64_t new_limit) {
+  void KeepUnder(EvictionRule new_rule, uint64_t new_limit) {
     if (new_rule != rule) {
       owed = {};
       relieved_disk = 0;

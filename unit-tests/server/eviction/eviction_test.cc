@@ -246,6 +246,19 @@ TEST_F(EvictionTest, KeysThatAreReadOftenStay) {
   EXPECT_EQ(Do({"OBJECT", "FREQ", Name(2499)}), "0");
 }
 
+// A thread that makes room may keep the order for a while, and other clients do not wait for that.
+TEST_F(EvictionTest, TheUseOfAKeyIsToldByAThreadThatMayWait) {
+  UseDatabases("allkeys-lru", 1'000'000);
+  ASSERT_EQ(Set(1), "OK");
+  // The requests before it are accounted once this one is answered.
+  ASSERT_EQ(Do({"ECHO", "x"}), "x");
+  const ServerStatistics& statistics = server_.state().statistics;
+  const uint64_t pooled = statistics.batches_pooled.load(), hits = statistics.KeyspaceHits();
+  EXPECT_EQ(Do({"OBJECT", "IDLETIME", Name(1)}), "0");
+  EXPECT_TRUE(Eventually([&] { return statistics.batches_pooled.load() == pooled + 1; }));
+  EXPECT_EQ(statistics.KeyspaceHits(), hits + 1);
+}
+
 TEST_F(EvictionTest, CommandsUseKeysAsTheyDoInRedis) {
   UseDatabases("allkeys-lru", 1'000'000);
   const std::string key = Name(1);
