@@ -144,6 +144,14 @@ void Report(const absl::Status& status) {
   if (!status.ok()) spdlog::warn("The order of evictions: {}", status.ToString());
 }
 
+// Reports an error once, although each round may meet it. `*told` is its text.
+void ReportOnce(const absl::Status& status, std::string* told) {
+  std::string text = status.ok() ? std::string() : status.ToString();
+  if (text == *told) return;
+  *told = std::move(text);
+  Report(status);
+}
+
 }  // namespace
 
 uint64_t SoonestExpiry(const WriteBatch& batch) {
@@ -244,14 +252,17 @@ void Evictor::Wake() {
 }
 
 void Evictor::Loop() {
+  std::string told;
   SteadyTime next = SteadyNow();
   for (;;) {
     const bool was_noting = flags_.notes_reads.load();
     {
       absl::MutexLock lock(&wake_mutex_);
-      const SteadyTime until = was_noting || setup_.disk != nullptr ? next : kEndOfTime;
+      // Also where the index could not be opened: the next round tries again. A rule that comes
+      // after this look at them is told by Wake(), which waits for wake_mutex_.
+      const bool has_rounds = was_noting || rules_.any() || setup_.disk != nullptr;
       while (!is_stopped_ && !is_awake_) {
-        if (wake_.WaitWithDeadline(&wake_mutex_, until)) break;
+        if (wake_.WaitWithDeadline(&wake_mutex_, has_rounds ? next : kEndOfTime)) break;
       }
       if (is_stopped_) return;
       is_awake_ = false;
@@ -264,12 +275,14 @@ void Evictor::Loop() {
       TryWithMemory([&] { RunRound(Reads::kIfDue, is_due ? Round::kRegular : Round::kForDisk); });
     }
     const absl::StatusOr<bool> more = GuardMemory("evicting", [this] { return WorkOn(); });
-    Report(more.status());
+    TryWithMemory([&] { ReportOnce(more.status(), &told); });
     if (more.ok() && *more) Wake();
   }
 }
 
 void Evictor::RunRound(Reads which, Round round) {
+  // It may have failed for want of memory, and an opening of the index that failed has ended it.
+  if (rules_.any()) BeginNotes();
   NoteAges(store_, &touched_);
   absl::Status status;
   {
@@ -281,7 +294,8 @@ void Evictor::RunRound(Reads which, Round round) {
   status.Update(EnterReads(which));
   status.Update(LookForExcess());
   status.Update(LookForExcessOnDisk(round));
-  Report(status);
+  absl::MutexLock lock(&mutex_);
+  ReportOnce(status, &told_);
 }
 
 EvictionParts Evictor::PartsOfStep() {
@@ -375,7 +389,9 @@ absl::Status Evictor::Refresh() {
   });
   // What was written before has not been noted, and the first walk has not begun.
   flags_.goes_by_expiry.store(goes_by_expiry, std::memory_order_release);
-  flags_.notes_reads.store(!spaces_.empty(), std::memory_order_release);
+  const bool notes_reads = !spaces_.empty();
+  // The thread enters what is noted, and sleeps where nobody has told it of a rule.
+  if (!flags_.notes_reads.exchange(notes_reads) && notes_reads) Wake();
   return absl::OkStatus();
 }
 

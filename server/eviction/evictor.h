@@ -130,9 +130,9 @@ class Evictor {
       const EvictionNeed& need, const WriteOptions& options,
       absl::FunctionRef<absl::StatusOr<CommitResult>()> write) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns what OBJECT tells of a key that was read as `read`, by the rule that is in force at the
-  // call. Where none is in force for the namespace, reads are not known, and the write counts alone.
-  // It may wait for a step of evictions, and for the index to be opened.
+  // Returns what OBJECT tells of a key that was read as `read`, by the rule that is in force now.
+  // Where none is in force for the namespace, reads are not known, and the write counts alone. The
+  // call may wait for a step of evictions, and for the opening of the index.
   struct Use {
     EvictionOrder order = EvictionOrder::kNone;
     uint64_t idle_ms = 0;
@@ -279,6 +279,7 @@ class Evictor {
   std::atomic<uint64_t> soonest_expiry_ms_{kNeverSoon};
   uint64_t random_ ABSL_GUARDED_BY(mutex_) = 0x9e3779b97f4a7c15;
   bool has_followed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string told_ ABSL_GUARDED_BY(mutex_);  // the error of the last round; empty: none
 
   absl::Mutex wake_mutex_;
   SteadyCondition wake_;

@@ -2,13 +2,22 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 
 #include "unit-tests/server/eviction/evictor_fixture.h"
+#include "unit-tests/testing/delayed_store.h"
+#include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/log_lines.h"
 
 namespace varve {
 namespace {
+
+using testing::DelayedStore;
+using testing::Eventually;
+using testing::LogLines;
 
 constexpr EvictionRule kLfu{EvictionOrder::kLfu};
 
@@ -79,6 +88,44 @@ TEST_F(EvictorRulesTest, TheRuleIsToldAlsoWithoutAnIndex) {
   Use({}, 0);
   EXPECT_EQ(UseOf(0, kCache).order, EvictionOrder::kLfu);
   EXPECT_EQ(UseOf(0).order, EvictionOrder::kNone);
+}
+
+TEST_F(EvictorRulesTest, AnErrorThatEachRoundMeetsIsToldOnce) {
+  std::ofstream(access()) << "no directory";
+  Use(kLru, 0);
+  const LogLines lines;
+  for (int round = 0; round < 3; ++round) evictor_->RunRound();
+  EXPECT_EQ(lines.Count("The order of evictions: "), 1u);
+}
+
+// The thread of this evictor asks a store for the namespaces that tells when it is asked.
+class EvictorThreadTest : public EvictorRulesTest {
+ protected:
+  EvictorThreadTest() { evictor_ = std::make_unique<Evictor>(&delayed_, &clients_, &replication_); }
+  ~EvictorThreadTest() override {
+    delayed_.Release();
+    evictor_.reset();
+  }
+
+  DelayedStore delayed_{store_.get()};
+};
+
+TEST_F(EvictorThreadTest, AnIndexThatCouldNotBeOpenedIsOpenedByALaterRound) {
+  Put(0, 1);
+  std::ofstream(access()) << "no directory";
+  evictor_->SetDatabases(kLru, 0);
+  evictor_->Start(access(), kMemory, /*disk=*/nullptr, Evictor::Work::kByThread);
+  // The start asks for two rounds at most.
+  for (int round = 0; round < 3; ++round) {
+    delayed_.Withhold("blocking");
+    ASSERT_TRUE(Eventually([&] { return delayed_.withheld() == 1; })) << round;
+    delayed_.Release();
+  }
+  std::filesystem::remove(access());
+  EXPECT_TRUE(Eventually([&] {
+    Get(0);
+    return evictor_->noted_reads() > 0;
+  }));
 }
 
 }  // namespace
