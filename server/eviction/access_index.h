@@ -89,6 +89,8 @@ class AccessIndex {
   uint64_t EstimateAccesses(NamespaceId space) const;
   // Returns what was recorded of the namespace; nothing recorded: an empty record.
   [[nodiscard]] absl::StatusOr<SpaceRecord> ReadSpace(NamespaceId space) const;
+  // Returns the namespaces of which something is recorded, ascending.
+  [[nodiscard]] absl::StatusOr<std::vector<NamespaceId>> ReadSpaces() const;
   // Has the orders begin anew that know of versions behind `newest`, the data's newest one when it
   // was opened. A power cut has taken back those versions, and other writes get them.
   [[nodiscard]] absl::Status ForgetOrdersBehind(SequenceNumber newest);

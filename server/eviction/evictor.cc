@@ -47,6 +47,19 @@ EvictionRule RuleOf(NamespaceId space, const NamespaceOptions& options, Eviction
   return space < kFirstNamedNamespace ? databases : EvictionRule();
 }
 
+// Removes from an index the orders that no rule asks for any more, such as those of namespaces that
+// were dropped while it was closed.
+absl::Status RemoveOthers(const NamespaceList& list, EvictionRule databases, AccessIndex* index) {
+  VARVE_ASSIGN_OR_RETURN(const std::vector<NamespaceId> recorded, index->ReadSpaces());
+  WriteBatch batch;
+  for (const NamespaceId id : recorded) {
+    const NamespaceDescription* const there = list.Find(id);
+    if (there == nullptr || !RuleOf(id, there->options, databases).on())
+      AccessIndex::DeleteSpace(id, &batch);
+  }
+  return index->Commit(&batch);
+}
+
 // Finds the soonest expiry of a batch.
 class ExpiryFinder final : public WriteBatch::OperationVisitor {
  public:
@@ -198,10 +211,12 @@ void Evictor::SetDatabases(EvictionRule rule, uint64_t limit) {
 
 void Evictor::NoteNamespaces() {
   const absl::StatusOr<NamespaceList> list = store_.Namespaces();
-  if (list.ok()) rules_.has_own.store(AnyHasOwnRule(*list));
+  const bool has_own = list.ok() ? AnyHasOwnRule(*list) : rules_.has_own.load();
+  rules_.has_own.store(has_own);
   flags_.is_stale.store(true);
-  if (rules_.has_own.load()) BeginNotes();
-  if (flags_.notes_reads.load(std::memory_order_acquire) || rules_.has_own.load()) Wake();
+  // A Refresh() that read an older list may say otherwise until the next one.
+  if (has_own) BeginNotes();
+  if (has_own || flags_.notes_reads.load(std::memory_order_acquire)) Wake();
 }
 
 void Evictor::NoteSwap(NamespaceId one, NamespaceId other) {
@@ -260,7 +275,8 @@ void Evictor::Loop() {
       absl::MutexLock lock(&wake_mutex_);
       // Also where the index could not be opened: the next round tries again. A rule that comes
       // after this look at them is told by Wake(), which waits for wake_mutex_.
-      const bool has_rounds = was_noting || rules_.any() || setup_.disk != nullptr;
+      const bool has_rounds =
+          was_noting || rules_.any() || setup_.disk != nullptr || flags_.is_stale.load();
       while (!is_stopped_ && !is_awake_) {
         if (wake_.WaitWithDeadline(&wake_mutex_, has_rounds ? next : kEndOfTime)) break;
       }
@@ -326,7 +342,7 @@ void Evictor::TellEvicted(NamespaceId space, std::string_view key, uint64_t byte
   }
 }
 
-absl::Status Evictor::OpenIndex() {
+absl::Status Evictor::OpenIndex(const NamespaceList& list, EvictionRule databases) {
   FileSystem* const files = BoundedOrPlain(setup_.disk);
   const uint64_t left = setup_.memory - std::min<uint64_t>(setup_.memory, NotedReads::kBytes);
   const uint64_t most_waiting =
@@ -337,7 +353,8 @@ absl::Status Evictor::OpenIndex() {
   CloseIndex();
   if (!begins_anew) {
     VARVE_ASSIGN_OR_RETURN(index, AccessIndex::Open(setup_.directory, memory, files));
-    const absl::Status forgotten = index->ForgetOrdersBehind(setup_.newest);
+    absl::Status forgotten = index->ForgetOrdersBehind(setup_.newest);
+    forgotten.Update(RemoveOthers(list, databases, index.get()));
     begins_anew = index->is_damaged();
     if (!begins_anew) VARVE_RETURN_IF_ERROR(forgotten);
   }
@@ -360,14 +377,12 @@ absl::Status Evictor::Refresh() {
   const EvictionRule databases = rules_.databases.load();
   owed_by_databases_.KeepUnder(databases, rules_.data_limit.load());
   VARVE_ASSIGN_OR_RETURN(const NamespaceList list, store_.Namespaces());
-  rules_.has_own.store(AnyHasOwnRule(list));
+  const bool has_own = AnyHasOwnRule(list);
+  rules_.has_own.store(has_own);
+  if (!databases.on() && !has_own) return RemoveOrders();
   // While reads are entered into a damaged index, it stays.
   if (index_ == nullptr || (index_->is_damaged() && !entering_.is_under_way)) {
-    const bool is_needed = std::any_of(list.namespaces.begin(), list.namespaces.end(),
-                                       [databases](const NamespaceDescription& space) {
-                                         return RuleOf(space.id, space.options, databases).on();
-                                       });
-    const absl::Status opened = is_needed ? OpenIndex() : absl::OkStatus();
+    const absl::Status opened = OpenIndex(list, databases);
     if (index_ == nullptr) {
       flags_.notes_reads.store(false, std::memory_order_release);  // nobody would take them
       return opened;
@@ -395,6 +410,24 @@ absl::Status Evictor::Refresh() {
   return absl::OkStatus();
 }
 
+absl::Status Evictor::RemoveOrders() {
+  // First, so that the memory of touched_, which stays, is all that a read still uses.
+  flags_.notes_reads.store(false, std::memory_order_release);
+  flags_.goes_by_expiry.store(false, std::memory_order_release);
+  spaces_.clear();
+  if (index_ == nullptr) return absl::OkStatus();
+  if (entering_.is_under_way) {
+    // Another thread uses the index and the journal, between two of its holds of mutex_.
+    flags_.is_stale.store(true);
+    return absl::OkStatus();
+  }
+  CloseIndex();
+  VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<AccessIndex> empty,
+                         AccessIndex::OpenAnew(setup_.directory, AccessIndex::kLeastMemory,
+                                               BoundedOrPlain(setup_.disk)));
+  return empty->Close();
+}
+
 void Evictor::NoteExpiries() {
   const uint64_t soonest = soonest_expiry_ms_.exchange(kNeverSoon);
   if (soonest == kNeverSoon) return;
@@ -404,13 +437,15 @@ void Evictor::NoteExpiries() {
 absl::Status Evictor::DropOrders(const NamespaceList& list, EvictionRule databases) {
   for (auto space = spaces_.begin(); space != spaces_.end();) {
     const NamespaceDescription* const there = list.Find(space->first);
-    if (there != nullptr &&
-        RuleOf(there->id, there->options, databases) == space->second.order->rule()) {
+    const EvictionRule rule =
+        there == nullptr ? EvictionRule() : RuleOf(there->id, there->options, databases);
+    if (rule == space->second.order->rule()) {
       ++space;
       continue;
     }
     WriteBatch batch;
-    if (there == nullptr) AccessIndex::DeleteSpace(space->first, &batch);
+    // Under another rule the same accesses count.
+    if (!rule.on()) AccessIndex::DeleteSpace(space->first, &batch);
     space = spaces_.erase(space);
     VARVE_RETURN_IF_ERROR(index_->Commit(&batch));
   }

@@ -19,7 +19,10 @@
 // A follower evicts nothing: it receives the deletes of its primary. When it becomes a primary
 // itself it walks over all keys.
 //
-// Where no rule is in force there is no thread, no index and no memory, and a read costs one load.
+// Where no rule is in force a read costs one load, and there is no index: an order is removed when
+// its rule is switched off, and with the last rule all of the index. The thread begins with the
+// first rule, or at the start where the disk has a bound, and sleeps without a rule; it and the
+// memory of the noted reads stay until Stop().
 //
 // Thread-safety: all functions but Start() and Stop() may be called on any thread. mutex_ is held
 // over calls of the store and of the index, and while clients are told of evictions, but not while
@@ -230,13 +233,18 @@ class Evictor {
   void Wake() ABSL_LOCKS_EXCLUDED(wake_mutex_);
   void Loop() ABSL_LOCKS_EXCLUDED(wake_mutex_, mutex_);
   // Opens the index; if one is open already, which is damaged, makes an empty one in its place.
-  absl::Status OpenIndex() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status OpenIndex(const NamespaceList& list, EvictionRule databases)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CloseIndex() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   EvictionParts PartsOfStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellEvicted(NamespaceId space, std::string_view key, uint64_t bytes,
                    SequenceNumber durable_after);
-  // Has the orders be those of the rules in force.
+  // Has the orders be those of the rules in force. Whoever changes these sets flags_.is_stale after
+  // it, so that a later call finds what this one has not seen.
   absl::Status Refresh() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Removes all orders, as no rule is in force: closes the index, and leaves an empty one on disk.
+  // While reads are entered it leaves that to the next Refresh().
+  absl::Status RemoveOrders() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status LoadOrders(const NamespaceList& list, EvictionRule databases)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status DropOrders(const NamespaceList& list, EvictionRule databases)

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "unit-tests/server/eviction/evictor_fixture.h"
 #include "unit-tests/testing/delayed_store.h"
@@ -35,6 +36,16 @@ class EvictorRulesTest : public testing::EvictorFixture {
   // Returns what OBJECT tells of the key.
   Evictor::Use UseOf(size_t key, NamespaceId space = kDefaultNamespace) {
     return evictor_->LookUp(space, Key(key), Read(key, space));
+  }
+  // Ends the evictor, and returns the namespaces of which its index has a record.
+  std::vector<NamespaceId> RecordedSpaces() {
+    evictor_.reset();
+    const auto index = AccessIndex::Open(access(), kMemory, PosixFileSystem());
+    EXPECT_TRUE(index.ok()) << index.status();
+    if (!index.ok()) return {};
+    const absl::StatusOr<std::vector<NamespaceId>> spaces = (*index)->ReadSpaces();
+    EXPECT_TRUE(spaces.ok()) << spaces.status();
+    return spaces.value_or(std::vector<NamespaceId>());
   }
   // Reads the key as a client does.
   void Get(size_t key, NamespaceId space = kDefaultNamespace) {
@@ -88,6 +99,55 @@ TEST_F(EvictorRulesTest, TheRuleIsToldAlsoWithoutAnIndex) {
   Use({}, 0);
   EXPECT_EQ(UseOf(0, kCache).order, EvictionOrder::kLfu);
   EXPECT_EQ(UseOf(0).order, EvictionOrder::kNone);
+}
+
+TEST_F(EvictorRulesTest, AnOrderGoesWhenItsRuleIsSwitchedOff) {
+  CreateCache({.max_keys = 10, .eviction = kLru}, kCache);
+  CreateCache({.max_keys = 10, .eviction = kLru}, kCache + 1);
+  evictor_->RunRound();
+  AlterCache({.max_keys = 10}, kCache);
+  evictor_->RunRound();
+  EXPECT_EQ(RecordedSpaces(), std::vector<NamespaceId>{kCache + 1});
+}
+
+TEST_F(EvictorRulesTest, OrdersGoThatNoRuleAsksForWhenTheIndexIsOpened) {
+  for (const NamespaceId id : {kCache, kCache + 1, kCache + 2})
+    CreateCache({.max_keys = 10, .eviction = kLru}, id);
+  evictor_->RunRound();
+  evictor_.reset();
+  WriteBatch drop, alter;
+  drop.DropNamespace(kCache);
+  Submit(&drop);
+  alter.AlterNamespace({.id = kCache + 1, .name = "no cache", .options = {}});
+  Submit(&alter);
+  StartEvictor();
+  evictor_->RunRound();
+  EXPECT_EQ(RecordedSpaces(), std::vector<NamespaceId>{kCache + 2});
+}
+
+TEST_F(EvictorRulesTest, TheIndexIsEmptiedAndClosedWithTheLastRule) {
+  Use(kLru, 0);
+  Put(0, 100);
+  evictor_->RunRound();
+  FinishWork();
+  Get(0);
+  Use({}, 0);
+  evictor_->RunRound();
+  {
+    // An open index would be locked.
+    const auto index = AccessIndex::Open(access(), kMemory, PosixFileSystem());
+    ASSERT_TRUE(index.ok()) << index.status();
+    EXPECT_EQ(*(*index)->ReadSpaces(), std::vector<NamespaceId>{});
+    ASSERT_TRUE((*index)->Close().ok());
+  }
+  Get(0);
+  clock_.Advance(1000);
+  Use(kLru, 50 * kEntrySize);
+  Get(0);
+  evictor_->RunRound();
+  FinishWork();
+  EXPECT_EQ(evictor_->evicted_keys(), 50u);
+  EXPECT_EQ(UseOf(0).idle_ms, 0u) << "it was read, and so it is there";
 }
 
 TEST_F(EvictorRulesTest, AnErrorThatEachRoundMeetsIsToldOnce) {
