@@ -19,6 +19,15 @@ constexpr size_t kWalkSlice = 4096;
 constexpr size_t kMostDead = 4096;
 constexpr uint64_t kPartDead = 8;
 constexpr uint64_t kHighest = std::numeric_limits<uint64_t>::max();
+// Orders whose ranks lie ahead of the clock put off a key by so much that cannot be read.
+constexpr uint64_t kPutOffMillis = 60'000;
+
+// Returns the rank of a key that could not be read, behind keys that may go now. A random order
+// begins elsewhere the next time.
+uint64_t RankOfUnread(EvictionOrder order, uint64_t rank, uint64_t now_ms) {
+  if (order == EvictionOrder::kRandom) return rank;
+  return std::max(rank, now_ms) + (order == EvictionOrder::kLru ? 0 : kPutOffMillis);
+}
 
 }  // namespace
 
@@ -48,8 +57,12 @@ absl::Status EvictionStep::Run(const EvictionNeed& need) {
     }
     VARVE_RETURN_IF_ERROR(MendEntries());
     VARVE_RETURN_IF_ERROR(ResetDead());
+    // The next front may be the same one.
+    if (std::all_of(candidates_.begin(), candidates_.end(),
+                    [](const Candidate& candidate) { return candidate.is_unread; }))
+      break;
   }
-  return absl::OkStatus();
+  return trouble_;
 }
 
 absl::Status EvictionStep::Gather() {
@@ -102,9 +115,8 @@ absl::Status EvictionStep::ExamineOf(SpaceOrder* order) {
   VARVE_RETURN_IF_ERROR(parts_.index->FindAccesses(order->space(), hashes, &accesses));
   for (size_t i = 0; i < own.size(); ++i) {
     Candidate& candidate = *own[i];
-    if (!results[i].status.ok()) {  // damaged: it stays, and its entry goes
-      candidate.may_go = false;
-      candidate.read.found = true;
+    if (!results[i].status.ok()) {
+      NoteUnreadable(results[i].status, &candidate);
       continue;
     }
     candidate.read = results[i].result;
@@ -115,6 +127,16 @@ absl::Status EvictionStep::ExamineOf(SpaceOrder* order) {
     candidate.rank = order->Rank(candidate.read.version, expiry_ms, candidate.hash, accesses[i]);
   }
   return absl::OkStatus();
+}
+
+void EvictionStep::NoteUnreadable(const absl::Status& failed, Candidate* candidate) {
+  candidate->may_go = false;
+  candidate->read.found = true;
+  if (absl::IsDataLoss(failed)) return;  // it stays, and its entry goes
+  candidate->is_unread = true;
+  candidate->rank = RankOfUnread(candidate->order->rule().order, candidate->entry.rank,
+                                 parts_.store->NowMillis());
+  trouble_.Update(failed);
 }
 
 absl::StatusOr<bool> EvictionStep::WalkBefore(uint64_t rank) {
@@ -199,7 +221,7 @@ absl::Status EvictionStep::MendEntries() {
   for (const Candidate& candidate : candidates_) {
     SpaceOrder* const order = candidate.order;
     Mending& mending = mendings[order];
-    const bool gone = candidate.is_dead() || !candidate.may_go;
+    const bool gone = candidate.is_dead() || (!candidate.may_go && !candidate.is_unread);
     const bool stays = !gone && candidate.rank == candidate.entry.rank;
     // The last entry of an order that is gone, or the first that is left, is where the next front
     // begins.

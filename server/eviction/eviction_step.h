@@ -6,6 +6,10 @@
 //      the others are mended.
 //   3. Where a key without an entry may come before them, the step walks first.
 //
+// A key that is damaged stays in the store, and its entry goes. Where a read fails otherwise the
+// key may be whole, so its entry moves behind those of keys that can be read, and the true rank is
+// found when its turn comes again.
+//
 // Thread-safety: one thread at a time uses an object.
 // Requires: the parts outlive it.
 #pragma once
@@ -59,7 +63,8 @@ class EvictionStep {
                const WriteOptions& options);
 
   // Evicts until the need is met, or nothing is left that may be evicted. An error ends it, too,
-  // and takes back nothing of what was done.
+  // and takes back nothing of what was done; one of reading a key ends it only where no key at the
+  // front can be read. Returns the error all the same.
   // Requires: it was not called before.
   [[nodiscard]] absl::Status Run(const EvictionNeed& need);
   // Returns what Run() has evicted.
@@ -71,8 +76,9 @@ class EvictionStep {
     OrderEntry entry;
     uint64_t hash = 0;
     ReadResult read;
-    uint64_t rank = 0;   // the true one
-    bool may_go = true;  // its rule allows it
+    uint64_t rank = 0;       // the true one
+    bool may_go = true;      // its rule allows it
+    bool is_unread = false;  // it could not be read, and is not known to be damaged
     bool was_evicted = false;
 
     uint64_t bytes() const { return entry.key().size() + read.value_size; }
@@ -92,6 +98,8 @@ class EvictionStep {
   absl::Status Gather();
   absl::Status Examine();
   absl::Status ExamineOf(SpaceOrder* order);
+  // Notes of a candidate that a read of it has ended so.
+  void NoteUnreadable(const absl::Status& failed, Candidate* candidate);
   // Walks where a key without an entry may come before the rank. Returns whether it did.
   absl::StatusOr<bool> WalkBefore(uint64_t rank);
   // Returns the candidates that go next, lowest ranks first.
@@ -116,6 +124,7 @@ class EvictionStep {
   std::set<const SpaceOrder*> walked_;
   bool has_begun_first_walk_ = false;
   size_t dead_in_a_row_ = 0;
+  absl::Status trouble_;  // the first error that did not end the step
 };
 
 }  // namespace varve

@@ -82,7 +82,7 @@ class SpaceOrder {
   std::string EntryOf(uint64_t rank, std::string_view key) const {
     return AccessIndex::OrderKey(space_, record_.epoch, rank, key);
   }
-  // Adds to the batch the entries to which those of keys move whose true ranks are higher. Returns
+  // Adds to the batch the entries to which those of keys move whose true ranks are others. Returns
   // how many of them are new, which NoteMended() is to be told once the batch is committed.
   [[nodiscard]] absl::StatusOr<uint64_t> Move(absl::Span<const std::string> entries,
                                               WriteBatch* batch);

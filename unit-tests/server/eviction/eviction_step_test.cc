@@ -1,8 +1,9 @@
-// Eviction steps over a store and an access index on files, whose disk may be full.
+// Eviction steps over a store and an access index on files, whose disks may fail or be full.
 #include "server/eviction/eviction_step.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -44,6 +45,21 @@ class EvictionStepTest : public OrderFixture {
     const absl::Status status = step.Run({.keys = keys});
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_EQ(step.done().keys, keys);
+  }
+  // Puts three keys that are in files alone, and one that is in memory and goes last.
+  void PutColdKeysAndAHotOne(EvictionRule rule) {
+    Load(rule);
+    evicted_.clear();
+    for (const char* key : {"a", "b", "c"}) Put(key, soon_ms_);
+    ASSERT_TRUE(store_->Flush().ok());
+    clock_.Advance(10'000);
+    Put("hot", far_ms_);
+    clock_.Advance(10'000);
+    WalkToTheEnd();
+    ASSERT_EQ(order_->entries(), 4u);
+  }
+  void FailReads(const absl::Status& error) {
+    store_files_.Fail(FileOperation::kRead, 1, error, FaultFileSystem::kUnlimited, ".seg");
   }
   // Has the index take nothing more for want of room, not even the smallest batch.
   void FillTheIndex() {
@@ -154,6 +170,35 @@ TEST_F(EvictionStepTest, WhatTheIndexDidNotTakeIsMetAgain) {
   GiveTheIndexRoom();
   Evict(3);
   EXPECT_EQ(evicted_, (std::vector<std::string>{"c", "d", "a", "b"}));
+}
+
+// The device fails for a while, and only what is in memory can be read.
+TEST_F(EvictionStepTest, KeysThatCannotBeReadStayInTheOrder) {
+  for (const EvictionOrder order :
+       {EvictionOrder::kLru, EvictionOrder::kLfu, EvictionOrder::kTtl, EvictionOrder::kRandom}) {
+    SCOPED_TRACE(static_cast<int>(order));
+    PutColdKeysAndAHotOne({.order = order});
+    FailReads(absl::InternalError("on command"));
+    EvictionStep step(parts_, {order_.get()}, WriteOptions());
+    const absl::Status status = step.Run({.keys = 4});
+    EXPECT_TRUE(absl::IsInternal(status)) << status;
+    // A random front may be without the hot key.
+    if (order != EvictionOrder::kRandom) EXPECT_EQ(evicted_, (std::vector<std::string>{"hot"}));
+    EXPECT_EQ(order_->entries() + evicted_.size(), 4u);
+    store_files_.ClearFaults();
+    clock_.Advance(10'000);
+    Evict(4 - evicted_.size());
+    std::sort(evicted_.begin(), evicted_.end());
+    EXPECT_EQ(evicted_, (std::vector<std::string>{"a", "b", "c", "hot"}));
+  }
+}
+
+TEST_F(EvictionStepTest, KeysThatAreDamagedLoseTheirEntries) {
+  PutColdKeysAndAHotOne({.order = EvictionOrder::kLru});
+  FailReads(absl::DataLossError("on command"));
+  Evict(1);
+  EXPECT_EQ(evicted_, (std::vector<std::string>{"hot"}));
+  EXPECT_EQ(order_->entries(), 0u);
 }
 
 TEST_F(EvictionStepTest, AWalkThatTheIndexDoesNotTakeBeginsAgain) {

@@ -1,6 +1,6 @@
-// The fixture of eviction orders holds a store, an access index on files whose disk may be full,
-// and an order of the default namespace's keys. The order is the one by expiry until a test loads
-// another one.
+// The fixture of eviction orders holds a store and an access index, on files of disks that may fail
+// or be full, and an order of the default namespace's keys. The order is the one by expiry until a
+// test loads another one.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,6 +25,7 @@ class OrderFixture : public ::testing::Test {
     EngineOptions options;
     options.sync = Durability::kNone;
     options.clock = &clock_;
+    options.file_system = &store_files_;
     auto store = StorageEngine::Open(dir_.File("store"), options);
     EXPECT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
@@ -53,6 +54,7 @@ class OrderFixture : public ::testing::Test {
   TempDir dir_;
   ManualClock clock_;
   FaultFileSystem files_;  // of the index
+  FaultFileSystem store_files_;
   std::unique_ptr<StorageEngine> store_;
   std::unique_ptr<AccessIndex> index_;
   std::unique_ptr<SpaceOrder> order_;
