@@ -76,9 +76,21 @@ EngineOptions OptionsWithin(uint64_t memory) {
   return options;
 }
 
+// So many reads that the device fails in a row are damage.
+constexpr int kFailedReads = 3;
+
 void TellDamage(const absl::Status& damage) {
-  spdlog::warn("The access index is damaged and begins anew; no data is lost: {}",
+  spdlog::warn("The access index can't be used any more and begins anew; no data is lost: {}",
                damage.ToString());
+}
+
+// Returns the first error, but damage before any other one, so that a call counts as one read.
+absl::Status TroubleOf(absl::Span<const MultiGetResult> results) {
+  absl::Status trouble;
+  for (const MultiGetResult& each : results) {
+    if (trouble.ok() || absl::IsDataLoss(each.status)) trouble = each.status;
+  }
+  return trouble;
 }
 
 // Removes the files of a damaged index; what is left over fails the next opening.
@@ -113,8 +125,13 @@ absl::StatusOr<std::unique_ptr<AccessIndex>> AccessIndex::OpenAnew(const std::st
 }
 
 absl::Status AccessIndex::Checked(absl::Status read) const {
-  if (absl::IsDataLoss(read) && !is_damaged_.exchange(true)) TellDamage(read);
+  if (absl::IsDataLoss(read) || (absl::IsInternal(read) && ++failed_reads_ >= kFailedReads))
+    NoteDamage(read);
   return read;
+}
+
+void AccessIndex::NoteDamage(const absl::Status& damage) const {
+  if (!is_damaged_.exchange(true)) TellDamage(damage);
 }
 
 absl::Status AccessIndex::FindAccesses(NamespaceId space, absl::Span<const uint64_t> hashes,
@@ -128,10 +145,10 @@ absl::Status AccessIndex::FindAccesses(NamespaceId space, absl::Span<const uint6
   ReadOptions options;
   options.wait_until_durable = false;
   VARVE_RETURN_IF_ERROR(store_->MultiGet(options, views, absl::MakeSpan(results)));
+  Checked(TroubleOf(results)).IgnoreError();  // what cannot be read is not known
   for (size_t i = 0; i < results.size(); ++i) {
     const MultiGetResult& result = results[i];
-    if (!Checked(result.status).ok() || !result.result.found || result.value.size() != kAccessSize)
-      continue;
+    if (!result.status.ok() || !result.result.found || result.value.size() != kAccessSize) continue;
     const std::string_view value = result.value;
     (*accesses)[i] = {GetBig(value.substr(0, 8)), static_cast<uint8_t>(value[8])};
   }
@@ -154,6 +171,7 @@ absl::StatusOr<std::vector<OrderEntry>> AccessIndex::ReadOrder(NamespaceId space
     read.push_back({space, GetBig(key.substr(kRankOffset, 8)), std::string(key), kKeyOffset});
   }
   VARVE_RETURN_IF_ERROR(Checked(entries->status()));
+  failed_reads_ = 0;
   return read;
 }
 
@@ -164,10 +182,10 @@ absl::StatusOr<uint64_t> AccessIndex::CountMissing(absl::Span<const std::string>
   ReadOptions options;
   options.wait_until_durable = false;
   VARVE_RETURN_IF_ERROR(store_->MultiGet(options, keys, absl::MakeSpan(results)));
-  return static_cast<uint64_t>(
-      std::count_if(results.begin(), results.end(), [this](const MultiGetResult& each) {
-        return !Checked(each.status).ok() || !each.result.found;
-      }));
+  Checked(TroubleOf(results)).IgnoreError();
+  return static_cast<uint64_t>(std::count_if(
+      results.begin(), results.end(),
+      [](const MultiGetResult& each) { return !each.status.ok() || !each.result.found; }));
 }
 
 uint64_t AccessIndex::EstimateAccesses(NamespaceId space) const {
@@ -253,8 +271,11 @@ void AccessIndex::DeleteSpace(NamespaceId space, WriteBatch* batch) {
 
 absl::Status AccessIndex::Commit(WriteBatch* batch) {
   if (batch->empty()) return absl::OkStatus();
-  VARVE_RETURN_IF_ERROR(store_->Submit(WriteOptions(), batch).status());
-  return store_->Push();
+  absl::Status written = store_->Submit(WriteOptions(), batch).status();
+  if (written.ok()) written = store_->Push();
+  // A full disk may have room again; a log that has failed takes nothing more.
+  if (absl::IsInternal(written) || absl::IsUnavailable(written)) NoteDamage(written);
+  return written;
 }
 
 }  // namespace varve

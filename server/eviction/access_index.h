@@ -72,7 +72,9 @@ class AccessIndex {
   // Removes what is in `directory`, and makes an empty index.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<AccessIndex>> OpenAnew(
       const std::string& directory, uint64_t memory, FileSystem* file_system);
-  // Returns whether a read has found damage. Then the index should begin anew.
+  // Returns whether the index should begin anew: a read has found damage, reads of it have failed
+  // three times in a row, or its log has failed, which is for good. Its order can be made again
+  // from the data.
   bool is_damaged() const { return is_damaged_.load(std::memory_order_relaxed); }
 
   // Stores in `*accesses` what is known of each of the hashes.
@@ -115,11 +117,14 @@ class AccessIndex {
  private:
   explicit AccessIndex(std::unique_ptr<StorageEngine> store) : store_(std::move(store)) {}
 
-  // Returns the status of a read, and notes the damage that it tells of.
+  // Returns the status of a read, and notes what it tells of.
   absl::Status Checked(absl::Status read) const;
+  // Notes why the index should begin anew.
+  void NoteDamage(const absl::Status& damage) const;
 
   const std::unique_ptr<StorageEngine> store_;
   mutable std::atomic<bool> is_damaged_{false};
+  mutable std::atomic<int> failed_reads_{0};  // since the last good one of an order
 };
 
 }  // namespace varve

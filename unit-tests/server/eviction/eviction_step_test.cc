@@ -166,6 +166,7 @@ TEST_F(EvictionStepTest, WhatTheIndexDidNotTakeIsMetAgain) {
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
     EXPECT_EQ(step.done().keys, 1u) << "it makes room, whatever becomes of the order";
     EXPECT_EQ(evicted_, (std::vector<std::string>{"c"}));
+    EXPECT_FALSE(index_->is_damaged()) << "it goes on once there is room";
   }
   GiveTheIndexRoom();
   Evict(3);
