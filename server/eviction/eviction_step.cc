@@ -42,8 +42,7 @@ absl::Status EvictionStep::Run(const EvictionNeed& need) {
   while (!IsMet(need) && !done_.is_busy) {
     VARVE_RETURN_IF_ERROR(Gather());
     if (candidates_.empty()) {
-      VARVE_ASSIGN_OR_RETURN(const bool walked, WalkBefore(kHighest));
-      if (walked) continue;
+      if (WalkBefore(kHighest)) continue;
       VARVE_ASSIGN_OR_RETURN(const bool reset, ResetWhereKeysMayBeMissed());
       if (!reset) break;
       continue;
@@ -51,8 +50,7 @@ absl::Status EvictionStep::Run(const EvictionNeed& need) {
     VARVE_RETURN_IF_ERROR(Examine());
     std::vector<Candidate*> chosen = Choose(need);
     if (!chosen.empty()) {
-      VARVE_ASSIGN_OR_RETURN(const bool walked, WalkBefore(chosen.back()->rank));
-      if (walked) continue;
+      if (WalkBefore(chosen.back()->rank)) continue;
       VARVE_RETURN_IF_ERROR(Delete(chosen));
     }
     VARVE_RETURN_IF_ERROR(MendEntries());
@@ -139,16 +137,18 @@ void EvictionStep::NoteUnreadable(const absl::Status& failed, Candidate* candida
   trouble_.Update(failed);
 }
 
-absl::StatusOr<bool> EvictionStep::WalkBefore(uint64_t rank) {
+bool EvictionStep::WalkBefore(uint64_t rank) {
   bool walked = false;
   for (SpaceOrder* const order : orders_) {
     if (walked_.contains(order) || !order->MayMissKeysBefore(rank)) continue;
-    const bool is_first = order->is_first_walk();
     // A walk over all keys takes long: what it has found so far will do.
-    if (is_first && rank != kHighest && std::exchange(has_begun_first_walk_, true)) continue;
+    if (order->is_long_walk() && rank != kHighest && std::exchange(has_begun_long_walk_, true))
+      continue;
+    absl::Status status;
     do {
-      VARVE_RETURN_IF_ERROR(order->Walk(kWalkSlice));
-    } while (!is_first && order->walking());
+      status = order->Walk(kWalkSlice);
+    } while (status.ok() && order->walking() && !order->is_long_walk());
+    trouble_.Update(status);
     if (!order->walking()) walked_.insert(order);
     walked = true;
   }

@@ -63,8 +63,8 @@ class EvictionStep {
                const WriteOptions& options);
 
   // Evicts until the need is met, or nothing is left that may be evicted. An error ends it, too,
-  // and takes back nothing of what was done; one of reading a key ends it only where no key at the
-  // front can be read. Returns the error all the same.
+  // and takes back nothing of what was done; one of a walk does not, and one of reading a key only
+  // where no key at the front can be read. Returns the error all the same.
   // Requires: it was not called before.
   [[nodiscard]] absl::Status Run(const EvictionNeed& need);
   // Returns what Run() has evicted.
@@ -100,8 +100,9 @@ class EvictionStep {
   absl::Status ExamineOf(SpaceOrder* order);
   // Notes of a candidate that a read of it has ended so.
   void NoteUnreadable(const absl::Status& failed, Candidate* candidate);
-  // Walks where a key without an entry may come before the rank. Returns whether it did.
-  absl::StatusOr<bool> WalkBefore(uint64_t rank);
+  // Walks where a key without an entry may come before the rank. Returns whether it did. A walk
+  // that fails holds up no evictions, which may be what makes room for it.
+  bool WalkBefore(uint64_t rank);
   // Returns the candidates that go next, lowest ranks first.
   std::vector<Candidate*> Choose(const EvictionNeed& need);
   absl::Status Delete(absl::Span<Candidate* const> chosen);
@@ -122,7 +123,7 @@ class EvictionStep {
   std::vector<Candidate> candidates_;
   uint64_t limit_ = 0;  // no entry behind the candidates has a lower rank
   std::set<const SpaceOrder*> walked_;
-  bool has_begun_first_walk_ = false;
+  bool has_begun_long_walk_ = false;
   size_t dead_in_a_row_ = 0;
   absl::Status trouble_;  // the first error that did not end the step
 };

@@ -23,6 +23,9 @@ constexpr uint64_t kPartTolerated = 8;
 constexpr uint64_t kEntriesTolerated = 500'000;
 // So many accesses more than four times the keys go with it.
 constexpr uint64_t kAccessesTolerated = 4'000'000;
+// What walks have passed is looked at again after this time, and after twice the last time if it
+// still cannot be read.
+constexpr uint64_t kLookAgainMillis = 60'000, kMostLookAgainMillis = 86'400'000;
 
 }  // namespace
 
@@ -33,19 +36,20 @@ absl::StatusOr<std::unique_ptr<SpaceOrder>> SpaceOrder::Load(Store* store, Acces
   const bool is_new = order->record_.rule != rule;
   order->record_.rule = rule;
   if (is_new) VARVE_RETURN_IF_ERROR(order->Reset());
-  order->walked_ms_ =
-      order->record_.walked == kNoSequence ? 0 : order->times_.MillisOf(order->record_.walked);
+  order->walked_ = order->record_.walked;
+  order->walked_ms_ = order->is_first_walk() ? 0 : order->times_.MillisOf(order->walked_);
   return order;
 }
 
 absl::Status SpaceOrder::Reset(Accesses accesses) {
-  iterator_.reset();
-  snapshot_.reset();
+  walk_.reset();
   WriteBatch batch;
   AccessIndex::DeleteOrder(space_, record_.epoch, &batch);
   if (accesses == Accesses::kGo) AccessIndex::DeleteAccesses(space_, &batch);
   ++record_.epoch;
-  record_.walked = kNoSequence;
+  record_.walked = walked_ = kNoSequence;
+  look_again_ms_ = kNeverSoon;
+  look_again_after_ms_ = 0;
   AccessIndex::PutSpace(space_, record_, &batch);
   front_.clear();
   entries_ = 0;
@@ -65,7 +69,7 @@ absl::Status SpaceOrder::ResetIfStale() {
 }
 
 bool SpaceOrder::NeedsWalk() const {
-  if (walking() || record_.walked == kNoSequence) return true;
+  if (walking() || is_first_walk() || IsToLookAgain()) return true;
   const uint64_t keys = store_.EstimateSize(space_, "", "").keys;
   const uint64_t changes = store_.ChangeCount();
   return changes - std::min(changes, changes_at_walk_) >=
@@ -73,7 +77,7 @@ bool SpaceOrder::NeedsWalk() const {
 }
 
 bool SpaceOrder::MayMissKeysBefore(uint64_t rank) const {
-  if (record_.walked == kNoSequence) return true;
+  if (is_first_walk() || (rank == kNeverSoon && IsToLookAgain())) return true;
   if (record_.rule.order == EvictionOrder::kLru) return rank > walked_ms_;
   if (record_.rule.order == EvictionOrder::kTtl && rank != kNeverSoon)
     return rank > std::min(soonest_expiry_ms_, soonest_before_walk_ms_);
@@ -94,26 +98,28 @@ void SpaceOrder::BeginWalk() {
   // Until the walk has entered them, what was written before it is missed still.
   soonest_before_walk_ms_ =
       std::min(soonest_before_walk_ms_, std::exchange(soonest_expiry_ms_, kNeverSoon));
-  snapshot_ = store_.GetSnapshot();
-  ReadOptions options;
-  options.snapshot = snapshot_.get();
-  options.space = space_;
-  options.wait_until_durable = false;
-  options.fill_cache = false;
-  options.without_value = true;
-  options.newer_than = record_.walked;
-  iterator_ = store_.NewIterator(options, "", "", nullptr);
-  iterator_->SeekToFirst();
+  const bool looks_again = IsToLookAgain();
+  may_meet_entries_ = may_meet_entries_ || looks_again;
+  walk_ = std::make_unique<WalkCursor>(&store_, space_, looks_again ? record_.walked : walked_);
 }
 
 absl::Status SpaceOrder::EndWalk() {
-  VARVE_RETURN_IF_ERROR(iterator_->status());
-  iterator_.reset();
-  record_.walked = snapshot_->sequence();
-  snapshot_.reset();
+  VARVE_RETURN_IF_ERROR(walk_->status());
+  const std::unique_ptr<WalkCursor> walk = std::move(walk_);
+  walked_ = walk->sequence();
   soonest_before_walk_ms_ = kNeverSoon;
   walked_ms_ = began_ms_;
   changes_at_walk_ = changes_at_begin_;
+  if (walk->newer_than() != record_.walked) return absl::OkStatus();  // others have passed keys
+  if (walk->has_passed_keys()) {
+    look_again_after_ms_ =
+        std::clamp(2 * look_again_after_ms_, kLookAgainMillis, kMostLookAgainMillis);
+    look_again_ms_ = store_.NowMillis() + look_again_after_ms_;
+    return absl::OkStatus();
+  }
+  look_again_ms_ = kNeverSoon;
+  look_again_after_ms_ = 0;
+  record_.walked = walked_;
   WriteBatch batch;
   AccessIndex::PutSpace(space_, record_, &batch);
   return index_.Commit(&batch);
@@ -122,8 +128,7 @@ absl::Status SpaceOrder::EndWalk() {
 absl::Status SpaceOrder::Walk(size_t most) {
   if (!walking()) BeginWalk();
   absl::Cleanup abandon = [this] {  // also where memory runs out
-    iterator_.reset();
-    snapshot_.reset();
+    walk_.reset();
     may_meet_entries_ = true;
   };
   VARVE_RETURN_IF_ERROR(GoOn(most));
@@ -134,11 +139,11 @@ absl::Status SpaceOrder::Walk(size_t most) {
 absl::Status SpaceOrder::GoOn(size_t most) {
   std::vector<RankedKey> found;
   std::vector<std::string> keys;
-  for (size_t looked = 0; iterator_->Valid() && looked < most; iterator_->Next(), ++looked) {
-    const uint64_t expiry_ms = iterator_->expiry_ms();
+  for (size_t looked = 0; walk_->Valid() && looked < most; walk_->Next(), ++looked) {
+    const uint64_t expiry_ms = walk_->expiry_ms();
     if (record_.rule.volatile_only && expiry_ms == 0) continue;
-    keys.emplace_back(iterator_->key());
-    found.push_back({.written_ms = times_.MillisOf(iterator_->version()),
+    keys.emplace_back(walk_->key());
+    found.push_back({.written_ms = times_.MillisOf(walk_->version()),
                      .expiry_ms = expiry_ms,
                      .hash = HashKey(keys.back()),
                      .access = {}});
@@ -147,7 +152,7 @@ absl::Status SpaceOrder::GoOn(size_t most) {
     keys.clear();
   }
   VARVE_RETURN_IF_ERROR(AddFound(&found, keys));
-  return iterator_->Valid() ? absl::OkStatus() : EndWalk();
+  return walk_->Valid() ? absl::OkStatus() : EndWalk();
 }
 
 absl::Status SpaceOrder::AddFound(std::vector<RankedKey>* found,

@@ -6,6 +6,9 @@
 // So a write costs nothing when it is made, whoever makes it (a client, a primary, an ingest or a
 // restore), and what the end of the process took from the order is found again.
 //
+// Keys that cannot be read have no entries. A walk passes them; then the index does not know of the
+// walk, and after a minute, and less and less often, another one looks again at all of its keys.
+//
 // What is deleted or read leaves its entry behind, with a rank that is too low. The evictor mends
 // such an entry when its turn comes. Where most of what it meets is gone (FLUSHDB, SWAPDB), it has
 // the order begin anew: the next epoch, and a walk over all keys.
@@ -27,8 +30,7 @@
 #include "absl/types/span.h"
 #include "server/eviction/access_index.h"
 #include "server/eviction/key_rank.h"
-#include "varve/iterator.h"
-#include "varve/snapshot.h"
+#include "server/eviction/walk_cursor.h"
 #include "varve/store.h"
 
 namespace varve {
@@ -59,11 +61,16 @@ class SpaceOrder {
   // Looks at the next keys of a walk, at most about `most`, and begins one if none is under way. An
   // error ends the walk, and the next one looks at all of its keys again.
   [[nodiscard]] absl::Status Walk(size_t most);
-  bool walking() const { return iterator_ != nullptr; }
+  bool walking() const { return walk_ != nullptr; }
   // Returns whether the walk that is under way, or due, is the first one of its epoch, over all
   // keys.
-  bool is_first_walk() const { return record_.walked == kNoSequence; }
-  // Every key that was last written before this instant has an entry.
+  bool is_first_walk() const { return walked_ == kNoSequence; }
+  // Returns whether it takes long: it is the first one, or looks again at what walks have passed.
+  bool is_long_walk() const {
+    return is_first_walk() || (walking() ? walk_->newer_than() != walked_ : IsToLookAgain());
+  }
+  // Every key that was last written before this instant has an entry, but for those that walks have
+  // passed.
   uint64_t walked_ms() const { return walked_ms_; }
   // Returns whether a walk is due: it goes on, or much was written since the last one.
   bool NeedsWalk() const;
@@ -108,6 +115,10 @@ class SpaceOrder {
       : store_(*store), index_(*index), space_(space), times_(*store) {}
 
   void BeginWalk();
+  // Returns whether the next walk is to look at the keys again that others could not read.
+  bool IsToLookAgain() const {
+    return look_again_ms_ != kNeverSoon && store_.NowMillis() >= look_again_ms_;
+  }
   absl::Status GoOn(size_t most);
   absl::Status EndWalk();
   absl::Status AddFound(std::vector<RankedKey>* found, const std::vector<std::string>& keys);
@@ -117,8 +128,13 @@ class SpaceOrder {
   AccessIndex& index_;
   const NamespaceId space_;
   VersionTimes times_;
-  SpaceRecord record_;
-  std::string front_;  // an index key; empty: the beginning
+  SpaceRecord record_;  // as it is in the index
+  // Walks have looked at every key of this version or an older one, and passed some of them if
+  // record_ does not say so, too.
+  SequenceNumber walked_ = kNoSequence;
+  uint64_t look_again_ms_ = kNeverSoon;  // when a walk is to look at those again
+  uint64_t look_again_after_ms_ = 0;     // so long after the last one that has
+  std::string front_;                    // an index key; empty: the beginning
   bool has_met_dead_ = false;
   uint64_t entries_ = 0;  // those made and not removed, since it was loaded or reset
   // A walk may come to keys that have the entries which it would make.
@@ -131,8 +147,7 @@ class SpaceOrder {
   uint64_t changes_at_walk_ = 0;  // Store::ChangeCount() when the last walk began
 
   // The walk that is under way.
-  std::shared_ptr<const Snapshot> snapshot_;
-  std::unique_ptr<Iterator> iterator_;
+  std::unique_ptr<WalkCursor> walk_;
   uint64_t began_ms_ = 0;
   uint64_t changes_at_begin_ = 0;
 };

@@ -202,6 +202,23 @@ TEST_F(EvictionStepTest, KeysThatAreDamagedLoseTheirEntries) {
   EXPECT_EQ(order_->entries(), 0u);
 }
 
+// Evictions may be what makes room for the index.
+TEST_F(EvictionStepTest, AWalkThatFailsHoldsUpNoEvictions) {
+  Load({.order = EvictionOrder::kLru});
+  for (const char* key : {"a", "b"}) Put(key, 0);
+  clock_.Advance(10'000);
+  WalkToTheEnd();
+  clock_.Advance(10'000);
+  Put("without an entry", 0);
+  clock_.Advance(10'000);
+  for (const char* key : {"a", "b"}) reads_[HashKey(key)] = {.at_ms = far_ms_, .uses = 1};
+  FillTheIndex();
+  EvictionStep step(parts_, {order_.get()}, WriteOptions());
+  const absl::Status status = step.Run({.keys = 1});
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_EQ(step.done().keys, 1u);
+}
+
 TEST_F(EvictionStepTest, AWalkThatTheIndexDoesNotTakeBeginsAgain) {
   constexpr size_t kKeys = 300;
   for (size_t key = 0; key < kKeys; ++key) Put("key" + std::to_string(key), far_ms_ + key);
