@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "fmt/format.h"
+#include "util/os/spare_files.h"
 
 namespace varve {
 
@@ -64,13 +65,12 @@ inline std::optional<uint64_t> ParseChangeFileName(std::string_view name) {
   return ParseNumberBefore(name, ".chg");
 }
 
-// Returns whether `name` is that of a segment or value file which an earlier version kept for reuse
-// ("000007.seg.spare"). Opening a store removes such files.
+// Returns whether `name` is that of a file which is out of use and kept to be written over
+// ("000007.seg.spare", util/os/spare_files.h). Opening a store removes such files.
 inline bool IsSpareName(std::string_view name) {
-  constexpr std::string_view kSpareSuffix = ".spare";
-  if (!name.ends_with(kSpareSuffix)) return false;
-  name.remove_suffix(kSpareSuffix.size());
-  return ParseSegmentName(name) || ParseValueFileName(name);
+  if (!name.ends_with(SpareFiles::kSuffix)) return false;
+  name.remove_suffix(SpareFiles::kSuffix.size());
+  return ParseSegmentName(name) || ParseValueFileName(name) || ParseChangeFileName(name);
 }
 
 inline std::string ManifestPath(const std::string& directory) { return directory + "/MANIFEST"; }

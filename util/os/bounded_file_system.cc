@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "util/base/size_text.h"
 #include "util/base/status.h"
+#include "util/os/spare_files.h"
 
 namespace varve {
 namespace {
@@ -22,7 +23,7 @@ std::string WithSlash(std::string directory) {
   return directory;
 }
 
-bool IsSpare(std::string_view path) { return path.ends_with(".spare"); }
+bool IsSpare(std::string_view path) { return path.ends_with(SpareFiles::kSuffix); }
 
 // Raises `*value` to `wanted`, and returns by how much.
 uint64_t RaiseTo(std::atomic<uint64_t>* value, uint64_t wanted) {

@@ -13,7 +13,6 @@
 namespace varve {
 namespace {
 
-constexpr std::string_view kSuffix = ".spare";
 // A store that writes much flushes and merges more often, and one at rest gives its log back then.
 constexpr absl::Duration kLifetime = absl::Seconds(2);
 constexpr uint64_t kShareOfFreeSpace = 8;

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -31,6 +32,8 @@ namespace varve {
 
 class SpareFiles {
  public:
+  static constexpr std::string_view kSuffix = ".spare";
+
   // Requires: `file_system` outlives the object.
   SpareFiles(FileSystem* file_system, uint64_t most_bytes)
       : file_system_(file_system), most_bytes_(most_bytes) {}
