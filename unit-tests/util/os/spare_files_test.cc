@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -148,7 +149,7 @@ TEST_F(SpareFilesTest, SparesExpireTwoSecondsAfterTheLastUse) {
   EXPECT_EQ(spares_.Take(directory_.File("new"), kMebibyte).old_size, kMebibyte);
   spares_.IsClean();
   const SteadyTime last = spares_.expiry();
-  EXPECT_EQ(spares_.TakeExpired(last - absl::Nanoseconds(1)), "");
+  EXPECT_EQ(spares_.TakeExpired(last - std::chrono::nanoseconds(1)), "");
   EXPECT_EQ(spares_.TakeExpired(last), second);
   EXPECT_EQ(spares_.TakeExpired(last), "");
 }
