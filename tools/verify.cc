@@ -116,7 +116,7 @@ class Verifier {
       if (IsSpareName(file.name)) {
         Done(file.size);
         Add(Kind::kLeftover, file.name, 0,
-            "an earlier version left it behind, out of use; the next start removes it");
+            "it is out of use, and a crash left it behind; the next start removes it");
         continue;
       }
       const std::optional<uint64_t> number = ParseSegmentName(file.name);

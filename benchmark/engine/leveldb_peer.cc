@@ -1,5 +1,5 @@
-// LevelDB: bloom filter, block cache and no compression as peer.h says, all else as it comes. It has
-// two write buffers, which share the memory of those that peer.h allows.
+// LevelDB: bloom filter, block cache and no compression as peer.h says, all else as it comes. It
+// has two write buffers, which share the memory of those that peer.h allows.
 #include <leveldb/cache.h>
 #include <leveldb/db.h>
 #include <leveldb/filter_policy.h>

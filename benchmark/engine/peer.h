@@ -3,10 +3,10 @@
 // also states that engine's settings).
 //
 // Settings common to all, as far as an engine has them: bloom filters of 10 bits a key, a block
-// cache and kWriteBuffers write buffers of the row's budget, no compression, the log on. With `defaults` each
-// engine has its own instead, but for durability, which is always the same for all. Without
-// `synced` a write returns once the engine has it (a power cut may lose it); with `synced` it
-// returns once it is on disk.
+// cache and kWriteBuffers write buffers of the row's budget, no compression, the log on. With
+// `defaults` each engine has its own instead, but for durability, which is always the same for all.
+// Without `synced` a write returns once the engine has it (a power cut may lose it); with `synced`
+// it returns once it is on disk.
 //
 // Errors: a peer that fails prints what happened and ends the process, because a benchmark with
 // errors has no figures.

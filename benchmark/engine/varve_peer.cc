@@ -1,7 +1,8 @@
-// Varve as a library: write buffers and block cache as peer.h says, and mapped reads of what is left
-// of the memory, which the library leaves off unless it is asked for them; all else as it comes. Not synced is Durability::kNone (the
-// log's bytes are with the kernel when a write returns, as with the peers). Its default caches fit
-// no small memory, so there they are set even where defaults are asked for.
+// Varve as a library: write buffers and block cache as peer.h says, and mapped reads of what is
+// left of the memory, which the library leaves off unless it is asked for them; all else as it
+// comes. Not synced is Durability::kNone (the log's bytes are with the kernel when a write returns,
+// as with the peers). Its default caches fit no small memory, so there they are set even where
+// defaults are asked for.
 #include <fmt/format.h>
 
 #include "benchmark/engine/peer.h"

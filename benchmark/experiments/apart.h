@@ -16,8 +16,8 @@ struct Figure {
   double y = 0;
 };
 
-// Starts this program with `--experiment=EXPERIMENT --apart=PART` in a cgroup of `memory` bytes, page
-// cache included, and returns the figures that it prints. A process that fails gets a line on
+// Starts this program with `--experiment=EXPERIMENT --apart=PART` in a cgroup of `memory` bytes,
+// page cache included, and returns the figures that it prints. A process that fails gets a line on
 // standard error, and the figures that it has printed before are returned. Returns nothing, and
 // says so on standard error, if no cgroup can be made.
 std::optional<std::vector<Figure>> MeasureApart(const std::string& experiment,

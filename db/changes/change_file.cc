@@ -35,7 +35,7 @@ ChangeFile::~ChangeFile() {
   writing_ = nullptr;
   reading_ = nullptr;
   VARVE_ASSERT(remover_ != nullptr);
-  remover_->Remove(path_);
+  remover_->Remove(path_, FileRemover::Reuse::kNever);
 }
 
 // --- Reading -------------------------------------------------------------------------------------

@@ -263,6 +263,7 @@ absl::StatusOr<CompactionResult> RunFlush(InternalIterator* input,
   MergeOptions options = MergeOptionsFor(context);
   options.expected_entries = size.entries;
   options.average_record_size = size.entries == 0 ? 0 : size.bytes / size.entries;
+  options.bytes_elsewhere = size.large_bytes;
   options.drops_tombstones = drops_tombstones;
   options.separation = separation;
   options.compression.leaves_records_alone = true;

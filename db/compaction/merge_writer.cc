@@ -366,7 +366,8 @@ class Merge {
     builder_options.expected_entries =
         std::min(options_.expected_entries, options_.segment_size / record_size + 1);
     builder_options.spares = options_.spares;
-    builder_options.expected_size = builder_options.expected_entries * record_size;
+    const uint64_t bytes = builder_options.expected_entries * record_size;
+    builder_options.expected_size = bytes - std::min(bytes, options_.bytes_elsewhere);
     builder_options.caches = options_.caches;
     builder_options.dictionary = options_.compression.dictionary;
     builder_options.shares_keys = options_.shares_keys;

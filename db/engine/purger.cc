@@ -79,6 +79,8 @@ absl::StatusOr<PurgeResult> Purger::Purge(NamespaceId space, std::string_view ke
   VARVE_ASSIGN_OR_RETURN(const uint64_t fresh, BeginLogAnew());
   VARVE_ASSIGN_OR_RETURN(const uint64_t operations, PurgeChanges(space, purged));
   std::set<std::string> stale;
+  // What is removed from here on is removed, and not written over at some time.
+  const FileRemover::WithoutSpares without_spares(parts_.remover);
   // Merges that begin from here on find nothing of the key. None is under way, so that what they
   // read and write is not waited for.
   const auto rewritten = [&]() -> absl::Status {
@@ -293,7 +295,7 @@ absl::StatusOr<std::set<std::string>> Purger::StaleFiles(uint64_t fresh, uint64_
     const std::optional<uint64_t> log = ParseLogFileName(name);
     if ((segment && *segment < clean && !live.contains(*segment) && !ingested.contains(*segment)) ||
         (values && *values < clean && version->FindValueFile(*values) == nullptr) ||
-        (changes && !live_changes.contains(*changes)) || (log && *log < fresh))
+        (changes && !live_changes.contains(*changes)) || (log && *log < fresh) || IsSpareName(name))
       stale.insert(name);
   }
   return stale;

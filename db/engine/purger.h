@@ -13,7 +13,8 @@
 //      (db/compaction/purge.h).
 //   7. It searches the value files for the key, and has the compactor move the other values out of
 //      those that hold it.
-//   8. It waits until the old files are removed. What the store's own threads are at it awaits
+//   8. It waits until the old files are removed. Since step 6 none of them is kept to be written
+//      over, and of those that were, nothing is left. What the store's own threads are at it awaits
 //      however long that takes, since a loaded machine may keep them from the processors; only with
 //      readers it has no more than some patience.
 //

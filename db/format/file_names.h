@@ -13,7 +13,7 @@
 #include <system_error>
 
 #include "fmt/format.h"
-#include "util/os/spare_files.h"
+#include "util/os/spare_name.h"
 
 namespace varve {
 
@@ -68,8 +68,8 @@ inline std::optional<uint64_t> ParseChangeFileName(std::string_view name) {
 // Returns whether `name` is that of a file which is out of use and kept to be written over
 // ("000007.seg.spare", util/os/spare_files.h). Opening a store removes such files.
 inline bool IsSpareName(std::string_view name) {
-  if (!name.ends_with(SpareFiles::kSuffix)) return false;
-  name.remove_suffix(SpareFiles::kSuffix.size());
+  if (!name.ends_with(kSpareSuffix)) return false;
+  name.remove_suffix(kSpareSuffix.size());
   return ParseSegmentName(name) || ParseValueFileName(name) || ParseChangeFileName(name);
 }
 

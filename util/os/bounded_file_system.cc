@@ -10,7 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "util/base/size_text.h"
 #include "util/base/status.h"
-#include "util/os/spare_files.h"
+#include "util/os/spare_name.h"
 
 namespace varve {
 namespace {
@@ -23,7 +23,7 @@ std::string WithSlash(std::string directory) {
   return directory;
 }
 
-bool IsSpare(std::string_view path) { return path.ends_with(SpareFiles::kSuffix); }
+bool IsSpare(std::string_view path) { return path.ends_with(kSpareSuffix); }
 
 // Raises `*value` to `wanted`, and returns by how much.
 uint64_t RaiseTo(std::atomic<uint64_t>* value, uint64_t wanted) {
@@ -170,6 +170,7 @@ class BoundedFileSystem::BoundedFile : public File {
     VARVE_RETURN_IF_ERROR(file_->Truncate(size));
     size_.store(size);
     if (before > size) change.GiveBack(before - size);
+    if (before > size && IsSpare(path())) Lower(&owner_.spare_, before - size);
     return absl::OkStatus();
   }
   absl::StatusOr<uint64_t> Size() const override { return file_->Size(); }

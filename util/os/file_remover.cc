@@ -1,9 +1,7 @@
 #include "util/os/file_remover.h"
 
 #include <utility>
-#include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "util/base/assert.h"
@@ -41,24 +39,24 @@ void FileRemover::Remove(const std::string& path, Reuse reuse) noexcept {
   thread_->Wake(this);
 }
 
+FileRemover::WithoutSpares::WithoutSpares(FileRemover* remover) : spares_(&remover->spares_) {
+  for (const std::string& spare : spares_->Close()) remover->Remove(spare, Reuse::kNever);
+}
+
 void FileRemover::AwaitRemovals() {
-  const std::vector<std::string> spares = spares_.Close();
-  const absl::Cleanup open = [this] { spares_.Open(); };
-  for (const std::string& spare : spares) Remove(spare, Reuse::kNever);
+  const WithoutSpares without(this);
   uint64_t awaited = 0;
   {
     absl::MutexLock lock(&mutex_);
     awaited = begun_ + tasks_.size();
   }
-  for (;;) {
-    {
-      absl::MutexLock lock(&mutex_);
-      if (ended_ >= awaited && spares_.AreClean()) return;
-    }
+  for (bool is_done = false; !is_done;) {
     thread_->Wake(this);  // again and again, as there may have been no memory for the thread
     absl::MutexLock lock(&mutex_);
-    if (ended_ < awaited || !spares_.AreClean()) removed_.WaitWithTimeout(&mutex_, kBetweenWakes);
+    if (ended_ < awaited) removed_.WaitWithTimeout(&mutex_, kBetweenWakes);
+    is_done = ended_ >= awaited;
   }
+  spares_.AwaitClean();
 }
 
 SteadyTime FileRemover::Step() noexcept {
@@ -114,7 +112,7 @@ bool FileRemover::Begin() noexcept {
     if (size.ok()) size_ = *size;
     file_ = *std::move(file);
   });
-  if (file_ != nullptr && reuse == Reuse::kAllowed && spares_.Keep(path_, size_)) End();
+  if (file_ != nullptr && reuse == Reuse::kAllowed && spares_.Keep(path_, *file_, size_)) End();
   return true;
 }
 

@@ -45,12 +45,24 @@ class FileRemover final : private FileThread::Job {
   // Requires: nobody reads the file any more, and the books on disk do not name it.
   void Remove(const std::string& path, Reuse reuse = Reuse::kAllowed) noexcept
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns once the remover has dealt with each file that it was asked to remove before the call,
-  // and nothing of one is left in a spare or in a file that is written over one, however long the
-  // file thread has to wait for a processor.
+  // Returns once the remover has removed each file that it was asked to remove before the call, and
+  // nothing of one is left in a spare or in a file that is written over one, however long the file
+  // thread has to wait for a processor, and the writers of such files take.
   void AwaitRemovals() ABSL_LOCKS_EXCLUDED(mutex_);
 
   SpareFiles* spares() { return &spares_; }
+  // While such an object lives, there are no spares: those that are there when it comes to be are
+  // removed soon.
+  class WithoutSpares {
+   public:
+    explicit WithoutSpares(FileRemover* remover);
+    ~WithoutSpares() { spares_->Open(); }
+    WithoutSpares(const WithoutSpares&) = delete;
+    WithoutSpares& operator=(const WithoutSpares&) = delete;
+
+   private:
+    SpareFiles* const spares_;
+  };
 
  private:
   static constexpr Pacer kPacer{uint64_t{2} << 20, absl::Microseconds(500)};

@@ -9,12 +9,15 @@
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
 #include "util/base/status.h"
+#include "util/os/spare_name.h"
 
 namespace varve {
 namespace {
 
 // A store that writes much flushes and merges more often, and one at rest gives its log back then.
 constexpr absl::Duration kLifetime = absl::Seconds(2);
+// What nobody takes for so long has a size that nobody wants.
+constexpr absl::Duration kLongest = absl::Seconds(30);
 constexpr uint64_t kShareOfFreeSpace = 8;
 constexpr uint64_t kMostTooLarge = 2;
 // As files are removed (util/os/file_remover.h).
@@ -23,23 +26,34 @@ constexpr absl::Duration kPause = absl::Microseconds(500);
 
 }  // namespace
 
-bool SpareFiles::Keep(const std::string& path, uint64_t size) noexcept {
+uint64_t SpareFiles::MostBytes(const std::string& path) const {
+  const absl::StatusOr<uint64_t> free = file_system_->FreeSpace(ParentDirectory(path));
+  return free.ok() ? std::min(most_bytes_, *free / kShareOfFreeSpace) : 0;
+}
+
+bool SpareFiles::Keep(const std::string& path, const File& file, uint64_t size) noexcept {
   if (size == 0 || size > most_bytes_) return false;
   bool is_kept = false;
   TryWithMemory([&] {
-    const absl::StatusOr<uint64_t> free = file_system_->FreeSpace(ParentDirectory(path));
-    if (!free.ok()) return;
-    Spare spare{path + std::string(kSuffix), size};
-    const uint64_t most = std::min(most_bytes_, *free / kShareOfFreeSpace);
+    const uint64_t most = MostBytes(path);
+    Spare spare{path + std::string(kSpareSuffix), size, SteadyNow()};
     // The lock is held while the file is renamed, so that Close() finds all spares.
     absl::MutexLock lock(&mutex_);
-    if (closed_ != 0 || bytes_ + size > most) return;
+    if (closed_ != 0 || size > most) return;
+    expired_.reserve(expired_.size() + spares_.size());
     spares_.reserve(spares_.size() + 1);
     if (!file_system_->Rename(path, spare.path).ok()) return;
-    spares_.push_back(std::move(spare));
-    bytes_ += size;
-    last_use_ = SteadyNow();
     is_kept = true;
+    // Nobody gives a spare another name, so this count is the last one.
+    if (file.CountLinks().value_or(2) > 1) return RemoveFile(file_system_, spare.path);
+    while (bytes_ + size > most) {
+      VARVE_ASSERT(!spares_.empty());
+      expired_.push_back(std::move(spares_.front().path));
+      LeaveOut(0);
+    }
+    bytes_ += size;
+    last_use_ = spare.kept;
+    spares_.push_back(std::move(spare));
   });
   return is_kept;
 }
@@ -98,26 +112,35 @@ absl::Status SpareFiles::CutDown(File* file, uint64_t old_size, uint64_t size) {
 void SpareFiles::IsClean() {
   absl::MutexLock lock(&mutex_);
   VARVE_ASSERT(written_over_ > 0);
-  --written_over_;
+  if (--written_over_ == 0) cleaned_.SignalAll();
 }
 
 std::string SpareFiles::TakeExpired(SteadyTime now) {
   absl::MutexLock lock(&mutex_);
-  if (spares_.empty() || now < last_use_ + kLifetime) return {};
-  std::string path = std::move(spares_.front().path);
-  LeaveOut(0);
+  std::string path;
+  if (!expired_.empty()) {
+    path = std::move(expired_.back());
+    expired_.pop_back();
+  } else if (!spares_.empty() &&
+             (now >= last_use_ + kLifetime || now >= spares_.front().kept + kLongest)) {
+    path = std::move(spares_.front().path);
+    LeaveOut(0);
+  }
   return path;
 }
 
 SteadyTime SpareFiles::expiry() const {
   absl::MutexLock lock(&mutex_);
-  return spares_.empty() ? kEndOfTime : last_use_ + kLifetime;
+  if (!expired_.empty()) return SteadyNow();
+  if (spares_.empty()) return kEndOfTime;
+  return std::min(last_use_ + kLifetime, spares_.front().kept + kLongest);
 }
 
 std::vector<std::string> SpareFiles::Close() {
   absl::MutexLock lock(&mutex_);
-  std::vector<std::string> paths;
-  paths.reserve(spares_.size());
+  std::vector<std::string> paths = std::move(expired_);
+  expired_.clear();
+  paths.reserve(paths.size() + spares_.size());
   for (Spare& spare : spares_) paths.push_back(std::move(spare.path));
   spares_.clear();
   bytes_ = 0;
@@ -134,6 +157,11 @@ void SpareFiles::Open() {
 bool SpareFiles::AreClean() const {
   absl::MutexLock lock(&mutex_);
   return written_over_ == 0;
+}
+
+void SpareFiles::AwaitClean() {
+  absl::MutexLock lock(&mutex_);
+  while (written_over_ != 0) cleaned_.Wait(&mutex_);
 }
 
 }  // namespace varve

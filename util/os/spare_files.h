@@ -4,12 +4,12 @@
 // pages. When it is removed, the file system gives the blocks back; where it is mounted with
 // `discard`, as many cloud images are, the device is told so and serves nobody else meanwhile, on
 // virtual disks for a millisecond and more per megabyte. A file written over a spare costs neither:
-// it raises the rate of SETs that keep flushes and merges busy by a quarter to three quarters
-// (docs/decisions/0265-new-segments-are-written-over-old-files-again.md).
+// SETs of 1000 bytes in pipelines, which keep flushes and merges busy, are a fifth to three
+// quarters faster (docs/decisions/0265-new-segments-are-written-over-old-files-again.md).
 //
 // A spare has the name of the file that it was, with ".spare" behind it. Nothing in it is of use:
 // opening a store removes the spares that a crash left behind. Spares expire once none was kept or
-// taken for two seconds, so that a store at rest has none.
+// taken for two seconds, so that a store at rest has none, and each expires after half a minute.
 //
 // Thread-safety: all functions may be called from any thread.
 // Invariants: all spares together take at most `most_bytes`.
@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -32,20 +31,20 @@ namespace varve {
 
 class SpareFiles {
  public:
-  static constexpr std::string_view kSuffix = ".spare";
-
   // Requires: `file_system` outlives the object.
   SpareFiles(FileSystem* file_system, uint64_t most_bytes)
       : file_system_(file_system), most_bytes_(most_bytes) {}
   SpareFiles(const SpareFiles&) = delete;
   SpareFiles& operator=(const SpareFiles&) = delete;
 
-  // Makes the file of `size` bytes a spare. Returns false, and leaves the file where it is, if there
-  // is no room for it (an eighth of what is free on the disk is the most), if it cannot be renamed,
-  // or while the spares are closed.
-  // Requires: nobody reads the file any more, the books on disk do not name it, and it has no other
-  // name.
-  bool Keep(const std::string& path, uint64_t size) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  // Makes the file at `path` a spare, and lets older spares expire where there is no room for all.
+  // Returns false, and leaves the file where it is, if there is no room for it (an eighth of what
+  // is free on the disk is the most), if it cannot be renamed, or while the spares are closed. A
+  // file that has got another name meanwhile loses this one.
+  // Requires: `file` is open, and has `size` bytes and no other name; nobody reads the file any
+  // more, and the books on disk do not name it.
+  bool Keep(const std::string& path, const File& file, uint64_t size) noexcept
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // A spare that has become the file of a writer. The writer overwrites it from its start, cuts off
   // what is then left of the `old_size` bytes, or removes the file, and calls IsClean().
@@ -53,8 +52,8 @@ class SpareFiles {
     std::unique_ptr<File> file;  // null: there is none
     uint64_t old_size = 0;
   };
-  // Gives the spare whose size is nearest to `expected_size` the name `path`, where there is no file
-  // yet. Takes none that is more than twice as large, as most of it would have to be cut off.
+  // Gives the spare whose size is nearest to `expected_size` the name `path`, where there is no
+  // file yet. Takes none that is more than twice as large, as most of it would have to be cut off.
   Taken Take(const std::string& path, uint64_t expected_size) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   // Shortens the file of a taken spare to `size` bytes, in steps with pauses: the device may serve
   // nobody else while it is told what it need not keep.
@@ -74,13 +73,18 @@ class SpareFiles {
   void Open() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns whether no taken spare has old bytes in it.
   bool AreClean() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns once that is so.
+  void AwaitClean() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Spare {
     std::string path;
     uint64_t size;
+    SteadyTime kept;
   };
 
+  // Returns how many bytes all spares in the directory of `path` may take now.
+  uint64_t MostBytes(const std::string& path) const;
   // Takes the spare nearest to `expected_size` out of the list; an empty path if none will do.
   Spare TakeNearest(uint64_t expected_size) ABSL_LOCKS_EXCLUDED(mutex_);
   void LeaveOut(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -88,10 +92,12 @@ class SpareFiles {
   FileSystem* const file_system_;
   const uint64_t most_bytes_;
   mutable absl::Mutex mutex_;
-  std::vector<Spare> spares_ ABSL_GUARDED_BY(mutex_);  // the oldest first
-  SteadyTime last_use_ ABSL_GUARDED_BY(mutex_);        // when one was kept or taken
-  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;         // of the spares
-  size_t written_over_ ABSL_GUARDED_BY(mutex_) = 0;    // taken ones that are not clean yet
+  SteadyCondition cleaned_;
+  std::vector<Spare> spares_ ABSL_GUARDED_BY(mutex_);         // the oldest first
+  SteadyTime last_use_ ABSL_GUARDED_BY(mutex_);               // when one was kept or taken
+  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;                // of the spares
+  std::vector<std::string> expired_ ABSL_GUARDED_BY(mutex_);  // spares that made room for others
+  size_t written_over_ ABSL_GUARDED_BY(mutex_) = 0;           // taken ones that are not clean yet
   size_t closed_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -100,8 +100,8 @@ TEST_F(ObsoleteFilesTest, ValueFilesGoWithTheSegmentsThatPointToThem) {
   ExpectAll("small");
 }
 
-// Versions before this one kept files for reuse, and a crash left them.
-TEST_F(ObsoleteFilesTest, SparesOfAnEarlierVersionGoWhenTheStoreIsOpened) {
+// Files out of use that were to be written over.
+TEST_F(ObsoleteFilesTest, SparesThatACrashLeftGoWhenTheStoreIsOpened) {
   Fill("value");
   store_.Close();
   const std::string left = store_.directory.File("000999.seg.spare");

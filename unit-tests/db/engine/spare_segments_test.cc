@@ -42,6 +42,7 @@ class SpareSegmentsTest : public ::testing::Test {
  protected:
   void Open() {
     options_.write_buffer_size = uint64_t{1} << 20;
+    options_.sync = Durability::kNone;
     options_.file_system = &files_;
     auto store = StorageEngine::Open(directory_.path(), options_);
     ASSERT_TRUE(store.ok()) << store.status();

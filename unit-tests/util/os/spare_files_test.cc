@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -30,6 +29,12 @@ std::string Contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+// A file system with room for all spares, however little the temporary directory has.
+class RoomyFileSystem : public testing::FaultFileSystem {
+ public:
+  absl::StatusOr<uint64_t> FreeSpace(const std::string&) override { return uint64_t{1} << 40; }
+};
+
 class SpareFilesTest : public ::testing::Test {
  protected:
   std::string Make(const std::string& name, uint64_t size) {
@@ -39,16 +44,21 @@ class SpareFilesTest : public ::testing::Test {
     EXPECT_TRUE((*file)->Write(0, std::string(size, 'x')).ok());
     return path;
   }
+  bool TryToKeep(const std::string& path) {
+    const auto file = files_.OpenForWrite(path, /*create=*/false);
+    EXPECT_TRUE(file.ok());
+    return spares_.Keep(path, **file, (*file)->Size().value());
+  }
   // Makes a file a spare, and returns its new path.
   std::string Keep(const std::string& name, uint64_t size) {
     const std::string path = Make(name, size);
-    EXPECT_TRUE(spares_.Keep(path, size));
+    EXPECT_TRUE(TryToKeep(path));
     EXPECT_FALSE(Exists(path));
     return path + ".spare";
   }
 
   testing::TempDir directory_;
-  testing::FaultFileSystem files_;
+  RoomyFileSystem files_;
   SpareFiles spares_{&files_, 32 * kMebibyte};
 };
 
@@ -119,45 +129,63 @@ TEST_F(SpareFilesTest, TheNearestSizeIsTakenAndNoneThatIsMuchTooLarge) {
   spares_.IsClean();
 }
 
-TEST_F(SpareFilesTest, SparesTakeNoMoreThanTheirBound) {
-  Keep("first", 20 * kMebibyte);
-  const std::string second = Make("second", 20 * kMebibyte), third = Make("third", 0);
-  EXPECT_FALSE(spares_.Keep(second, 20 * kMebibyte));
-  EXPECT_TRUE(Exists(second));
-  EXPECT_FALSE(spares_.Keep(third, 0));
-  Keep("fourth", 12 * kMebibyte);
+TEST_F(SpareFilesTest, SparesTakeNoMoreThanTheirBoundAndTheOldestMakeRoom) {
+  const std::string first = Keep("first", 20 * kMebibyte), second = Keep("second", 10 * kMebibyte);
+  EXPECT_EQ(spares_.TakeExpired(SteadyNow()), "");
+  const std::string third = Keep("third", 20 * kMebibyte);
+  EXPECT_LE(spares_.expiry(), SteadyNow());
+  EXPECT_EQ(spares_.TakeExpired(SteadyNow()), first);
+  EXPECT_EQ(spares_.TakeExpired(SteadyNow()), "");
+  EXPECT_EQ(spares_.Close(), (std::vector<std::string>{second, third}));
+  spares_.Open();
+  const std::string huge = Make("huge", 33 * kMebibyte), empty = Make("empty", 0);
+  EXPECT_FALSE(TryToKeep(huge));
+  EXPECT_FALSE(TryToKeep(empty));
+  EXPECT_TRUE(Exists(huge) && Exists(empty));
+}
+
+TEST_F(SpareFilesTest, AFileThatHasGotAnotherNameIsNotWrittenOver) {
+  const std::string path = Make("old", kMebibyte), other = directory_.File("other");
+  ASSERT_TRUE(files_.Link(path, other).ok());
+  EXPECT_TRUE(TryToKeep(path));
+  EXPECT_FALSE(Exists(path) || Exists(path + ".spare"));
+  EXPECT_EQ(spares_.Take(directory_.File("new"), kMebibyte).file, nullptr);
+  EXPECT_EQ(std::filesystem::file_size(other), kMebibyte);
 }
 
 TEST_F(SpareFilesTest, WhileClosedNothingIsKeptOrTaken) {
   const std::string spare = Keep("spare", kMebibyte), other = Make("other", kMebibyte);
   EXPECT_EQ(spares_.Close(), std::vector<std::string>{spare});
-  EXPECT_FALSE(spares_.Keep(other, kMebibyte));
+  EXPECT_FALSE(TryToKeep(other));
   EXPECT_EQ(spares_.Take(directory_.File("new"), kMebibyte).file, nullptr);
   EXPECT_TRUE(spares_.Close().empty());
   spares_.Open();
-  EXPECT_FALSE(spares_.Keep(other, kMebibyte));
+  EXPECT_FALSE(TryToKeep(other));
   spares_.Open();
-  EXPECT_TRUE(spares_.Keep(other, kMebibyte));
+  EXPECT_TRUE(TryToKeep(other));
 }
 
-TEST_F(SpareFilesTest, SparesExpireTwoSecondsAfterTheLastUse) {
-  Keep("first", kMebibyte);
+TEST_F(SpareFilesTest, SparesExpireTwoSecondsAfterTheLastUseAndAfterHalfAMinute) {
+  const SteadyTime before = SteadyNow();
+  const std::string first = Keep("first", 8 * kMebibyte);
   const SteadyTime expiry = spares_.expiry();
-  EXPECT_GT(expiry, SteadyNow() + absl::Seconds(1));
-  const std::string second = Keep("second", 8 * kMebibyte);
+  EXPECT_GE(expiry, before + absl::Seconds(2));
+  const std::string second = Keep("second", kMebibyte), third = Keep("third", 8 * kMebibyte);
   EXPECT_GE(spares_.expiry(), expiry);
   EXPECT_EQ(spares_.Take(directory_.File("new"), kMebibyte).old_size, kMebibyte);
   spares_.IsClean();
   const SteadyTime last = spares_.expiry();
+  EXPECT_GE(last, expiry);
   EXPECT_EQ(spares_.TakeExpired(last - std::chrono::nanoseconds(1)), "");
-  EXPECT_EQ(spares_.TakeExpired(last), second);
+  EXPECT_EQ(spares_.TakeExpired(last), first);
+  EXPECT_EQ(spares_.TakeExpired(last), third);
   EXPECT_EQ(spares_.TakeExpired(last), "");
 }
 
 TEST_F(SpareFilesTest, AFileThatCannotBeRenamedIsNoSpare) {
   const std::string path = Make("stays", kMebibyte);
   files_.Fail(testing::FileOperation::kRename, 1, absl::InternalError("injected"));
-  EXPECT_FALSE(spares_.Keep(path, kMebibyte));
+  EXPECT_FALSE(TryToKeep(path));
   EXPECT_TRUE(Exists(path));
   // A spare that cannot be had goes, and the writer's file is new.
   const std::string spare = Keep("spare", kMebibyte), made = directory_.File("new");
@@ -171,56 +199,71 @@ TEST_F(SpareFilesTest, AFileThatCannotBeRenamedIsNoSpare) {
 
 class RemoverWithSparesTest : public SpareFilesTest {
  protected:
+  // Has the remover make a file of so many bytes a spare.
+  void RemoveToSpare(const std::string& name, uint64_t size) {
+    const int renames = Renames();
+    remover_.Remove(Make(name, size));
+    EXPECT_TRUE(testing::Eventually([&] { return Renames() > renames; }));
+  }
+  int Renames() { return static_cast<int>(files_.calls(testing::FileOperation::kRename)); }
+
   FileThread thread_;
   FileRemover remover_{&files_, &thread_, 32 * kMebibyte};
 };
 
 TEST_F(RemoverWithSparesTest, WhatIsRemovedBecomesASpareUntilNobodyWantsIt) {
-  const std::string path = Make("old", 3 * kMebibyte), spare = path + ".spare";
-  remover_.Remove(path);
-  EXPECT_TRUE(testing::Eventually([&] { return Exists(spare); }));
-  EXPECT_FALSE(Exists(path));
-  EXPECT_TRUE(testing::Eventually([&] { return !Exists(spare); }));
+  RemoveToSpare("old", 3 * kMebibyte);
+  EXPECT_TRUE(testing::Eventually(
+      [&] { return !Exists(directory_.File("old")) && !Exists(directory_.File("old.spare")); }));
 }
 
 TEST_F(RemoverWithSparesTest, WhatIsNotToBeUsedAgainIsRemoved) {
   const std::string damaged = Make("damaged", 3 * kMebibyte), whole = Make("whole", 3 * kMebibyte),
                     other = directory_.File("other");
   ASSERT_TRUE(files_.Link(whole, other).ok());
-  const uint64_t renames = files_.calls(testing::FileOperation::kRename);
+  const int renames = Renames();
   remover_.Remove(damaged, FileRemover::Reuse::kNever);
   remover_.Remove(whole);  // has another name, under which it stays
   EXPECT_TRUE(testing::Eventually([&] { return !Exists(damaged) && !Exists(whole); }));
-  EXPECT_EQ(files_.calls(testing::FileOperation::kRename), renames);
+  EXPECT_EQ(Renames(), renames);
   EXPECT_EQ(std::filesystem::file_size(other), 3 * kMebibyte);
 }
 
 TEST_F(RemoverWithSparesTest, NothingIsLeftOnceRemovalsWereAwaited) {
-  const std::string first = Make("first", 3 * kMebibyte), second = Make("second", 3 * kMebibyte);
-  remover_.Remove(first);
-  EXPECT_TRUE(testing::Eventually([&] { return Exists(first + ".spare"); }));
-  remover_.Remove(second);
+  RemoveToSpare("first", 3 * kMebibyte);
+  remover_.Remove(Make("second", 3 * kMebibyte));
   remover_.AwaitRemovals();
-  for (const std::string& path : {first, second}) {
-    EXPECT_FALSE(Exists(path));
-    EXPECT_FALSE(Exists(path + ".spare"));
-  }
+  for (const char* name : {"first", "first.spare", "second", "second.spare"})
+    EXPECT_FALSE(Exists(directory_.File(name))) << name;
+}
+
+TEST_F(RemoverWithSparesTest, WithoutSparesAllIsRemoved) {
+  const FileRemover::WithoutSpares without(&remover_);
+  const int renames = Renames();
+  const std::string path = Make("old", 3 * kMebibyte);
+  remover_.Remove(path);
+  EXPECT_TRUE(testing::Eventually([&] { return !Exists(path); }));
+  EXPECT_EQ(Renames(), renames);
 }
 
 TEST_F(RemoverWithSparesTest, RemovalsAreNotOverWhileASpareIsWrittenOver) {
-  remover_.Remove(Make("old", kMebibyte));
-  EXPECT_TRUE(testing::Eventually([&] { return Exists(directory_.File("old.spare")); }));
+  RemoveToSpare("old", kMebibyte);
   auto writer = FileWriter::Create(&files_, directory_.File("new"), remover_.spares(), kMebibyte);
   ASSERT_TRUE(writer.ok() && (*writer)->Append("new bytes").ok());
-  std::atomic<bool> is_over = false;
+  if (remover_.spares()->AreClean()) GTEST_SKIP() << "the spare expired before it was taken";
+  // The waiting thread removes this one once it has closed the spares, and then waits.
+  const std::string second = Make("second", kMebibyte);
+  bool were_clean = false;
   std::thread waiting([&] {
+    remover_.Remove(second, FileRemover::Reuse::kNever);
     remover_.AwaitRemovals();
-    is_over = true;
+    were_clean = remover_.spares()->AreClean();
   });
-  EXPECT_FALSE(is_over);
+  EXPECT_TRUE(testing::Eventually([&] { return !Exists(second); }));
   ASSERT_TRUE((*writer)->Finish().ok());
   (*writer)->Keep();
   waiting.join();
+  EXPECT_TRUE(were_clean);
   EXPECT_EQ(Contents(directory_.File("new")), "new bytes");
 }
 
