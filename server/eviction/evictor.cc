@@ -30,6 +30,9 @@ constexpr size_t kWalkedAtOnce = 4096;
 // Reads that wait for the index take this part of the memory, and as much while they are entered.
 constexpr uint64_t kPartWaiting = 4, kMostWaiting = 256u << 10;
 constexpr size_t kEnteredAtOnce = 2048;
+// An index begins anew that so many openings in a row could not read, as where it lies on a bad
+// block.
+constexpr int kMostFailedOpenings = 3;
 
 // Returns whether the namespace makes room when it reaches a quota of its own.
 bool HasOwnRule(const NamespaceOptions& options) {
@@ -155,6 +158,13 @@ void NoteAges(const Store& store, NotedReads* noted) {
 
 void Report(const absl::Status& status) {
   if (!status.ok()) spdlog::warn("The order of evictions: {}", status.ToString());
+}
+
+void TellFailedOpenings(const absl::Status& last) {
+  spdlog::warn(
+      "The access index begins anew, as it could not be read at {} openings in a row; no data is "
+      "lost: {}",
+      kMostFailedOpenings, last.ToString());
 }
 
 // Reports an error once, although each round may meet it. `*told` is its text.
@@ -352,16 +362,26 @@ absl::Status Evictor::OpenIndex(const NamespaceList& list, EvictionRule database
   bool begins_anew = index_ != nullptr;
   CloseIndex();
   if (!begins_anew) {
-    VARVE_ASSIGN_OR_RETURN(index, AccessIndex::Open(setup_.directory, memory, files));
-    absl::Status forgotten = index->ForgetOrdersBehind(setup_.newest);
-    forgotten.Update(RemoveOthers(list, databases, index.get()));
-    begins_anew = index->is_damaged();
-    if (!begins_anew) VARVE_RETURN_IF_ERROR(forgotten);
+    absl::StatusOr<std::unique_ptr<AccessIndex>> opened =
+        AccessIndex::Open(setup_.directory, memory, files);
+    absl::Status status = opened.status();
+    if (opened.ok()) {
+      index = *std::move(opened);
+      status = index->ForgetOrdersBehind(setup_.newest);
+      status.Update(RemoveOthers(list, databases, index.get()));
+    }
+    if (status.ok()) openings_.failed = 0;
+    if (absl::IsInternal(status) && ++openings_.failed == kMostFailedOpenings)
+      TellFailedOpenings(status);
+    begins_anew =
+        openings_.failed >= kMostFailedOpenings || (index != nullptr && index->is_damaged());
+    if (!begins_anew) VARVE_RETURN_IF_ERROR(status);
   }
   if (begins_anew) {
     index.reset();
     VARVE_ASSIGN_OR_RETURN(index, AccessIndex::OpenAnew(setup_.directory, memory, files));
   }
+  openings_.failed = 0;
   VARVE_ASSIGN_OR_RETURN(
       entering_.journal,
       ReadJournal::Open(

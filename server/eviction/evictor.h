@@ -212,6 +212,9 @@ class Evictor {
 
     bool any() const { return databases.load().on() || has_own.load(); }
   };
+  struct Openings {
+    int failed = 0;  // in a row, as the index could not be read
+  };
   struct Flags {
     std::atomic<bool> notes_reads{false};
     std::atomic<bool> goes_by_expiry{false};  // an order does
@@ -232,7 +235,8 @@ class Evictor {
   void StartNotes() ABSL_LOCKS_EXCLUDED(wake_mutex_);
   void Wake() ABSL_LOCKS_EXCLUDED(wake_mutex_);
   void Loop() ABSL_LOCKS_EXCLUDED(wake_mutex_, mutex_);
-  // Opens the index; if one is open already, which is damaged, makes an empty one in its place.
+  // Opens the index; if one is open already, which is damaged, makes an empty one in its place, as
+  // where the index could not be read at several openings in a row.
   absl::Status OpenIndex(const NamespaceList& list, EvictionRule databases)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CloseIndex() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -280,6 +284,7 @@ class Evictor {
 
   TurnMutex mutex_ ABSL_ACQUIRED_BEFORE(wake_mutex_);
   std::unique_ptr<AccessIndex> index_ ABSL_GUARDED_BY(mutex_);
+  Openings openings_ ABSL_GUARDED_BY(mutex_);  // of the index
   std::map<NamespaceId, Space> spaces_ ABSL_GUARDED_BY(mutex_);
   DatabasesOwed owed_by_databases_ ABSL_GUARDED_BY(mutex_);
   NotedReadsToEnter entering_ ABSL_GUARDED_BY(mutex_);

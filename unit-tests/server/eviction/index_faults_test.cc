@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -173,6 +174,28 @@ TEST_F(FullOnFaultsTest, RoomIsMadeAlthoughTheFrontOfTheOrderCannotBeRead) {
     ASSERT_TRUE(put.ok()) << key << ": " << put;
   }
   EXPECT_GE(files_.failed_calls(), 3u);
+}
+
+TEST_F(FullOnFaultsTest, AnIndexBeginsAnewThatCannotBeReadAtThreeOpenings) {
+  evictor_.reset();
+  FlushIndex();
+  const auto count_segments = [&] {
+    const auto names = PosixFileSystem()->List(access_);
+    EXPECT_TRUE(names.ok()) << names.status();
+    return names.ok() ? std::count_if(names->begin(), names->end(),
+                                      [](const auto& name) { return name.ends_with(".seg"); })
+                      : 0;
+  };
+  const auto segments = count_segments();
+  ASSERT_GT(segments, 0);
+  Fail(FileOperation::kRead, ".seg");
+  OpenEvictor();
+  evictor_->RunRound();
+  EXPECT_EQ(count_segments(), segments) << "the device may just be busy";
+  evictor_->RunRound();
+  EXPECT_EQ(count_segments(), 0);
+  const absl::Status put = Put(kKeys);
+  EXPECT_TRUE(put.ok()) << put;
 }
 
 }  // namespace
