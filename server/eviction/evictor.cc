@@ -532,6 +532,7 @@ bool Evictor::RelieveDisk() {
   if (setup_.disk == nullptr || replication_.follows() ||
       !flags_.notes_reads.load(std::memory_order_acquire))
     return false;
+  flags_.writers_are_refused.store(true);
   if (!flags_.disk_is_short.exchange(true)) Wake();
   return true;
 }
@@ -724,6 +725,7 @@ absl::Status Evictor::LookForExcess() {
 absl::Status Evictor::LookForExcessOnDisk(Round round) {
   if (setup_.disk == nullptr) return absl::OkStatus();
   BoundedFileSystem& disk = *setup_.disk;
+  const bool refused = round == Round::kRegular && flags_.writers_are_refused.exchange(false);
   VARVE_RETURN_IF_ERROR(disk.Measure());
   std::vector<NamespaceId> evicting;
   double part = 0;
@@ -746,7 +748,7 @@ absl::Status Evictor::LookForExcessOnDisk(Round round) {
                                         [](const auto& space) { return space.second.owed.any(); });
     // Writers are refused although merges see all that was evicted. They may need more room than
     // there is, and the less is left of the data, the less they need.
-    if (round == Round::kRegular && relieved != 0 && disk.IsTight() && !owes &&
+    if (refused && relieved != 0 && disk.IsTight() && !owes &&
         counts_.flushed.load() == counts_.keys.load())
       relieved = std::min(relieved, used - disk.limit() / kPartOwed);
     const uint64_t answered = std::max(most, relieved);

@@ -217,10 +217,11 @@ class Evictor {
   };
   struct Flags {
     std::atomic<bool> notes_reads{false};
-    std::atomic<bool> goes_by_expiry{false};  // an order does
-    std::atomic<bool> is_stale{true};         // rules have changed since the last Refresh()
-    std::atomic<bool> has_notes{false};       // touched_ has its memory
-    std::atomic<bool> disk_is_short{false};   // since the last round
+    std::atomic<bool> goes_by_expiry{false};       // an order does
+    std::atomic<bool> is_stale{true};              // rules have changed since the last Refresh()
+    std::atomic<bool> has_notes{false};            // touched_ has its memory
+    std::atomic<bool> disk_is_short{false};        // since the last round
+    std::atomic<bool> writers_are_refused{false};  // for the disk, since the last regular round
   };
   struct Counts {
     std::atomic<uint64_t> keys{0}, bytes{0};  // evicted
@@ -269,6 +270,8 @@ class Evictor {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Counts where what is there may be above a bound that was lowered, and notes what has to go.
   absl::Status LookForExcess() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Notes what has to go for the disk. Where writers were refused since the last regular round
+  // although all that had to go has gone, a regular round has a little more go.
   absl::Status LookForExcessOnDisk(Round round) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<bool> WalkAndPay() ABSL_LOCKS_EXCLUDED(mutex_);
 
