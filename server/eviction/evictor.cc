@@ -167,12 +167,10 @@ void TellFailedOpenings(const absl::Status& last) {
       kMostFailedOpenings, last.ToString());
 }
 
-// Reports an error once, although each round may meet it. `*told` is its text.
-void ReportOnce(const absl::Status& status, std::string* told) {
-  std::string text = status.ok() ? std::string() : status.ToString();
-  if (text == *told) return;
-  *told = std::move(text);
-  Report(status);
+// Reports an error once, although each round may meet it, in other words perhaps. `*told` is the
+// code of what was reported last.
+void ReportOnce(const absl::Status& status, absl::StatusCode* told) {
+  if (std::exchange(*told, status.code()) != status.code()) Report(status);
 }
 
 }  // namespace
@@ -237,7 +235,7 @@ void Evictor::NoteSwap(NamespaceId one, NamespaceId other) {
     const auto found = spaces_.find(id);
     if (found == spaces_.end()) continue;
     // The accesses are those to keys that are in the other database now.
-    Report(found->second.order->Reset(SpaceOrder::Accesses::kGo));
+    trouble_.met.Update(found->second.order->Reset(SpaceOrder::Accesses::kGo));
   }
 }
 
@@ -277,7 +275,6 @@ void Evictor::Wake() {
 }
 
 void Evictor::Loop() {
-  std::string told;
   SteadyTime next = SteadyNow();
   for (;;) {
     const bool was_noting = flags_.notes_reads.load();
@@ -301,8 +298,9 @@ void Evictor::Loop() {
       TryWithMemory([&] { RunRound(Reads::kIfDue, is_due ? Round::kRegular : Round::kForDisk); });
     }
     const absl::StatusOr<bool> more = GuardMemory("evicting", [this] { return WorkOn(); });
-    TryWithMemory([&] { ReportOnce(more.status(), &told); });
     if (more.ok() && *more) Wake();
+    absl::MutexLock lock(&mutex_);
+    trouble_.met.Update(more.status());
   }
 }
 
@@ -321,7 +319,8 @@ void Evictor::RunRound(Reads which, Round round) {
   status.Update(LookForExcess());
   status.Update(LookForExcessOnDisk(round));
   absl::MutexLock lock(&mutex_);
-  ReportOnce(status, &told_);
+  status.Update(std::exchange(trouble_.met, absl::OkStatus()));
+  ReportOnce(status, &trouble_.told);
 }
 
 EvictionParts Evictor::PartsOfStep() {
@@ -404,6 +403,7 @@ absl::Status Evictor::Refresh() {
   if (index_ == nullptr || (index_->is_damaged() && !entering_.is_under_way)) {
     const absl::Status opened = OpenIndex(list, databases);
     if (index_ == nullptr) {
+      openings_.failed_at = SteadyNow();
       flags_.notes_reads.store(false, std::memory_order_release);  // nobody would take them
       return opened;
     }
@@ -552,18 +552,23 @@ bool Evictor::MakeRoom(const absl::Status& refused, const EvictionNeed& need,
     {
       const TurnLock lock(&mutex_);
       if (used == nullptr && counts_.rounds.load() != rounds) return true;
-      if (flags_.is_stale.load()) Report(Refresh());
+      if (flags_.is_stale.load()) trouble_.met.Update(Refresh());
       Room room = MakeRoomNow(refused, need, options, used);
-      if (room == Room::kNone) {
+      // An opening of the index may take long, and each writer would wait for it.
+      const bool may_open = index_ != nullptr || SteadyNow() - openings_.failed_at >= kRound;
+      if (room == Room::kNone && may_open) {
         // A database that was used for the first time may have an order now.
-        Report(Refresh());
+        trouble_.met.Update(Refresh());
         room = MakeRoomNow(refused, need, options, used);
       }
       if (room != Room::kAfterCount) return room == Room::kMade;
     }
     counted = CountUsed(&store_, refused);
-    Report(counted.status());
-    if (!counted.ok()) return false;
+    if (!counted.ok()) {
+      const TurnLock lock(&mutex_);
+      trouble_.met.Update(counted.status());
+      return false;
+    }
   }
 }
 
@@ -619,7 +624,7 @@ Evictor::Room Evictor::MakeRoomNow(const absl::Status& refused, const EvictionNe
   NoteExpiries();
   const EvictionParts parts = PartsOfStep();
   EvictionStep step(parts, bound->orders, options);
-  Report(step.Run(bound->Missing(need, used)));
+  trouble_.met.Update(step.Run(bound->Missing(need, used)));
   // What was evicted before an error makes room, too.
   const EvictionStep::Result& evicted = step.done();
   if (evicted.keys > 0) {
@@ -813,6 +818,7 @@ absl::StatusOr<bool> Evictor::WalkAndPay() {
   }
   const EvictionParts parts = PartsOfStep();
   const auto pay = [&](const Bound& bound) -> absl::Status {
+    mutex_.AssertHeld();
     if (!bound.owed->any() || bound.orders.empty()) return absl::OkStatus();
     const EvictionNeed need{.bytes = std::min(bound.owed->bytes(), kPaidAtOnce),
                             .keys = std::min(bound.owed->for_bound.keys, kKeysPaidAtOnce)};
@@ -827,8 +833,8 @@ absl::StatusOr<bool> Evictor::WalkAndPay() {
     ++counts_.rounds;
     bound.owed->Pay({.bytes = evicted.bytes, .keys = evicted.keys});
     more = more || bound.owed->any();
-    VARVE_RETURN_IF_ERROR(store_.Push());
-    return run;
+    trouble_.met.Update(run);
+    return store_.Push();
   };
   const Bound databases = BoundOfDatabases();
   const Owed::Amount ahead = AheadOf({.bytes = databases.bytes});
@@ -843,6 +849,7 @@ absl::StatusOr<bool> Evictor::WalkAndPay() {
     status.Update(pay({.orders = {space.order.get()}, .owed = &space.owed}));
   }
   if (!more) VARVE_RETURN_IF_ERROR(status);
+  trouble_.met.Update(status);
   return more;
 }
 
@@ -862,7 +869,7 @@ Evictor::Use Evictor::LookUp(NamespaceId space, std::string_view key, const Read
     // A database may be used for the first time.
     const bool may_be_new =
         space < kFirstNamedNamespace && index_ != nullptr && !spaces_.contains(space);
-    if (flags_.is_stale.load() || may_be_new) Report(Refresh());
+    if (flags_.is_stale.load() || may_be_new) trouble_.met.Update(Refresh());
     const auto found = spaces_.find(space);
     has_order = found != spaces_.end();
     if (has_order) {

@@ -213,7 +213,13 @@ class Evictor {
     bool any() const { return databases.load().on() || has_own.load(); }
   };
   struct Openings {
-    int failed = 0;  // in a row, as the index could not be read
+    int failed = 0;          // in a row, as the index could not be read
+    SteadyTime failed_at{};  // the last one that failed, whatever the reason
+  };
+  // What goes wrong while evictions go on, which a round tells.
+  struct Trouble {
+    absl::Status met;                               // the first error since the last round
+    absl::StatusCode told = absl::StatusCode::kOk;  // by the last round
   };
   struct Flags {
     std::atomic<bool> notes_reads{false};
@@ -295,7 +301,7 @@ class Evictor {
   std::atomic<uint64_t> soonest_expiry_ms_{kNeverSoon};
   uint64_t random_ ABSL_GUARDED_BY(mutex_) = 0x9e3779b97f4a7c15;
   bool has_followed_ ABSL_GUARDED_BY(mutex_) = false;
-  std::string told_ ABSL_GUARDED_BY(mutex_);  // the error of the last round; empty: none
+  Trouble trouble_ ABSL_GUARDED_BY(mutex_);
 
   absl::Mutex wake_mutex_;
   SteadyCondition wake_;

@@ -12,10 +12,12 @@
 #include "server/eviction/evictor.h"
 #include "server/user_commands/command_rights.h"
 #include "unit-tests/testing/fault_file_system.h"
+#include "unit-tests/testing/log_lines.h"
 #include "unit-tests/testing/manual_clock.h"
 #include "unit-tests/testing/temp_dir.h"
 #include "util/base/status.h"
 #include "util/os/bounded_file_system.h"
+#include "util/os/steady_condition.h"
 #include "varve/namespace_status.h"
 #include "varve/storage_engine.h"
 
@@ -24,6 +26,7 @@ namespace {
 
 using testing::FaultFileSystem;
 using testing::FileOperation;
+using testing::LogLines;
 using testing::ManualClock;
 using testing::TempDir;
 
@@ -196,6 +199,35 @@ TEST_F(FullOnFaultsTest, AnIndexBeginsAnewThatCannotBeReadAtThreeOpenings) {
   EXPECT_EQ(count_segments(), 0);
   const absl::Status put = Put(kKeys);
   EXPECT_TRUE(put.ok()) << put;
+}
+
+TEST_F(FullOnFaultsTest, ARoundTellsOnceWhatWritersHaveMet) {
+  const LogLines lines;
+  Fail(FileOperation::kWrite, ".log");
+  ASSERT_TRUE(Put(kKeys).ok());
+  ASSERT_GE(files_.failed_calls(), 1u);
+  EXPECT_EQ(lines.Count("The order of evictions: "), 0u) << "there may be many writers";
+  files_.ClearFaults();
+  evictor_->RunRound();
+  EXPECT_EQ(lines.Count("The order of evictions: "), 1u);
+  evictor_->RunRound();
+  EXPECT_EQ(lines.Count("The order of evictions: "), 1u);
+}
+
+TEST_F(FullOnFaultsTest, WritersDoNotEachOpenAnIndexThatCannotBeOpened) {
+  evictor_.reset();
+  FlushIndex();
+  Fail(FileOperation::kRead, ".seg");
+  const LogLines lines;
+  const SteadyTime began = SteadyNow();
+  OpenEvictor();
+  for (int put = 0; put < 100; ++put) {
+    if (!Put(kKeys).ok()) continue;
+    // The index has begun anew, at its third opening.
+    EXPECT_GE(SteadyNow() - began, 2 * Evictor::kRound);
+    break;
+  }
+  EXPECT_EQ(lines.Count("The order of evictions: "), 1u) << "of the round";
 }
 
 }  // namespace
