@@ -19,6 +19,8 @@ void HandleSelect(CommandContext& context, Arguments arguments) {
 }
 
 void HandleSwapDb(CommandContext& context, Arguments arguments) {
+  // The evictor, which begins the orders of both anew, may be within a step.
+  if (context.NeedsPoolFor(SIZE_MAX)) return;
   int64_t first = 0;
   int64_t second = 0;
   if (!ParseRespInteger(arguments[1], &first) || first != static_cast<int32_t>(first))

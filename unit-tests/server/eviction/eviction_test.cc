@@ -259,6 +259,15 @@ TEST_F(EvictionTest, TheUseOfAKeyIsToldByAThreadThatMayWait) {
   EXPECT_EQ(statistics.KeyspaceHits(), hits + 1);
 }
 
+TEST_F(EvictionTest, DatabasesAreExchangedByAThreadThatMayWait) {
+  UseDatabases("allkeys-lru", 1'000'000);
+  ASSERT_EQ(Do({"ECHO", "x"}), "x");
+  const ServerStatistics& statistics = server_.state().statistics;
+  const uint64_t pooled = statistics.batches_pooled.load();
+  EXPECT_EQ(Do({"SWAPDB", "0", "1"}), "OK");
+  EXPECT_TRUE(Eventually([&] { return statistics.batches_pooled.load() == pooled + 1; }));
+}
+
 TEST_F(EvictionTest, CommandsUseKeysAsTheyDoInRedis) {
   UseDatabases("allkeys-lru", 1'000'000);
   const std::string key = Name(1);
