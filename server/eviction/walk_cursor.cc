@@ -8,9 +8,10 @@ namespace varve {
 namespace {
 
 constexpr size_t kMostBytes = 256;  // by which places are told apart
-// A search ends after so many trials that meet damage, or that the device fails: each of the latter
-// may take it seconds.
-constexpr int kMostDamaged = 256, kMostFailed = 32;
+// A search ends after so many trials that meet damage.
+constexpr int kMostDamaged = 256;
+// A walk ends after so many reads that the device fails, as each may take it seconds.
+constexpr int kMostFailed = 32;
 
 }  // namespace
 
@@ -46,15 +47,15 @@ void WalkCursor::PassWhatCannotBeRead() {
   if (iterator_->Valid()) [[likely]]
     return;
   const absl::Status failed = iterator_->status();
-  const bool is_damaged = absl::IsDataLoss(failed);
-  if (!is_damaged && !absl::IsInternal(failed)) return;
+  if (!absl::IsDataLoss(failed) && !absl::IsInternal(failed)) return;
+  if (absl::IsInternal(failed)) ++failed_reads_;
   if (!std::exchange(has_passed_keys_, true)) {
     spdlog::warn(
         "Keys of namespace {} that cannot be read, and keys close to them, are not evicted until a "
         "later walk reads them: {}",
         space_, failed.ToString());
   }
-  const std::string behind = FindPlaceBehindLast(is_damaged ? kMostDamaged : kMostFailed);
+  const std::string behind = FindPlaceBehindLast();
   iterator_ = behind.empty() ? nullptr : Open(behind, "");
 }
 
@@ -62,24 +63,25 @@ void WalkCursor::PassWhatCannotBeRead() {
 // As long as `place` is the beginning of the last key, one trial mostly shows that this is the next
 // byte of the last key itself. A trial ends where an earlier one has begun, so that all of them
 // together look at few more keys than lie there.
-std::string WalkCursor::FindPlaceBehindLast(int most_failures) const {
+std::string WalkCursor::FindPlaceBehindLast() {
   std::string behind, place;
   bool begins_last = true;
-  int failures = 0;
+  int damaged = 0;
   while (place.size() < kMostBytes) {
     begins_last = begins_last && place.size() < last_.size();
     const int passed = begins_last ? static_cast<uint8_t>(last_[place.size()]) : -1;
     int fails = passed, opens = 256;
     for (int tried = begins_last ? passed + 1 : (fails + opens) / 2; opens - fails > 1;
          tried = (fails + opens) / 2) {
-      if (failures == most_failures) return behind;
+      if (damaged >= kMostDamaged || failed_reads_ >= kMostFailed) return behind;
       const std::string first = place + static_cast<char>(tried);
-      if (Open(first, behind)->status().ok()) {
+      const absl::Status trial = Open(first, behind)->status();
+      if (trial.ok()) {
         opens = tried;
         behind = first;
       } else {
         fails = tried;
-        ++failures;
+        ++(absl::IsDataLoss(trial) ? damaged : failed_reads_);
       }
     }
     if (fails < 0) break;  // the place with a zero behind it is the next one

@@ -4,7 +4,8 @@
 //
 // A place behind them is found by trial: an iterator that begins there can be read. The trials
 // narrow it down byte by byte. Keys that can be read may be passed, too: those in the same block,
-// and those of other segments that lie between.
+// and those of other segments that lie between. On a device that fails each read may take seconds,
+// so the cursor gives up, and is at its end, once that has failed some dozens of them.
 //
 // Thread-safety: one thread at a time uses an object.
 // Requires: it is destroyed before the store.
@@ -53,8 +54,8 @@ class WalkCursor {
   // Goes on behind `last_` if the keys there cannot be read.
   void PassWhatCannotBeRead();
   // Returns the first place behind `last_` at which an iterator can begin; empty: there is none.
-  // After so many trials that fail it returns the first one that was found until then.
-  std::string FindPlaceBehindLast(int most_failures) const;
+  // After many trials that fail it returns the first one that was found until then.
+  std::string FindPlaceBehindLast();
 
   Store& store_;
   const NamespaceId space_;
@@ -63,6 +64,7 @@ class WalkCursor {
   std::unique_ptr<Iterator> iterator_;  // null: no more can be read
   std::string last_;                    // the key before the present one; empty: there is none
   bool has_passed_keys_ = false;
+  int failed_reads_ = 0;  // by the device
 };
 
 }  // namespace varve
