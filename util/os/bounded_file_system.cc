@@ -240,8 +240,11 @@ absl::Status BoundedFileSystem::Measure() {
     absl::MutexLock lock(&mutex_);
     before = changes_;
   }
+  uint64_t spare_before = spare_.load(std::memory_order_relaxed);
   VARVE_ASSIGN_OR_RETURN(const DirectorySize size, WalkOver(&base_, directory_));
-  spare_.store(size.spare, std::memory_order_relaxed);
+  // The walk may have seen all or nothing of a spare file that came or went meanwhile, which the
+  // count follows; a later call finds what other programs did.
+  spare_.compare_exchange_strong(spare_before, size.spare, std::memory_order_relaxed);
   absl::MutexLock lock(&mutex_);
   // Of what came, went or moved since, the walk may have seen all or nothing.
   const uint64_t gone = changes_.given_back - before.given_back;

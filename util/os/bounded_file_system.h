@@ -16,7 +16,8 @@
 // one after the other; where two of them grow it at the same time it may count twice until
 // Measure(). What other programs change in the directory is found by Measure(), which walks over it
 // while files grow and go. The count itself follows those exactly, so Measure() corrects it only
-// where it contradicts what the walk can have seen.
+// where it contradicts what the walk can have seen, and that of spare files only where none came or
+// went meanwhile.
 //
 // Thread-safety: all functions may be called on any thread; a file is as thread-safe as the one
 // beneath it. No call of the file system beneath is made under mutex_.

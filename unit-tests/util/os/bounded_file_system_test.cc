@@ -241,6 +241,20 @@ TEST_F(ChangingDirectoryTest, WhatMovesMeanwhileCountsOnce) {
   EXPECT_EQ(files_.used(), 21'000u);
 }
 
+TEST_F(ChangingDirectoryTest, WhatBecomesSpareOrIsUsedAgainMeanwhileCountsAsWhatItIs) {
+  const std::string used = dir_.File("b.seg"), spare = dir_.File("b.spare");
+  base_.listed = [&] { ASSERT_TRUE(files_.Rename(used, spare).ok()); };  // the walk misses it
+  ASSERT_TRUE(files_.Measure().ok());
+  ASSERT_TRUE(base_.listed == nullptr);
+  EXPECT_EQ(files_.needed(), 1000u);
+  base_.listed = [&] {  // the walk has looked at it once it comes to those below
+    base_.listed = [&] { ASSERT_TRUE(files_.Rename(spare, used).ok()); };
+  };
+  ASSERT_TRUE(files_.Measure().ok());
+  ASSERT_TRUE(base_.listed == nullptr);
+  EXPECT_EQ(files_.needed(), 21'000u);
+}
+
 TEST_F(ChangingDirectoryTest, WhatOthersChangeIsFound) {
   ASSERT_TRUE(PosixFileSystem()->Remove(dir_.File("b.seg")).ok());
   ASSERT_TRUE(files_.Measure().ok());
