@@ -399,6 +399,9 @@ absl::Status Evictor::Refresh() {
   const bool has_own = AnyHasOwnRule(list);
   rules_.has_own.store(has_own);
   if (!databases.on() && !has_own) return RemoveOrders();
+  // An order that is made anew owes for the disk what the last one did.
+  std::map<NamespaceId, uint64_t> owed_for_disk;
+  for (const auto& [id, space] : spaces_) owed_for_disk[id] = space.owed.for_disk;
   // While reads are entered into a damaged index, it stays.
   if (index_ == nullptr || (index_->is_damaged() && !entering_.is_under_way)) {
     const absl::Status opened = OpenIndex(list, databases);
@@ -410,6 +413,9 @@ absl::Status Evictor::Refresh() {
   }
   VARVE_RETURN_IF_ERROR(DropOrders(list, databases));
   VARVE_RETURN_IF_ERROR(LoadOrders(list, databases));
+  for (auto& [id, space] : spaces_) {
+    if (HasOwnRule(space.options)) space.owed.for_disk = owed_for_disk[id];
+  }
   if (replication_.follows()) {
     has_followed_ = true;
   } else if (std::exchange(has_followed_, false)) {

@@ -1,7 +1,7 @@
 // The evictor owes evictions that its thread makes in time left over: the data is above a bound,
 // writers will want room, or the disk is short of room.
 //
-// The evictions for a bound are taken back when the bound changes, and kept to what a count of the
+// The evictions for a bound are taken back when the bound or the rule changes, and kept to what a count of the
 // data shows, as clients may have made room themselves.
 //
 // Thread-safety: one thread at a time uses an object.
@@ -56,12 +56,14 @@ struct DatabasesOwed {
   // merges have removed the data; 0: they have not begun.
   uint64_t relieved_disk = 0;
 
-  // Takes back what another rule or another bound has asked for. With another rule other keys may
-  // go, also for the disk; another bound leaves the disk as short of room as it is.
+  // Takes back what another rule or another bound has asked for. Either leaves the disk as short of
+  // room as it is, and what was evicted for it evicted. Where no rule was in force, the evictions
+  // for the disk begin.
   void KeepUnder(EvictionRule new_rule, uint64_t new_limit) {
     if (new_rule != rule) {
-      owed = {};
-      relieved_disk = 0;
+      owed.for_bound = {};
+      if (!new_rule.on()) owed.for_disk = 0;
+      if (!rule.on()) relieved_disk = 0;
     }
     if (new_limit != limit) owed.for_bound = {};
     rule = new_rule;

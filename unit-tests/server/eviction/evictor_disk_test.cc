@@ -59,6 +59,39 @@ TEST_F(EvictorDiskTest, EachRegularRoundEvictsALittleMoreWhileWritersAreRefused)
   EXPECT_EQ(evictor_->evicted_keys(), second) << "nobody has asked since the last regular round";
 }
 
+TEST_F(EvictorDiskTest, AnotherRuleOwesTheDiskWhatTheLastOneDidAndNoMore) {
+  constexpr size_t kKeys = 1000;
+  Use(kLru, 0);
+  Put(0, kKeys);
+  evictor_->RunRound();
+  FinishWork();
+  FillTheDisk();
+  evictor_->RunRound();
+  Use({EvictionOrder::kLfu}, 0);
+  FinishWork();
+  const uint64_t evicted = evictor_->evicted_keys();
+  EXPECT_GT(evicted, kKeys / 10);
+  EXPECT_LT(evicted, kKeys / 2);
+  Use(kLru, 0);
+  evictor_->RunRound();
+  FinishWork();
+  EXPECT_EQ(evictor_->evicted_keys(), evicted) << "the space comes back with merges";
+}
+
+TEST_F(EvictorDiskTest, ANamespaceOwesTheDiskWhatItDidUnderAnotherRule) {
+  constexpr size_t kKeys = 1000;
+  CreateCache({.max_keys = 10 * kKeys, .eviction = kLru});
+  Put(0, kKeys, kCache);
+  evictor_->RunRound();
+  FinishWork();
+  FillTheDisk();
+  evictor_->RunRound();
+  AlterCache({.max_keys = 10 * kKeys, .eviction = {EvictionOrder::kLfu}});
+  FinishWork();
+  EXPECT_GT(evictor_->evicted_keys(), kKeys / 10);
+  EXPECT_LT(evictor_->evicted_keys(), kKeys / 2);
+}
+
 TEST_F(EvictorDiskTest, NothingGoesOnceThereIsRoomAgain) {
   Use(kLru, 0);
   Put(0, 1000);
