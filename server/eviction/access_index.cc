@@ -202,6 +202,22 @@ absl::StatusOr<SpaceRecord> AccessIndex::ReadSpace(NamespaceId space) const {
   return read->found ? DecodeSpace(value) : SpaceRecord();
 }
 
+absl::StatusOr<std::vector<NamespaceId>> AccessIndex::ReadSpaces() const {
+  ReadOptions options;
+  options.wait_until_durable = false;
+  const std::string begin(1, kSpace);
+  const std::unique_ptr<Iterator> records =
+      store_->NewIterator(options, begin, EndOf(begin), nullptr);
+  std::vector<NamespaceId> spaces;
+  for (records->SeekToFirst(); records->Valid(); records->Next()) {
+    const std::string_view key = records->key();
+    if (key.size() == kSpaceKeySize)
+      spaces.push_back(static_cast<NamespaceId>(GetBig(key.substr(1))));
+  }
+  VARVE_RETURN_IF_ERROR(Checked(records->status()));
+  return spaces;
+}
+
 absl::Status AccessIndex::ForgetOrdersBehind(SequenceNumber newest) {
   ReadOptions options;
   options.wait_until_durable = false;

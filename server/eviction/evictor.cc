@@ -418,12 +418,13 @@ absl::Status Evictor::Refresh() {
   }
   if (replication_.follows()) {
     has_followed_ = true;
-  } else if (std::exchange(has_followed_, false)) {
+  } else if (has_followed_) {
     owed_by_databases_ = {};
     for (auto& [id, space] : spaces_) {
       space.owed = {};
       VARVE_RETURN_IF_ERROR(space.order->Reset());
     }
+    has_followed_ = false;  // else the next call resets them all
   }
   const bool goes_by_expiry = std::any_of(spaces_.begin(), spaces_.end(), [](const auto& space) {
     return space.second.order->rule().order == EvictionOrder::kTtl;
@@ -482,22 +483,20 @@ absl::Status Evictor::LoadOrders(const NamespaceList& list, EvictionRule databas
   for (const NamespaceDescription& there : list.namespaces) {
     const EvictionRule rule = RuleOf(there.id, there.options, databases);
     if (!rule.on()) continue;
-    Space& space = spaces_[there.id];
-    if (space.options != there.options) {
-      space.is_checked = false;
-      // The quota may have been raised; the disk is as short of room as before.
-      space.owed.for_bound = {};
-      if (!HasOwnRule(there.options)) space.owed = {};
+    auto found = spaces_.find(there.id);
+    if (found == spaces_.end()) {
+      VARVE_ASSIGN_OR_RETURN(std::unique_ptr<SpaceOrder> order,
+                             SpaceOrder::Load(&store_, index_.get(), there.id, rule));
+      found = spaces_.emplace(there.id, Space{.order = std::move(order), .options = {}, .owed = {}})
+                  .first;
     }
+    Space& space = found->second;
+    if (space.options == there.options) continue;
+    space.is_checked = false;
+    // The quota may have been raised; the disk is as short of room as before.
+    space.owed.for_bound = {};
+    if (!HasOwnRule(there.options)) space.owed = {};
     space.options = there.options;
-    if (space.order != nullptr) continue;
-    absl::StatusOr<std::unique_ptr<SpaceOrder>> order =
-        SpaceOrder::Load(&store_, index_.get(), there.id, rule);
-    if (!order.ok()) {
-      spaces_.erase(there.id);
-      return order.status();
-    }
-    space.order = *std::move(order);
   }
   return absl::OkStatus();
 }
@@ -699,6 +698,13 @@ absl::Status Evictor::LookForExcess() {
   if (rules_.databases.load().on() && store_.CheckData(0) != DataCheck::kWithin)
     data = store_.CountData();
   std::vector<NamespaceId> to_count;
+  absl::Cleanup count_later = [&] {  // also where memory runs out
+    absl::MutexLock lock(&mutex_);
+    for (const NamespaceId id : to_count) {
+      const auto space = spaces_.find(id);
+      if (space != spaces_.end()) space->second.is_checked = false;
+    }
+  };
   {
     absl::MutexLock lock(&mutex_);
     if (data && data->ok()) {
@@ -709,27 +715,22 @@ absl::Status Evictor::LookForExcess() {
     for (auto& [id, space] : spaces_) {
       if (!HasOwnRule(space.options)) continue;
       // Clients may have made the room themselves that the thread was to make.
-      const bool is_checked = std::exchange(space.is_checked, true);
-      if (!is_checked || space.owed.IsAbove(AheadOf(QuotaOf(space.options))))
+      if (!space.is_checked || space.owed.IsAbove(AheadOf(QuotaOf(space.options))))
         to_count.push_back(id);
+      space.is_checked = true;
     }
   }
   const absl::StatusOr<std::vector<SpaceCount>> counted = CountEach(&store_, to_count);
-  absl::MutexLock lock(&mutex_);
-  if (counted.ok()) {
-    for (const auto& [id, count] : *counted) {
-      const auto space = spaces_.find(id);
-      if (space == spaces_.end() || !HasOwnRule(space->second.options)) continue;
-      NoteCount(count, QuotaOf(space->second.options), &space->second.owed);
-    }
-  } else {
-    for (const NamespaceId id : to_count) {
-      const auto space = spaces_.find(id);
-      if (space != spaces_.end()) space->second.is_checked = false;
-    }
-  }
   absl::Status status = data ? data->status() : absl::OkStatus();
   status.Update(counted.status());
+  if (!counted.ok()) return status;
+  std::move(count_later).Cancel();
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [id, count] : *counted) {
+    const auto space = spaces_.find(id);
+    if (space == spaces_.end() || !HasOwnRule(space->second.options)) continue;
+    NoteCount(count, QuotaOf(space->second.options), &space->second.owed);
+  }
   return status;
 }
 
@@ -741,6 +742,11 @@ absl::Status Evictor::LookForExcessOnDisk(Round round) {
   std::vector<NamespaceId> evicting;
   double part = 0;
   uint64_t relieved_before = 0;
+  absl::Cleanup count_later = [&] {  // also where memory runs out
+    if (evicting.empty()) return;
+    absl::MutexLock lock(&mutex_);
+    owed_by_databases_.relieved_disk = relieved_before;
+  };
   {
     absl::MutexLock lock(&mutex_);
     const uint64_t used = disk.needed(),
@@ -767,16 +773,14 @@ absl::Status Evictor::LookForExcessOnDisk(Round round) {
       return absl::OkStatus();
     // Each namespace gives the part of its data by which the directory is too large.
     part = static_cast<double>(used - answered) / static_cast<double>(used);
-    relieved = used;
     for (const auto& [id, space] : spaces_) evicting.push_back(id);
+    relieved = used;
   }
   const absl::StatusOr<std::vector<SpaceCount>> counted = CountEach(&store_, evicting);
+  if (!counted.ok()) return counted.status();
   absl::MutexLock lock(&mutex_);
-  if (!counted.ok()) {
-    owed_by_databases_.relieved_disk = relieved_before;
-    return counted.status();
-  }
   Owed* const databases = BoundOfDatabases().owed;
+  std::move(count_later).Cancel();
   if (relieved_before == 0) {
     databases->for_disk = 0;
     for (auto& [id, space] : spaces_) space.owed.for_disk = 0;
@@ -873,8 +877,8 @@ Evictor::Use Evictor::LookUp(NamespaceId space, std::string_view key, const Read
   if (rules_.any()) {
     const TurnLock lock(&mutex_);
     // A database may be used for the first time.
-    const bool may_be_new =
-        space < kFirstNamedNamespace && index_ != nullptr && !spaces_.contains(space);
+    const bool may_be_new = space < kFirstNamedNamespace && databases.on() && index_ != nullptr &&
+                            !spaces_.contains(space);
     if (flags_.is_stale.load() || may_be_new) trouble_.met.Update(Refresh());
     const auto found = spaces_.find(space);
     has_order = found != spaces_.end();

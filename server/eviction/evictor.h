@@ -216,7 +216,7 @@ class Evictor {
     int failed = 0;          // in a row, as the index could not be read
     SteadyTime failed_at{};  // the last one that failed, whatever the reason
   };
-  // What goes wrong while evictions go on, which a round tells.
+  // A round tells what went wrong while evictions went on.
   struct Trouble {
     absl::Status met;                               // the first error since the last round
     absl::StatusCode told = absl::StatusCode::kOk;  // by the last round

@@ -1,8 +1,8 @@
 // The evictor owes evictions that its thread makes in time left over: the data is above a bound,
 // writers will want room, or the disk is short of room.
 //
-// The evictions for a bound are taken back when the bound or the rule changes, and kept to what a count of the
-// data shows, as clients may have made room themselves.
+// The evictions for a bound are taken back when the bound or the rule changes, and kept to what a
+// count of the data shows, as clients may have made room themselves.
 //
 // Thread-safety: one thread at a time uses an object.
 #pragma once
