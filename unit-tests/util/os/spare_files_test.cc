@@ -184,12 +184,12 @@ TEST_F(SpareFilesTest, SparesExpireTwoSecondsAfterTheLastUseAndAfterHalfAMinute)
 
 TEST_F(SpareFilesTest, AFileThatCannotBeRenamedIsNoSpare) {
   const std::string path = Make("stays", kMebibyte);
-  files_.Fail(testing::FileOperation::kRename, 1, absl::InternalError("injected"));
+  files_.Fail(testing::FileOperation::kRename, 1, absl::InternalError("injected"), /*times=*/1);
   EXPECT_FALSE(TryToKeep(path));
   EXPECT_TRUE(Exists(path));
   // A spare that cannot be had goes, and the writer's file is new.
   const std::string spare = Keep("spare", kMebibyte), made = directory_.File("new");
-  files_.Fail(testing::FileOperation::kRename, 1, absl::InternalError("injected"));
+  files_.Fail(testing::FileOperation::kRename, 1, absl::InternalError("injected"), /*times=*/1);
   auto writer = FileWriter::Create(&files_, made, &spares_, kMebibyte);
   ASSERT_TRUE(writer.ok());
   EXPECT_FALSE(Exists(spare));

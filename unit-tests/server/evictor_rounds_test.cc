@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "unit-tests/server/eviction/evictor_fixture.h"
+#include "unit-tests/server/evictor_fixture.h"
 
 namespace varve {
 namespace {

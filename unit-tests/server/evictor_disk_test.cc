@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "unit-tests/server/eviction/evictor_fixture.h"
+#include "unit-tests/server/evictor_fixture.h"
 
 namespace varve {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "unit-tests/server/eviction/evictor_fixture.h"
+#include "unit-tests/server/evictor_fixture.h"
 #include "unit-tests/testing/delayed_store.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/log_lines.h"
