@@ -1,5 +1,5 @@
-// This header has the suffix of a spare file's name (util/os/spare_files.h), which stands behind the
-// name of the file that it was.
+// This header has the suffix of a spare file's name (util/os/spare_files.h), which stands behind
+// the name of the file that it was.
 //
 // Thread-safety: a constant.
 #pragma once
