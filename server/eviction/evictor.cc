@@ -200,12 +200,13 @@ void Evictor::Stop() {
   absl::MutexLock lock(&mutex_);
   flags_.notes_reads.store(false, std::memory_order_release);
   CloseIndex();
+  Report(trouble_.met);  // there is no further round
 }
 
 void Evictor::CloseIndex() {
   spaces_.clear();
   entering_.journal.reset();
-  if (index_ != nullptr) Report(index_->Close());
+  if (index_ != nullptr) trouble_.met.Update(index_->Close());
   index_.reset();
 }
 
