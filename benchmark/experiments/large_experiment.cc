@@ -160,7 +160,7 @@ std::vector<Figure> Fill(const std::string& directory, uint64_t keys) {
   constexpr size_t kBatch = 100;
   const auto live = static_cast<double>(keys * (kKeySize + kValueSize));
   std::vector<Figure> figures;
-  const auto store = OpenStore(directory, OptionsFor(keys));
+  std::unique_ptr<StorageEngine> store = OpenStore(directory, OptionsFor(keys));
   uint64_t stride = keys / 2 + 1'234'567;
   while (std::gcd(stride, keys) != 1) ++stride;
   const uint64_t written = ProcessUse::Now().disk_written;
@@ -179,6 +179,7 @@ std::vector<Figure> Fill(const std::string& directory, uint64_t keys) {
   WaitUntilIdle(kRestSeconds);
   figures.push_back({"seconds to fill, until all merges ended", SecondsSince(begin)});
   CheckOk(store->Close());
+  store.reset();  // which removes what is out of use
   const auto bytes = static_cast<double>(ProcessUse::Now().disk_written - written);
   figures.push_back({"bytes written for each live byte", bytes / live});
   figures.push_back(

@@ -172,7 +172,8 @@ TEST_F(EvictionMemoryTest, EachOrderOfAFormerFollowerBeginsAnew) {
   Put(kDefaultNamespace);
   uint64_t nth = 1;
   std::map<NamespaceId, uint32_t> epochs;
-  for (bool reached = true; reached && nth < kMostAllocations; ++nth) {
+  // The first allocations, and a sample of the others: each try empties and makes the index.
+  for (bool reached = true; reached && nth < kMostAllocations; nth += nth < 20 ? 1 : 17) {
     evictor_->SetDatabases(kLru, 0);
     replication_.SetPrimary({.host = "primary", .port = 1});
     RunRound();
