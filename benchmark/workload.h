@@ -60,8 +60,8 @@ class Value {
     return i;
   }
 
-  // Reads a byte of each line of the value, as who uses the value does: an engine may have handed
-  // out where it lies, and nothing has read it yet. Returns their sum.
+  // Reads a byte of each line of the value, and returns their sum. A program that uses the value
+  // reads all of it, while an engine may only have handed out where the value lies.
   static uint64_t Touch(std::string_view value) {
     constexpr size_t kLine = 64;
     uint64_t sum = 0;

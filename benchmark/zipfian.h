@@ -39,8 +39,8 @@ class Zipfian {
   double eta_ = 0;
 };
 
-// Spreads the numbers below `bound` over all of them, so that frequent ones are no neighbours: a
-// prime, with which no two of them meet.
+// Spreads the numbers below `bound` over all of them, so that frequent ones are no neighbours. The
+// factor is a prime, so that no two numbers become the same.
 inline uint64_t Spread(uint64_t number, uint64_t bound) { return number * 2'654'435'761 % bound; }
 
 }  // namespace varve::bench

@@ -197,7 +197,7 @@ class Table {
     const double ours = Median(row, kVarve, "p99_us");
     const double theirs = Median(row, kRedis, "p99_us");
     const bool has_latencies = row.kind == RowKind::kClosed || row.kind == RowKind::kOpen;
-    // Who is overloaded is no measure.
+    // The p99 of an overloaded server is no measure.
     if (has_latencies && ours > 0 && theirs > 0 && !Overloaded(row, kRedis)) {
       add("p99", ours <= theirs, FormatMicros(ours) + " µs of " + FormatMicros(theirs));
     }

@@ -59,7 +59,7 @@ struct MergeOptions {
   // The most records that may go in, and their average size in bytes (0: unknown).
   uint64_t expected_entries = 0;
   uint64_t average_record_size = 0;
-  // Bytes of them that go into no segment.
+  // How many bytes of these records go into no segment.
   uint64_t bytes_elsewhere = 0;
   // The tree keys whose records are merged, [lower, upper); empty: no bound. The merge reads no
   // others, and `tombstones` lie within.

@@ -76,7 +76,8 @@ class FileRemover final : private FileThread::Job {
   // Takes the next path, or an expired spare, and begins with its file, or makes it a spare: then
   // path_ is empty. Returns false if there is none.
   bool Begin() noexcept;
-  void End() ABSL_LOCKS_EXCLUDED(mutex_);  // with the file at path_
+  // Notes that the file at path_ is dealt with.
+  void End() ABSL_LOCKS_EXCLUDED(mutex_);
 
   FileSystem* const file_system_;
   FileThread* const thread_;

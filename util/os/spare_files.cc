@@ -20,7 +20,7 @@ constexpr absl::Duration kLifetime = absl::Seconds(2);
 constexpr absl::Duration kLongest = absl::Seconds(30);
 constexpr uint64_t kShareOfFreeSpace = 8;
 constexpr uint64_t kMostTooLarge = 2;
-// As files are removed (util/os/file_remover.h).
+// The remover removes files in the same steps, with the same pauses (util/os/file_remover.h).
 constexpr uint64_t kStep = uint64_t{2} << 20;
 constexpr absl::Duration kPause = absl::Microseconds(500);
 
