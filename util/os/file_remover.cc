@@ -62,13 +62,13 @@ void FileRemover::AwaitRemovals() {
 SteadyTime FileRemover::Step() noexcept {
   if (path_.empty() && !Begin()) return spares_.expiry();
   if (path_.empty()) return SteadyNow();
-  if (file_ != nullptr && size_ > kPacer.step_bytes()) {
-    const uint64_t shorter = size_ - kPacer.step_bytes();
+  if (file_ != nullptr && size_ > SpareFiles::kPacer.step_bytes()) {
+    const uint64_t shorter = size_ - SpareFiles::kPacer.step_bytes();
     bool is_shorter = false;
     TryWithMemory([&] { is_shorter = file_->Truncate(shorter).ok(); });
     if (is_shorter) {
       size_ = shorter;
-      return kPacer.NextStep();
+      return SpareFiles::kPacer.NextStep();
     }
   }
   file_.reset();

@@ -21,7 +21,6 @@
 #include "absl/synchronization/mutex.h"
 #include "util/os/file_system.h"
 #include "util/os/file_thread.h"
-#include "util/os/pacer.h"
 #include "util/os/spare_files.h"
 #include "util/os/steady_condition.h"
 
@@ -65,8 +64,6 @@ class FileRemover final : private FileThread::Job {
   };
 
  private:
-  static constexpr Pacer kPacer{uint64_t{2} << 20, absl::Microseconds(500)};
-
   struct Task {
     std::string path;
     Reuse reuse;

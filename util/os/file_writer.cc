@@ -3,13 +3,13 @@
 #include <utility>
 
 #include "util/base/assert.h"
+#include "util/base/kept_buffer.h"
 #include "util/base/status.h"
 
 namespace varve {
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr size_t kMaxKeptBuffer = size_t{4} << 20;  // after something huge the buffer is given back
 
 }  // namespace
 
@@ -63,7 +63,7 @@ absl::Status FileWriter::WritePages() {
   VARVE_ASSERT(size() / kPage * kPage >= written_);
   const size_t whole = static_cast<size_t>(size() / kPage * kPage - written_);
   VARVE_RETURN_IF_ERROR(Write(std::string_view(buffer_).substr(0, whole)));
-  if (buffer_.capacity() <= kMaxKeptBuffer) {
+  if (buffer_.capacity() <= kMostKeptBuffer) {
     buffer_.erase(0, whole);
   } else {
     std::string rest;

@@ -1,10 +1,10 @@
 #include "util/os/spare_files.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "util/base/assert.h"
 #include "util/base/memory_guard.h"
@@ -20,9 +20,6 @@ constexpr absl::Duration kLifetime = absl::Seconds(2);
 constexpr absl::Duration kLongest = absl::Seconds(30);
 constexpr uint64_t kShareOfFreeSpace = 8;
 constexpr uint64_t kMostTooLarge = 2;
-// The remover removes files in the same steps, with the same pauses (util/os/file_remover.h).
-constexpr uint64_t kStep = uint64_t{2} << 20;
-constexpr absl::Duration kPause = absl::Microseconds(500);
 
 }  // namespace
 
@@ -102,9 +99,9 @@ SpareFiles::Taken SpareFiles::Take(const std::string& path, uint64_t expected_si
 absl::Status SpareFiles::CutDown(File* file, uint64_t old_size, uint64_t size) {
   VARVE_ASSERT(size <= old_size);
   while (old_size > size) {
-    old_size -= std::min(old_size - size, kStep);
+    old_size -= std::min(old_size - size, kPacer.step_bytes());
     VARVE_RETURN_IF_ERROR(file->Truncate(old_size));
-    if (old_size > size) absl::SleepFor(kPause);
+    if (old_size > size) std::this_thread::sleep_until(kPacer.NextStep());
   }
   return absl::OkStatus();
 }

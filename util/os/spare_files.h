@@ -24,13 +24,19 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "util/os/file_system.h"
+#include "util/os/pacer.h"
 #include "util/os/steady_condition.h"
 
 namespace varve {
 
 class SpareFiles {
  public:
+  // The steps and pauses in which a file is cut shorter, so that syncs of other files do not wait
+  // for long.
+  static constexpr Pacer kPacer{uint64_t{2} << 20, absl::Microseconds(500)};
+
   // Requires: `file_system` outlives the object.
   SpareFiles(FileSystem* file_system, uint64_t most_bytes)
       : file_system_(file_system), most_bytes_(most_bytes) {}
