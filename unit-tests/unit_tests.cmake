@@ -12,8 +12,8 @@ if(VARVE_SANITIZER STREQUAL "thread")
        PowerCutChangePurgeTest.* DictionaryTest.* SampleCoverTest.*)
 endif()
 
-# ThreadSanitizer finds nothing in code that one thread runs alone, so its builds leave out the tests in these folders: a sixth of
-# the time that `.ci/run` takes for it. AddressSanitizer's builds have them all.
+# ThreadSanitizer finds nothing in code that one thread runs alone, so its builds leave out the tests in these folders.
+# AddressSanitizer's builds have them all.
 set(folders_of_one_thread "db/(compression|difference|format|hbase|history|iterators|values|version)"
                           "server/(access|commands|config|reference|requests|status|user_commands)")
 
