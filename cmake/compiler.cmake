@@ -7,6 +7,8 @@ set(VARVE_SANITIZER "" CACHE STRING "Sanitizers to build with: address, undefine
 
 option(VARVE_FUZZ "Build the fuzz targets, and everything so that it counts what a run covers; clang alone can" OFF)
 
+option(VARVE_TOGETHER "Compile the sources of each folder together; what a source forgot to include is then not found" OFF)
+
 set(VARVE_PCH OFF CACHE STRING "Precompile what most files include of others: OFF, TESTS, or ON for all; what a source forgot to include is then not found")
 
 if(NOT CMAKE_BUILD_TYPE)
@@ -73,6 +75,29 @@ function(varve_precompile target)
                               <absl/synchronization/mutex.h> <absl/types/span.h> <fmt/format.h>
                               ${precompile_UNPARSED_ARGUMENTS})
   endif()
+endfunction()
+
+# Has the sources of each folder of the target compiled together, where VARVE_TOGETHER says so. Twelve at most are one unit, so that both
+# cores have work.
+function(varve_compile_together target)
+  if(NOT VARVE_TOGETHER)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${target} SOURCES)
+  list(SORT sources)
+  set(last_folder "")
+  foreach(source ${sources})
+    cmake_path(GET source PARENT_PATH folder)
+    if(NOT folder STREQUAL last_folder)
+      set(last_folder ${folder})
+      set(count 0)
+    endif()
+    math(EXPR part "${count} / 12")
+    math(EXPR count "${count} + 1")
+    string(MD5 group "${folder}")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group}_${part})
+  endforeach()
 endfunction()
 
 if(VARVE_SANITIZER)
