@@ -25,7 +25,7 @@ namespace varve {
 namespace {
 
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr size_t kReceiveBytes = 64u << 10;
 
@@ -67,7 +67,7 @@ class AsyncClient::Connection : public std::enable_shared_from_this<Connection> 
 
   struct Pending {
     Callback callback;
-    Clock::time_point since;
+    SteadyClock::time_point since;
   };
 
   void Add(const std::vector<std::string>& words, Callback callback, WhenLost when_lost);
@@ -112,17 +112,17 @@ class AsyncClient::Connection : public std::enable_shared_from_this<Connection> 
   bool waiting_for_room_ = false;
   bool write_planned_ = false;
   bool fruitful_ = false;  // there was a reply since the last series of attempts began
-  Clock::time_point watch_until_ = Clock::time_point::max();  // when watch_timer_ fires
-  Clock::time_point retry_until_;
-  Clock::time_point attempt_began_;
+  SteadyClock::time_point watch_until_ = SteadyClock::time_point::max();  // when watch_timer_ fires
+  SteadyClock::time_point retry_until_;
+  SteadyClock::time_point attempt_began_;
 };
 
 void AsyncClient::Connection::Add(const std::vector<std::string>& words, Callback callback,
                                   WhenLost when_lost) {
   if (state_ == State::kClosed) return callback(absl::CancelledError("the client is closed"));
-  if (pending_.empty()) retry_until_ = Clock::now() + options_.reconnect_for;
+  if (pending_.empty()) retry_until_ = SteadyClock::now() + options_.reconnect_for;
   queue_.Add(std::vector<std::string_view>(words.begin(), words.end()), when_lost);
-  pending_.push_back({std::move(callback), Clock::now()});
+  pending_.push_back({std::move(callback), SteadyClock::now()});
   if (queue_.outstanding_bytes() == 0) TakeReplies();  // nothing will be sent for it
   if (state_ == State::kIdle) BeginConnecting();
   if (state_ == State::kConnected && !write_planned_) {
@@ -156,7 +156,7 @@ void AsyncClient::Connection::CloseSocket() {
 }
 
 void AsyncClient::Connection::BeginConnecting() {
-  retry_until_ = Clock::now() + options_.reconnect_for;
+  retry_until_ = SteadyClock::now() + options_.reconnect_for;
   fruitful_ = false;
   backoff_.Reset();
   Attempt();
@@ -164,7 +164,7 @@ void AsyncClient::Connection::BeginConnecting() {
 
 void AsyncClient::Connection::Attempt() {
   state_ = State::kConnecting;
-  attempt_began_ = Clock::now();
+  attempt_began_ = SteadyClock::now();
   const uint64_t generation = ++generation_;
   Watch();
   endpoints_.clear();
@@ -232,7 +232,7 @@ void AsyncClient::Connection::Connected() {
   socket_.non_blocking(true, ignored);
   state_ = State::kConnected;
   queue_.BeginConnection();
-  for (Pending& pending : pending_) pending.since = Clock::now();
+  for (Pending& pending : pending_) pending.since = SteadyClock::now();
   Watch();
   Read();
   Write();
@@ -240,7 +240,7 @@ void AsyncClient::Connection::Connected() {
 
 void AsyncClient::Connection::AttemptFailed(absl::Status why) {
   CloseSocket();
-  const Clock::time_point now = Clock::now();
+  const SteadyClock::time_point now = SteadyClock::now();
   // Another attempt would meet a refused handshake again.
   const bool is_final = !absl::IsUnavailable(why) && !absl::IsDeadlineExceeded(why);
   // Who listens has no request that could fail and tell: attempts go on until Close().
@@ -252,7 +252,7 @@ void AsyncClient::Connection::AttemptFailed(absl::Status why) {
     return TakeReplies();
   }
   state_ = State::kPausing;
-  const Clock::time_point next = now + Clock::duration(backoff_.Next());
+  const SteadyClock::time_point next = now + SteadyClock::duration(backoff_.Next());
   retry_timer_.expires_at(is_late ? next : std::min(next, retry_until_));
   retry_timer_.async_wait(
       [self = shared_from_this(), generation = generation_](const asio::error_code& error) {
@@ -376,20 +376,21 @@ void AsyncClient::Connection::Watch() {
   const milliseconds bound = connecting ? options_.connect_timeout : options_.timeout;
   if (bound.count() == 0 || (!connecting && (pending_.empty() || state_ != State::kConnected)))
     return;
-  const Clock::time_point until = (connecting ? attempt_began_ : pending_.front().since) + bound;
+  const SteadyClock::time_point until =
+      (connecting ? attempt_began_ : pending_.front().since) + bound;
   if (watch_until_ <= until) return;  // it looks again then
   watch_until_ = until;
   watch_timer_.expires_at(until);
   watch_timer_.async_wait([self = shared_from_this()](const asio::error_code& error) {
     if (error || self->state_ == State::kClosed) return;
-    self->watch_until_ = Clock::time_point::max();
+    self->watch_until_ = SteadyClock::time_point::max();
     self->WatchExpired();
     self->Watch();
   });
 }
 
 void AsyncClient::Connection::WatchExpired() {
-  const Clock::time_point now = Clock::now();
+  const SteadyClock::time_point now = SteadyClock::now();
   if (state_ == State::kConnecting && options_.connect_timeout.count() > 0 &&
       now >= attempt_began_ + options_.connect_timeout) {
     AttemptFailed(tls_ != nullptr ? HandshakeTookTooLong(options_)

@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr size_t kSendBytes = 256u << 10;  // requests kept back before they are sent on their own
-constexpr size_t kReceiveBytes = 64u << 10;
+constexpr size_t kPipelineReceiveBytes = 64u << 10;
 
 // Errors that another attempt would meet again.
 bool IsFinal(const absl::Status& status) {
@@ -62,8 +62,8 @@ absl::Status Pipeline::SendSome() {
 }
 
 absl::Status Pipeline::ReceiveSome() {
-  VARVE_ASSIGN_OR_RETURN(const size_t got,
-                         socket_.Receive(queue_.Room(kReceiveBytes), kReceiveBytes));
+  VARVE_ASSIGN_OR_RETURN(
+      const size_t got, socket_.Receive(queue_.Room(kPipelineReceiveBytes), kPipelineReceiveBytes));
   queue_.Received(got);
   return absl::OkStatus();
 }

@@ -21,7 +21,7 @@ namespace varve {
 namespace {
 
 // While it looks for the next good record it believes no record to be longer than this.
-constexpr uint64_t kLongestWhenLost = uint64_t{1} << 22;
+constexpr uint64_t kLongestLostRecord = uint64_t{1} << 22;
 
 class Surveyor {
  public:
@@ -162,7 +162,7 @@ class Surveyor {
       RecordView record;
       const bool lost = offset != good_end && !starts_are_known_;
       VARVE_ASSIGN_OR_RETURN(const size_t size,
-                             RecordAt(offset, lost ? kLongestWhenLost : end, end, &record));
+                             RecordAt(offset, lost ? kLongestLostRecord : end, end, &record));
       if (size == 0) {
         offset = NextStart(offset, end);
         continue;

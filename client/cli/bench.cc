@@ -21,12 +21,12 @@
 namespace varve {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 // Counts of times, in buckets that grow: 16 to each doubling, so that a quantile is right to 6 %.
 class LatencyHistogram {
  public:
-  void Add(Clock::duration latency) {
+  void Add(SteadyClock::duration latency) {
     const auto nanoseconds = static_cast<uint64_t>(std::chrono::nanoseconds(latency).count());
     ++counts_[BucketOf(nanoseconds)];
     ++total_;
@@ -75,14 +75,14 @@ class Load {
   }
 
   void Run() {
-    begun_ = Clock::now();
+    begun_ = SteadyClock::now();
     until_ = begun_ + std::chrono::seconds(bench_.seconds);
     for (const auto& client : clients_) {
       running_ += bench_.pipeline;
       for (int64_t i = 0; i < bench_.pipeline; ++i) Ask(client.get());
     }
     context_.run();
-    seconds_ = std::chrono::duration<double>(Clock::now() - begun_).count();
+    seconds_ = std::chrono::duration<double>(SteadyClock::now() - begun_).count();
   }
 
   bool interrupted() const { return interrupt_.happened(); }
@@ -105,7 +105,7 @@ class Load {
   void Ask(AsyncClient* client) {
     const std::string key =
         fmt::format("{}{}", prefix_, random_() % static_cast<uint64_t>(bench_.keyspace));
-    auto answered = [this, client, asked = Clock::now()](const absl::StatusOr<Reply>& reply) {
+    auto answered = [this, client, asked = SteadyClock::now()](const absl::StatusOr<Reply>& reply) {
       Answered(client, asked, reply);
     };
     if (writes_) {
@@ -115,8 +115,9 @@ class Load {
     }
   }
 
-  void Answered(AsyncClient* client, Clock::time_point asked, const absl::StatusOr<Reply>& reply) {
-    const Clock::time_point now = Clock::now();
+  void Answered(AsyncClient* client, SteadyClock::time_point asked,
+                const absl::StatusOr<Reply>& reply) {
+    const SteadyClock::time_point now = SteadyClock::now();
     if (!reply.ok() || reply->is_error()) {
       if (error_.empty()) error_ = reply.ok() ? reply->text : std::string(reply.status().message());
     } else {
@@ -136,8 +137,8 @@ class Load {
   std::minstd_rand random_;
   asio::io_context context_{1};
   std::vector<std::unique_ptr<AsyncClient>> clients_;
-  Clock::time_point begun_;
-  Clock::time_point until_;
+  SteadyClock::time_point begun_;
+  SteadyClock::time_point until_;
   double seconds_ = 0;
   int64_t running_ = 0;
   LatencyHistogram latencies_;

@@ -10,11 +10,11 @@ namespace {
 
 constexpr std::string_view kBadColour = "31";   // red
 constexpr std::string_view kGoodColour = "32";  // green
-constexpr std::string_view kDimColour = "2";
+constexpr std::string_view kDimWordColour = "2";
 
 std::string_view ColourOf(std::string_view kind) {
   if (kind == "damage") return kBadColour;
-  return kind == "saved" ? kGoodColour : kDimColour;
+  return kind == "saved" ? kGoodColour : kDimWordColour;
 }
 
 std::string JsonLine(const Finding& finding) {

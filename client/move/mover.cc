@@ -18,7 +18,7 @@
 namespace varve {
 namespace {
 
-using Kind = ChangeOperation::Kind;
+using ChangeKind = ChangeOperation::Kind;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstPause{50};
@@ -305,12 +305,12 @@ absl::StatusOr<Mover::Reached> Mover::ApplyChanges(milliseconds wait) {
 absl::Status Mover::Apply(ChangeOperation* operation) {
   const std::string& space = operation->name;
   switch (operation->kind) {
-    case Kind::kSet:
-    case Kind::kExpire:
-    case Kind::kMeta:
-    case Kind::kDelete:
-    case Kind::kExpired:
-    case Kind::kEvicted:
+    case ChangeKind::kSet:
+    case ChangeKind::kExpire:
+    case ChangeKind::kMeta:
+    case ChangeKind::kDelete:
+    case ChangeKind::kExpired:
+    case ChangeKind::kEvicted:
       break;
     default:
       // What concerns many keys comes behind what was gathered.
@@ -322,8 +322,9 @@ absl::Status Mover::Apply(ChangeOperation* operation) {
     VARVE_RETURN_IF_ERROR(WriteWindow());
     VARVE_RETURN_IF_ERROR(EnsureSpace(space));
   }
-  const bool is_put = operation->kind == Kind::kSet || operation->kind == Kind::kExpire ||
-                      operation->kind == Kind::kMeta;
+  const bool is_put = operation->kind == ChangeKind::kSet ||
+                      operation->kind == ChangeKind::kExpire ||
+                      operation->kind == ChangeKind::kMeta;
   if (is_put) {
     window_.Put(space, {.key = std::move(operation->key),
                         .value = std::move(operation->value),
@@ -337,20 +338,20 @@ absl::Status Mover::Apply(ChangeOperation* operation) {
 
 absl::Status Mover::ApplyToSpace(const ChangeOperation& operation) {
   const std::string& space = operation.name;
-  if (operation.kind == Kind::kDrop) return DropSpace(space);
-  if (IsMoved(space) && (operation.kind == Kind::kCreate || !target_->Knows(space)))
+  if (operation.kind == ChangeKind::kDrop) return DropSpace(space);
+  if (IsMoved(space) && (operation.kind == ChangeKind::kCreate || !target_->Knows(space)))
     VARVE_RETURN_IF_ERROR(EnsureSpace(space));
   switch (operation.kind) {
-    case Kind::kDeleteRange:
+    case ChangeKind::kDeleteRange:
       return target_->DeleteRange(space, operation.key, operation.value);
-    case Kind::kFlush:
+    case ChangeKind::kFlush:
       return target_->Clear(space);
-    case Kind::kIngest:
+    case ChangeKind::kIngest:
       state_.copies.push_back({space, {.min = "[" + operation.key, .max = "[" + operation.value}});
       return absl::OkStatus();
-    case Kind::kClone:
+    case ChangeKind::kClone:
       return CopyAnew(space);
-    case Kind::kSwap:
+    case ChangeKind::kSwap:
       VARVE_RETURN_IF_ERROR(CopyAnew(space));
       return CopyAnew(operation.key);
     default:

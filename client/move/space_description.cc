@@ -8,7 +8,7 @@
 namespace varve {
 namespace {
 
-using Kind = SpaceOptions::Kind;
+using SpaceKind = SpaceOptions::Kind;
 
 constexpr std::string_view kUsual = "default";
 constexpr std::string_view kNone = "none";
@@ -38,7 +38,7 @@ class InfoFields {
 };
 
 void AddQuota(const InfoFields& fields, SpaceDescription* description) {
-  SpaceOptions quota{.kind = Kind::kQuota, .words = {}};
+  SpaceOptions quota{.kind = SpaceKind::kQuota, .words = {}};
   const uint64_t keys = fields.Number("maxkeys"), bytes = fields.Number("maxbytes");
   if (keys != 0) quota.words.insert(quota.words.end(), {"MAXKEYS", fmt::to_string(keys)});
   if (bytes != 0) quota.words.insert(quota.words.end(), {"MAXBYTES", fmt::to_string(bytes)});
@@ -64,13 +64,13 @@ absl::StatusOr<SpaceDescription> ParseSpaceInfo(const Reply& reply) {
                                                                         {"compress", "COMPRESS"}};
   for (const auto& [field, option] : kStorage) {
     if (std::string value = fields.Text(field, kUsual); value != kUsual)
-      description.options.push_back({Kind::kStorage, {std::string(option), std::move(value)}});
+      description.options.push_back({SpaceKind::kStorage, {std::string(option), std::move(value)}});
   }
   if (const uint64_t size = fields.Number("value_separation_size"); size != 0)
-    description.options.push_back({Kind::kStorage, {"VALUESIZE", fmt::to_string(size)}});
+    description.options.push_back({SpaceKind::kStorage, {"VALUESIZE", fmt::to_string(size)}});
   if (std::string keep = fields.Text("keep", kUsual); keep != kUsual) {
     description.options.push_back(
-        {Kind::kMeaning,
+        {SpaceKind::kMeaning,
          {"KEEP", std::move(keep), "KEEPBYTES", fmt::to_string(fields.Number("keep_bytes"))}});
   }
   AddQuota(fields, &description);

@@ -42,14 +42,14 @@ struct Lag {
   std::string gap;
 };
 
-std::string_view WordOf(StoreFinding::Kind kind) {
+std::string_view WordOfFinding(StoreFinding::Kind kind) {
   return kind == StoreFinding::Kind::kDamage ? "damage" : "leftover";
 }
 
 void PrintFindingsOf(const ArchiveContents& contents, const Output& output) {
   std::vector<Finding> findings;
   for (const StoreFinding& found : contents.findings)
-    findings.push_back({WordOf(found.kind), found.file, found.offset, found.what});
+    findings.push_back({WordOfFinding(found.kind), found.file, found.offset, found.what});
   PrintFindings(findings, output);
 }
 

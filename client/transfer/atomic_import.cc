@@ -22,12 +22,12 @@
 namespace varve {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
-constexpr size_t kPairsTogether = 256;                // of one request
-constexpr size_t kBytesTogether = size_t{256} << 10;  // and their bytes
-constexpr size_t kAhead = 64;                         // requests under way
-constexpr size_t kAheadBytes = size_t{8} << 20;       // and their bytes
+constexpr size_t kPairsTogether = 256;                 // of one request
+constexpr size_t kBytesTogether = size_t{256} << 10;   // and their bytes
+constexpr size_t kIngestsAhead = 64;                   // requests under way
+constexpr size_t kIngestBytesAhead = size_t{8} << 20;  // and their bytes
 
 // Returns the bound behind all keys with the prefix.
 std::string BoundBehind(std::string prefix) {
@@ -53,7 +53,7 @@ class AtomicImporter {
                           fmt::format("{}; nothing was imported", std::string(added.message())));
     }
     VARVE_ASSIGN_OR_RETURN(const Reply version, Ask({"INGEST", "COMMIT", id_}));
-    const double seconds = std::chrono::duration<double>(Clock::now() - begun_).count();
+    const double seconds = std::chrono::duration<double>(SteadyClock::now() - begun_).count();
     fmt::print(stderr, "imported {} keys in {:.1f} s, {:.0f}/s, as version {}\n", keys_, seconds,
                static_cast<double>(keys_) / std::max(seconds, 0.001), version.integer);
     const ImportNotes& notes = opened_.reader->notes();
@@ -167,7 +167,8 @@ class AtomicImporter {
     keys_ += waiting_.size() / 2;
     waiting_.clear();
     waiting_bytes_ = 0;
-    while (pipeline_->outstanding() >= kAhead || pipeline_->outstanding_bytes() >= kAheadBytes)
+    while (pipeline_->outstanding() >= kIngestsAhead ||
+           pipeline_->outstanding_bytes() >= kIngestBytesAhead)
       VARVE_RETURN_IF_ERROR(TakeReply());
     return absl::OkStatus();
   }
@@ -186,7 +187,7 @@ class AtomicImporter {
   const CommandLine& line_;
   const FileFormat format_;
   const std::string path_;
-  const Clock::time_point begun_ = Clock::now();
+  const SteadyClock::time_point begun_ = SteadyClock::now();
   OpenedReader opened_;
   std::unique_ptr<Pipeline> pipeline_;
   std::string id_;

@@ -24,7 +24,7 @@
 namespace varve {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr size_t kAhead = 2000;                  // requests under way
 constexpr size_t kAheadBytes = size_t{8} << 20;  // and their bytes
@@ -108,7 +108,7 @@ class Importer {
     if (state_.offset > 0) reader.Seek(state_.offset, state_.line);
     Progress progress("importing", opened_.size, line_.progress);
     progress.StartFrom(state_.offset, state_.keys, state_.offset);
-    Clock::time_point checkpoint = Clock::now() + kCheckpointEvery;
+    SteadyClock::time_point checkpoint = SteadyClock::now() + kCheckpointEvery;
     ImportRecord record;
     while (true) {
       const absl::StatusOr<bool> found = reader.Next(&record);
@@ -129,9 +129,9 @@ class Importer {
         continue;
       }
       const bool new_risk = !record.repeatable && !state_.at_risk;
-      if (new_risk || Clock::now() >= checkpoint) {
+      if (new_risk || SteadyClock::now() >= checkpoint) {
         VARVE_RETURN_IF_ERROR(Checkpoint(record));
-        checkpoint = Clock::now() + kCheckpointEvery;
+        checkpoint = SteadyClock::now() + kCheckpointEvery;
       }
       VARVE_RETURN_IF_ERROR(Send(record));
       progress.Update(reader.offset(), state_.keys, reader.offset());
@@ -199,7 +199,7 @@ class Importer {
   }
 
   void Summarize() const {
-    const double seconds = std::chrono::duration<double>(Clock::now() - begun_).count();
+    const double seconds = std::chrono::duration<double>(SteadyClock::now() - begun_).count();
     fmt::print(stderr, "imported {} keys in {:.1f} s, {:.0f}/s\n", imported_, seconds,
                static_cast<double>(imported_) / std::max(seconds, 0.001));
     if (commands_ > 0) fmt::print(stderr, "executed {} other commands\n", commands_);
@@ -236,7 +236,7 @@ class Importer {
   const FileFormat format_;
   const std::string path_;
   const std::string state_path_;
-  const Clock::time_point begun_ = Clock::now();
+  const SteadyClock::time_point begun_ = SteadyClock::now();
   ImportState state_;
   bool saved_ = false;
   std::string state_error_;    // why no state can be kept

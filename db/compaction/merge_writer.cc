@@ -125,10 +125,10 @@ class KeptTombstones {
   std::vector<RangeTombstone> open_;  // what is left of those that an output cut
 };
 
-class Merge {
+class SegmentMerge {
  public:
-  Merge(InternalIterator* input, std::vector<RangeTombstone> tombstones,
-        const MergeOptions& options)
+  SegmentMerge(InternalIterator* input, std::vector<RangeTombstone> tombstones,
+               const MergeOptions& options)
       : input_(input),
         options_(options),
         tombstones_(std::move(tombstones)),
@@ -437,7 +437,7 @@ class Merge {
 absl::StatusOr<MergeResult> MergeToSegments(InternalIterator* input,
                                             std::vector<RangeTombstone> tombstones,
                                             const MergeOptions& options) {
-  return Merge(input, std::move(tombstones), options).Run();
+  return SegmentMerge(input, std::move(tombstones), options).Run();
 }
 
 }  // namespace varve

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kSmallestKey = 4;  // no tree key is shorter than its generation
 
-struct Header {
+struct LargeHeader {
   uint8_t flags = 0;  // kSeparatedValue left out
   WriteCause cause = WriteCause::kWrite;
   uint32_t key_size = 0;
@@ -27,7 +27,7 @@ struct Header {
 };
 
 // Returns false if `data` does not begin with the header of a large operation.
-bool ParseHeader(std::string_view data, Header* header) {
+bool ParseLargeHeader(std::string_view data, LargeHeader* header) {
   if (data.empty()) return false;
   const char* at = data.data();
   const char* const limit = at + data.size();
@@ -47,8 +47,8 @@ bool ParseHeader(std::string_view data, Header* header) {
   return header->key_size >= kSmallestKey;
 }
 
-size_t Parse(std::string_view data, Header* header, RecordView* record) {
-  if (!ParseHeader(data, header) || header->operation_size() > data.size()) return 0;
+size_t Parse(std::string_view data, LargeHeader* header, RecordView* record) {
+  if (!ParseLargeHeader(data, header) || header->operation_size() > data.size()) return 0;
   const char* const at = data.data() + header->size;
   const size_t metadata_size = header->extras.metadata_size;
   *record = {.key = {at + metadata_size, header->key_size},
@@ -109,17 +109,17 @@ bool LargeSealFits(std::string_view operation, size_t seal_offset, uint64_t body
 }
 
 uint64_t LargeOperationSize(std::string_view data) {
-  Header header;
-  return ParseHeader(data, &header) ? header.operation_size() : 0;
+  LargeHeader header;
+  return ParseLargeHeader(data, &header) ? header.operation_size() : 0;
 }
 
 size_t ParseLargeOperation(std::string_view data, RecordView* record) {
-  Header header;
+  LargeHeader header;
   return Parse(data, &header, record);
 }
 
 size_t DecodeLargeOperation(std::string_view data, RecordView* record) {
-  Header header;
+  LargeHeader header;
   const size_t size = Parse(data, &header, record);
   if (size == 0) return 0;
   const std::string_view whole = data.substr(0, size);

@@ -11,7 +11,7 @@
 namespace varve {
 namespace {
 
-constexpr size_t kSliceBytes = 1u << 20;
+constexpr size_t kReadSliceBytes = 1u << 20;
 constexpr size_t kMostRowsOfSlice = 4'096;
 constexpr size_t kRowsOfCount = 4'096;
 // The scans after which a read with a deadline answers with what it has.
@@ -41,7 +41,7 @@ class RangeRead final : public std::enable_shared_from_this<RangeRead> {
     request.max_rows = step_;
     // Values come along where metadata does, and only entries count against the caller's bound.
     request.max_bytes =
-        options_.without_value ? kSliceBytes : std::min(options_.max_bytes, kSliceBytes);
+        options_.without_value ? kReadSliceBytes : std::min(options_.max_bytes, kReadSliceBytes);
     request.keys_only = options_.without_value && !options_.with_metadata;
     context_.client->ScanRows(place_.table, std::move(request),
                               context_.NewDeadline(options_.deadline),

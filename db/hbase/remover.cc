@@ -12,7 +12,7 @@
 namespace varve {
 namespace {
 
-uint64_t Nanos(std::chrono::milliseconds span) {
+uint64_t NanosOf(std::chrono::milliseconds span) {
   return static_cast<uint64_t>(std::chrono::nanoseconds(span).count());
 }
 
@@ -28,11 +28,11 @@ void Remover::SetListener(StoreUpkeep::ExpiryListener listener) {
 }
 
 void Remover::Pause(std::chrono::milliseconds how_long) {
-  paused_until_nanos_ = context_->options.clock->MonotonicNanos() + Nanos(how_long);
+  paused_until_nanos_ = context_->options.clock->MonotonicNanos() + NanosOf(how_long);
 }
 
 bool Remover::IsDue(uint64_t since_nanos, std::chrono::milliseconds span) const {
-  return context_->options.clock->MonotonicNanos() - since_nanos >= Nanos(span);
+  return context_->options.clock->MonotonicNanos() - since_nanos >= NanosOf(span);
 }
 
 absl::Status Remover::Step(const std::function<bool()>& is_over) {

@@ -12,12 +12,12 @@ constexpr uint32_t kBase = 255;
 static_assert(kLastGeneration == uint64_t{kBase} * kBase * kBase * kBase - 2);
 
 constexpr size_t kFlagsOffset = kCellIdentitySize;
-constexpr uint8_t kFormat = 1 << 4;
+constexpr uint8_t kRowFormat = 1 << 4;
 constexpr uint8_t kFormatBits = 0xf0;
 constexpr uint8_t kTombstone = 1;
 constexpr uint8_t kExpires = 2;
-constexpr uint8_t kHasMetadata = 4;
-constexpr uint8_t kKnownFlags = kTombstone | kExpires | kHasMetadata;
+constexpr uint8_t kRowHasMetadata = 4;
+constexpr uint8_t kKnownFlags = kTombstone | kExpires | kRowHasMetadata;
 
 void PutBig64(std::string* bytes, uint64_t value) {
   char big[8];
@@ -31,7 +31,7 @@ std::optional<HbaseCell> ReadHeader(ByteReader* reader) {
   std::string_view version, writer, expiry;
   uint8_t flags = 0;
   if (!reader->ReadBytes(kCellVersionSize, &version) || !reader->ReadBytes(4, &writer) ||
-      !reader->ReadByte(&flags) || (flags & kFormatBits) != kFormat ||
+      !reader->ReadByte(&flags) || (flags & kFormatBits) != kRowFormat ||
       (flags & ~kFormatBits & ~kKnownFlags) != 0)
     return std::nullopt;
   cell.version = DecodeBigEndian64(version.data());
@@ -41,7 +41,7 @@ std::optional<HbaseCell> ReadHeader(ByteReader* reader) {
     if (!reader->ReadBytes(8, &expiry)) return std::nullopt;
     cell.expiry_ms = DecodeBigEndian64(expiry.data());
   }
-  if ((flags & kHasMetadata) != 0 && !reader->ReadVarint32(&cell.metadata_size))
+  if ((flags & kRowHasMetadata) != 0 && !reader->ReadVarint32(&cell.metadata_size))
     return std::nullopt;
   if (!reader->ReadVarint32(&cell.value_size)) return std::nullopt;
   return cell;
@@ -75,10 +75,10 @@ std::string EncodeCell(const HbaseCell& cell) {
   PutBig64(&bytes, cell.version);
   for (int shift = 24; shift >= 0; shift -= 8)
     bytes.push_back(static_cast<char>(cell.writer >> shift));
-  uint8_t flags = kFormat;
+  uint8_t flags = kRowFormat;
   if (cell.is_tombstone) flags |= kTombstone;
   if (cell.expiry_ms != kNoExpiry) flags |= kExpires;
-  if (!cell.metadata.empty()) flags |= kHasMetadata;
+  if (!cell.metadata.empty()) flags |= kRowHasMetadata;
   bytes.push_back(static_cast<char>(flags));
   if (cell.expiry_ms != kNoExpiry) PutBig64(&bytes, cell.expiry_ms);
   if (!cell.metadata.empty()) PutVarint32(&bytes, static_cast<uint32_t>(cell.metadata.size()));
@@ -105,7 +105,7 @@ std::optional<HbaseCell> DecodeCellHeader(std::string_view bytes) {
 std::vector<HbaseValueTest> TestsOfGone(uint64_t now_ms) {
   std::vector<HbaseValueTest> tests;
   for (uint8_t flags = 0; flags <= kKnownFlags; ++flags) {
-    const std::string byte(1, static_cast<char>(kFormat | flags));
+    const std::string byte(1, static_cast<char>(kRowFormat | flags));
     HbaseValueTest test = {{kFlagsOffset, byte, byte}};
     if ((flags & kTombstone) == 0) {
       if ((flags & kExpires) == 0) continue;

@@ -12,7 +12,7 @@
 namespace varve {
 namespace {
 
-constexpr uint8_t kFormat = 1;
+constexpr uint8_t kSpaceFormat = 1;
 constexpr uint8_t kLeftOutElsewhere = 0xff;
 
 bool ReadGrouping(ByteReader* reader, KeyGrouping* grouping) {
@@ -89,7 +89,7 @@ SpaceCatalog SpaceCatalog::New() {
 }
 
 std::string SpaceCatalog::Encode() const {
-  std::string bytes(1, static_cast<char>(kFormat));
+  std::string bytes(1, static_cast<char>(kSpaceFormat));
   PutVarint32(&bytes, next_generation_);
   PutVarint32(&bytes, next_id_);
   PutVarint32(&bytes, static_cast<uint32_t>(spaces_.size()));
@@ -114,7 +114,7 @@ absl::StatusOr<SpaceCatalog> SpaceCatalog::Decode(std::string_view bytes) {
   const auto by_id = [](const Space& a, const Space& b) {
     return a.description.id >= b.description.id;
   };
-  if (!reader.ReadByte(&format) || format != kFormat ||
+  if (!reader.ReadByte(&format) || format != kSpaceFormat ||
       !reader.ReadVarint32(&catalog.next_generation_) || !reader.ReadVarint32(&catalog.next_id_) ||
       !ReadItems(&reader, &catalog.spaces_, ReadSpace) ||
       !ReadItems(&reader, &catalog.retired_, ReadPlace) || !reader.empty() ||

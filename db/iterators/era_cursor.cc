@@ -10,12 +10,12 @@ namespace varve {
 namespace {
 
 // The cursor steps over so many versions of one key one by one; for more it seeks instead.
-constexpr int kStepsBeforeSeek = 8;
+constexpr int kEraStepsBeforeSeek = 8;
 
 // Moves behind the last version of the key.
 void PassKey(std::string_view tree_key, InternalIterator* records) {
   for (int steps = 0; records->Valid() && records->record().key == tree_key; records->Next()) {
-    if (++steps == kStepsBeforeSeek) {
+    if (++steps == kEraStepsBeforeSeek) {
       records->Seek(tree_key, kNoSequence);
       if (!records->Valid() || records->record().key != tree_key) return;
     }

@@ -16,7 +16,6 @@
 namespace varve {
 namespace {
 
-constexpr std::string_view kNoInteger = "ERR value is not an integer or out of range";
 constexpr std::string_view kBadOffset = "ERR bit offset is not an integer or out of range";
 
 // Reads a value for a command that only reads. False: it failed, and the error was answered.
@@ -339,7 +338,7 @@ void HandleBitField(CommandContext& context, Arguments arguments) {
 constexpr std::string_view kFieldSyntax =
     "key [GET type offset | [OVERFLOW WRAP|SAT|FAIL] SET type offset value | INCRBY type offset "
     "increment ...]";
-constexpr Command kRows[] = {
+constexpr Command kBitRows[] = {
     {.name = "bitcount",
      .arity = -2,
      .flags = kReadCommand | kSlowCommand,
@@ -410,6 +409,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> BitCommands() { return kRows; }
+absl::Span<const Command> BitCommands() { return kBitRows; }
 
 }  // namespace varve

@@ -36,7 +36,7 @@ void ReplyList(CommandContext& context, const ClientFilter& filter) {
   context.reply.Verbatim(text);
 }
 
-void HandleList(CommandContext& context, Arguments arguments) {
+void HandleClientList(CommandContext& context, Arguments arguments) {
   ClientFilter filter;
   if (arguments.size() == 2) return ReplyList(context, filter);
   if (arguments.size() == 4 && EqualsIgnoreCase(arguments[2], "type")) {
@@ -169,7 +169,7 @@ void HandleUnblock(CommandContext& context, Arguments arguments) {
     return context.reply.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
   }
   if (!ParseRespInteger(arguments[2], &id)) {
-    return context.reply.Error("ERR value is not an integer or out of range");
+    return context.reply.Error(kNoInteger);
   }
   const bool is_error = arguments.size() == 4 && EqualsIgnoreCase(arguments[3], "error");
   bool unblocked = false;
@@ -222,7 +222,7 @@ void HandleClient(CommandContext& context, Arguments arguments) {
   } else if (what == "info") {
     context.reply.Verbatim(DescribeClient(client, true));
   } else if (what == "list") {
-    HandleList(context, arguments);
+    HandleClientList(context, arguments);
   } else if (what == "kill") {
     HandleKill(context, arguments);
   } else if (what == "setinfo") {
@@ -250,7 +250,7 @@ void HandleClient(CommandContext& context, Arguments arguments) {
   }
 }
 
-constexpr Command kRows[] = {
+constexpr Command kClientRows[] = {
     {.name = "client",
      .arity = -2,
      .flags = kConnectionCommand | kContainerCommand | kLocalCommand,
@@ -266,6 +266,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> ClientCommands() { return kRows; }
+absl::Span<const Command> ClientCommands() { return kClientRows; }
 
 }  // namespace varve

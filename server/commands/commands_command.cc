@@ -214,7 +214,7 @@ bool Chosen(Arguments filter, std::string_view name, const Words& categories) {
   });
 }
 
-void HandleList(CommandContext& context, Arguments filter) {
+void HandleCommandList(CommandContext& context, Arguments filter) {
   if (!filter.empty()) {
     const bool known =
         filter.size() == 3 && EqualsIgnoreCase(filter[0], "filterby") &&
@@ -317,7 +317,7 @@ void HandleCommand(CommandContext& context, Arguments arguments) {
   if (what == "count") {
     context.reply.Integer(static_cast<int64_t>(AllCommands().size()));
   } else if (what == "list") {
-    HandleList(context, rest);
+    HandleCommandList(context, rest);
   } else if (what == "info") {
     if (!TooManyNames(context, rest)) HandleInfo(context.reply, rest);
   } else if (what == "docs") {
@@ -327,7 +327,7 @@ void HandleCommand(CommandContext& context, Arguments arguments) {
   }
 }
 
-constexpr Command kRows[] = {
+constexpr Command kCommandRows[] = {
     {.name = "command",
      .arity = -1,
      .flags = kSlowCommand | kContainerCommand | kConnectionCommand,
@@ -342,6 +342,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> CommandCommands() { return kRows; }
+absl::Span<const Command> CommandCommands() { return kCommandRows; }
 
 }  // namespace varve

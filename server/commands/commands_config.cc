@@ -79,7 +79,7 @@ void HandleConfig(CommandContext& context, Arguments arguments) {
   }
 }
 
-constexpr Command kRows[] = {
+constexpr Command kConfigRows[] = {
     {.name = "config",
      .arity = -2,
      .flags = kAdminCommand | kSlowCommand | kSecretArguments | kContainerCommand,
@@ -91,6 +91,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> ConfigCommands() { return kRows; }
+absl::Span<const Command> ConfigCommands() { return kConfigRows; }
 
 }  // namespace varve

@@ -41,7 +41,7 @@ void HandleReset(CommandContext& context, Arguments arguments) {
   context.reply.Simple("RESET");
 }
 
-constexpr Command kRows[] = {
+constexpr Command kConnectionRows[] = {
     {.name = "echo",
      .arity = 2,
      .flags = kConnectionCommand | kFastCommand | kLocalCommand,
@@ -82,6 +82,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> ConnectionCommands() { return kRows; }
+absl::Span<const Command> ConnectionCommands() { return kConnectionRows; }
 
 }  // namespace varve

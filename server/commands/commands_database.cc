@@ -72,7 +72,7 @@ void HandleFlushDb(CommandContext& context, Arguments arguments) {
   if (context.Submit(&batch)) context.reply.Ok();
 }
 
-constexpr Command kRows[] = {
+constexpr Command kDatabaseRows[] = {
     {.name = "flushall",
      .arity = -1,
      .flags = kWriteCommand,
@@ -115,6 +115,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> DatabaseCommands() { return kRows; }
+absl::Span<const Command> DatabaseCommands() { return kDatabaseRows; }
 
 }  // namespace varve

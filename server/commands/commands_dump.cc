@@ -14,8 +14,6 @@
 namespace varve {
 namespace {
 
-constexpr std::string_view kNoInteger = "ERR value is not an integer or out of range";
-
 void HandleDump(CommandContext& context, Arguments arguments) {
   std::string value;
   const std::optional<ReadResult> read = ReadKey(context, arguments[1], &value);
@@ -132,7 +130,7 @@ void HandleRestore(CommandContext& context, Arguments arguments) {
   context.reply.Ok();
 }
 
-constexpr Command kRows[] = {
+constexpr Command kDumpRows[] = {
     {.name = "dump",
      .arity = 2,
      .flags = kReadCommand,
@@ -157,6 +155,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> DumpCommands() { return kRows; }
+absl::Span<const Command> DumpCommands() { return kDumpRows; }
 
 }  // namespace varve

@@ -240,7 +240,7 @@ void HandleGetEx(CommandContext& context, Arguments arguments) {
   found ? context.reply.Bulk(value) : context.reply.Null();
 }
 
-constexpr Command kRows[] = {
+constexpr Command kExpiryRows[] = {
     {.name = "expire",
      .arity = -3,
      .flags = kWriteCommand | kFastCommand,
@@ -366,6 +366,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> ExpiryCommands() { return kRows; }
+absl::Span<const Command> ExpiryCommands() { return kExpiryRows; }
 
 }  // namespace varve

@@ -21,7 +21,7 @@ void HandleFunction(CommandContext& context, Arguments arguments) {
   context.reply.Ok();
 }
 
-constexpr Command kRows[] = {
+constexpr Command kFunctionRows[] = {
     {.name = "function",
      .arity = -2,
      .flags = kContainerCommand,
@@ -33,6 +33,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> FunctionCommands() { return kRows; }
+absl::Span<const Command> FunctionCommands() { return kFunctionRows; }
 
 }  // namespace varve

@@ -23,8 +23,6 @@
 namespace varve {
 namespace {
 
-constexpr std::string_view kNoInteger = "ERR value is not an integer or out of range";
-
 void HandleType(CommandContext& context, Arguments arguments) {
   const std::optional<ReadResult> read = PeekAtKey(context, arguments[1]);
   if (read) context.reply.Simple(read->found ? "string" : "none");
@@ -262,7 +260,7 @@ void HandleObject(CommandContext& context, Arguments arguments) {
       "policies at runtime LRU and LFU data will take some time to adjust.");
 }
 
-constexpr Command kRows[] = {
+constexpr Command kKeyRows[] = {
     {.name = "copy",
      .arity = -3,
      .flags = kWriteCommand,
@@ -352,6 +350,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> KeyCommands() { return kRows; }
+absl::Span<const Command> KeyCommands() { return kKeyRows; }
 
 }  // namespace varve

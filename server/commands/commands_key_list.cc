@@ -232,7 +232,7 @@ void HandleTouch(CommandContext& context, Arguments arguments) {
   CountKeys(context, arguments, /*uses=*/true);
 }
 
-constexpr Command kRows[] = {
+constexpr Command kKeyListRows[] = {
     {.name = "del",
      .arity = -2,
      .flags = kWriteCommand | kKeyByKeyCommand,
@@ -329,6 +329,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> KeyListCommands() { return kRows; }
+absl::Span<const Command> KeyListCommands() { return kKeyListRows; }
 
 }  // namespace varve

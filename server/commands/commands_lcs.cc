@@ -30,7 +30,7 @@ bool ParseLcsOptions(CommandContext& context, Arguments options, LcsOptions* par
       parsed->run_lengths = true;
     } else if (EqualsIgnoreCase(options[i], "minmatchlen") && i + 1 < options.size()) {
       if (!ParseRespInteger(options[++i], &parsed->shortest_run)) {
-        context.reply.Error("ERR value is not an integer or out of range");
+        context.reply.Error(kNoInteger);
         return false;
       }
     } else {
@@ -96,7 +96,7 @@ void HandleLcs(CommandContext& context, Arguments arguments) {
   context.reply.Bulk(found.bytes);
 }
 
-constexpr Command kRows[] = {
+constexpr Command kLcsRows[] = {
     {.name = "lcs",
      .arity = -3,
      .flags = kReadCommand | kSlowCommand,
@@ -110,6 +110,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> LcsCommands() { return kRows; }
+absl::Span<const Command> LcsCommands() { return kLcsRows; }
 
 }  // namespace varve

@@ -29,7 +29,7 @@ void HandleMemoryUsage(CommandContext& context, Arguments arguments) {
       return ReplySyntaxError(context);
     int64_t samples = 0;  // of nested values, which there are none of
     if (!ParseRespInteger(arguments[i + 1], &samples)) {
-      return context.reply.Error("ERR value is not an integer or out of range");
+      return context.reply.Error(kNoInteger);
     }
     if (samples < 0) return ReplySyntaxError(context);
   }
@@ -130,7 +130,7 @@ void HandleMemory(CommandContext& context, Arguments arguments) {
   }
 }
 
-constexpr Command kRows[] = {
+constexpr Command kMemoryRows[] = {
     {.name = "memory",
      .arity = -2,
      .flags = kReadCommand | kSlowCommand | kContainerCommand,
@@ -143,6 +143,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> MemoryCommands() { return kRows; }
+absl::Span<const Command> MemoryCommands() { return kMemoryRows; }
 
 }  // namespace varve

@@ -215,7 +215,7 @@ void HandleStatus(CommandContext& context, Arguments) {
   ReplyStatus(context.reply, StatusDocument(context.server));
 }
 
-constexpr Command kRows[] = {
+constexpr Command kMonitoringRows[] = {
     {.name = "explain",
      .arity = 3,
      .flags = kReadCommand | kSlowCommand | kPastCommand,
@@ -263,6 +263,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> MonitoringCommands() { return kRows; }
+absl::Span<const Command> MonitoringCommands() { return kMonitoringRows; }
 
 }  // namespace varve

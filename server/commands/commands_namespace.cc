@@ -459,7 +459,7 @@ void HandleNamespace(CommandContext& context, Arguments arguments) {
   ShowNamespace(context, arguments);  // info
 }
 
-constexpr Command kRows[] = {
+constexpr Command kNamespaceRows[] = {
     {.name = "namespace",
      .arity = -2,
      .flags = kContainerCommand | kSlowCommand | kNotInTransactionCommand,
@@ -471,6 +471,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> NamespaceCommands() { return kRows; }
+absl::Span<const Command> NamespaceCommands() { return kNamespaceRows; }
 
 }  // namespace varve

@@ -13,8 +13,6 @@
 namespace varve {
 namespace {
 
-constexpr std::string_view kNoInteger = "ERR value is not an integer or out of range";
-
 // Adds to the integer value of `key`, 0 if it is missing, and answers the sum.
 void Add(CommandContext& context, std::string_view key, int64_t increment) {
   int64_t number = 0;
@@ -89,7 +87,7 @@ void HandleIncrByFloat(CommandContext& context, Arguments arguments) {
   context.reply.Bulk(value);
 }
 
-constexpr Command kRows[] = {
+constexpr Command kNumberRows[] = {
     {.name = "decr",
      .arity = 2,
      .flags = kWriteCommand | kFastCommand,
@@ -144,6 +142,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> NumberCommands() { return kRows; }
+absl::Span<const Command> NumberCommands() { return kNumberRows; }
 
 }  // namespace varve

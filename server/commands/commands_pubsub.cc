@@ -237,7 +237,7 @@ void HandleMonitor(CommandContext& context, Arguments arguments) {
 }
 
 constexpr uint32_t kListens = kPubSubCommand | kSubscriberCommand | kLocalCommand;
-constexpr Command kRows[] = {
+constexpr Command kPubsubRows[] = {
     {.name = "monitor",
      .arity = 1,
      .flags = kAdminCommand,
@@ -329,6 +329,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> PubSubCommands() { return kRows; }
+absl::Span<const Command> PubSubCommands() { return kPubsubRows; }
 
 }  // namespace varve

@@ -49,7 +49,7 @@ void HandleDelRange(CommandContext& context, Arguments arguments) {
   DeleteRange(context, *range);
 }
 
-constexpr Command kRows[] = {
+constexpr Command kRangeRows[] = {
     {.name = "count",
      .arity = 3,
      .flags = kReadCommand | kSlowCommand | kPastCommand,
@@ -101,6 +101,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> RangeCommands() { return kRows; }
+absl::Span<const Command> RangeCommands() { return kRangeRows; }
 
 }  // namespace varve

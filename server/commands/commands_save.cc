@@ -44,7 +44,7 @@ void HandleLastSave(CommandContext& context, Arguments arguments) {
   context.reply.Integer(context.server.last_save.unix_seconds);
 }
 
-constexpr Command kRows[] = {
+constexpr Command kSaveRows[] = {
     {.name = "bgrewriteaof",
      .arity = 1,
      .flags = kAdminCommand | kSlowCommand,
@@ -84,6 +84,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> SaveCommands() { return kRows; }
+absl::Span<const Command> SaveCommands() { return kSaveRows; }
 
 }  // namespace varve

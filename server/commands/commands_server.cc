@@ -104,7 +104,7 @@ void HandleTime(CommandContext& context, Arguments arguments) {
   context.reply.Bulk(fmt::to_string(micros % 1'000'000));
 }
 
-constexpr Command kRows[] = {
+constexpr Command kServerRows[] = {
     {.name = "compact",
      .arity = -1,
      .flags = kAdminCommand | kMaintenanceCommand | kNotInTransactionCommand,
@@ -157,6 +157,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> ServerCommands() { return kRows; }
+absl::Span<const Command> ServerCommands() { return kServerRows; }
 
 }  // namespace varve

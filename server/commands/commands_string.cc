@@ -16,11 +16,10 @@ namespace varve {
 namespace {
 
 // Bytes of a value's memory that are worth keeping for the next one.
-constexpr size_t kKeptValue = 64u << 10;
+constexpr size_t kKeptString = 64u << 10;
 
 constexpr std::string_view kTooLong =
     "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
-constexpr std::string_view kNoInteger = "ERR value is not an integer or out of range";
 
 struct SetOptions {
   ValueCondition condition;
@@ -83,7 +82,7 @@ void HandleGet(CommandContext& context, Arguments arguments) {
   } else {
     ReplyValue(context, read->found, value);
   }
-  if (value.capacity() > kKeptValue) std::string().swap(value);
+  if (value.capacity() > kKeptString) std::string().swap(value);
 }
 
 // The new value with what belongs to it.
@@ -316,7 +315,7 @@ constexpr std::string_view kSetSyntax =
     "PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] [META bytes "
     "| KEEPMETA]";
 
-constexpr Command kRows[] = {
+constexpr Command kStringRows[] = {
     {.name = "append",
      .arity = 3,
      .flags = kWriteCommand | kFastCommand,
@@ -453,6 +452,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> StringCommands() { return kRows; }
+absl::Span<const Command> StringCommands() { return kStringRows; }
 
 }  // namespace varve

@@ -27,7 +27,7 @@ bool ReadRedirection(CommandContext& context, std::string_view text, TrackingMod
   }
   int64_t id = 0;
   if (!ParseRespInteger(text, &id)) {
-    context.reply.Error("ERR value is not an integer or out of range");
+    context.reply.Error(kNoInteger);
     return false;
   }
   const bool exists = id > 0 && context.server.clients.registry.Visit(static_cast<uint64_t>(id),

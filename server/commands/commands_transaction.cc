@@ -114,7 +114,7 @@ void HandleUnwatch(CommandContext& context, Arguments) {
 }
 
 constexpr uint32_t kQuick = kTransactionCommand | kFastCommand;
-constexpr Command kRows[] = {
+constexpr Command kTransactionRows[] = {
     {.name = "discard",
      .arity = 1,
      .flags = kQuick | kInTransactionCommand | kLocalCommand,
@@ -162,6 +162,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> TransactionCommands() { return kRows; }
+absl::Span<const Command> TransactionCommands() { return kTransactionRows; }
 
 }  // namespace varve

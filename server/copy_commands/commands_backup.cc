@@ -55,7 +55,7 @@ void Fetch(CommandContext& context, Arguments arguments) {
   int64_t offset = 0, length = 0;
   if (!ParseRespInteger(arguments[3], &offset) || !ParseRespInteger(arguments[4], &length) ||
       offset < 0 || length < 0)
-    return context.reply.Error("ERR value is not an integer or out of range");
+    return context.reply.Error(kNoInteger);
   if (static_cast<uint64_t>(length) > BackupService::kLongestFetch) {
     return context.reply.Error(
         fmt::format("ERR at most {} bytes are fetched at once", BackupService::kLongestFetch));
@@ -80,7 +80,7 @@ void HandleBackup(CommandContext& context, Arguments arguments) {
   done.ok() ? context.reply.Ok() : context.Fail(done);
 }
 
-constexpr Command kRows[] = {
+constexpr Command kBackupRows[] = {
     {.name = "backup",
      .arity = -2,
      .flags = kContainerCommand | kAdminCommand | kSlowCommand,
@@ -92,6 +92,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> BackupCommands() { return kRows; }
+absl::Span<const Command> BackupCommands() { return kBackupRows; }
 
 }  // namespace varve

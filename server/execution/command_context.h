@@ -214,6 +214,8 @@ class CommandContext : public SliceClock, public ReplyOutcome {
   bool changed_ = false;
 };
 
+// The reply to an argument that has to be an integer, in Redis' words.
+inline constexpr std::string_view kNoInteger = "ERR value is not an integer or out of range";
 // Stands behind the error of a deletion that is no single step.
 inline constexpr std::string_view kOthersMayBeDeleted =
     "; other keys of the command may have been deleted";

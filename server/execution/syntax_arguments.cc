@@ -8,7 +8,7 @@
 namespace varve {
 namespace {
 
-using Arguments = std::vector<SyntaxArgument>;
+using SyntaxArguments = std::vector<SyntaxArgument>;
 
 std::string LowerCase(std::string_view text) {
   std::string lower(text);
@@ -40,7 +40,7 @@ SyntaxArgument Word(std::string_view word) {
 
 // A token before one argument or several becomes theirs: LIMIT offset count is a block with a
 // token, as Redis describes it.
-void GiveToken(Arguments* sequence) {
+void GiveToken(SyntaxArguments* sequence) {
   const SyntaxArgument& first = sequence->front();
   if (sequence->size() < 2 || first.type != "pure-token" || first.optional || first.multiple)
     return;
@@ -61,7 +61,7 @@ void GiveToken(Arguments* sequence) {
 }
 
 // One argument for a sequence.
-SyntaxArgument Block(Arguments sequence) {
+SyntaxArgument Block(SyntaxArguments sequence) {
   if (!sequence.empty()) GiveToken(&sequence);
   if (sequence.size() == 1) return std::move(sequence.front());
   SyntaxArgument block;
@@ -71,7 +71,7 @@ SyntaxArgument Block(Arguments sequence) {
   return block;
 }
 
-SyntaxArgument OneOf(Arguments alternatives) {
+SyntaxArgument OneOf(SyntaxArguments alternatives) {
   SyntaxArgument oneof;
   oneof.name = alternatives.front().name;
   oneof.type = "oneof";
@@ -84,9 +84,9 @@ class Parser {
   explicit Parser(std::string_view text) : text_(text) {}
 
   // Up to a closing bracket or the end. `*repeats`: the last alternative ended with "...".
-  Arguments Alternatives(bool* repeats) {
-    Arguments alternatives;
-    Arguments sequence;
+  SyntaxArguments Alternatives(bool* repeats) {
+    SyntaxArguments alternatives;
+    SyntaxArguments sequence;
     *repeats = false;
     bool several = false;
     for (; position_ < text_.size() && text_[position_] != ']';) {
@@ -105,14 +105,14 @@ class Parser {
     }
     if (!several) return sequence;
     alternatives.push_back(Block(std::move(sequence)));
-    Arguments single;
+    SyntaxArguments single;
     single.push_back(OneOf(std::move(alternatives)));
     return single;
   }
 
  private:
   // A word, or several in a choice: ON|OFF.
-  void Next(Arguments* sequence, bool* repeats) {
+  void Next(SyntaxArguments* sequence, bool* repeats) {
     const size_t end = std::min(text_.find_first_of(" []", position_), text_.size());
     std::string_view words = text_.substr(position_, end - position_);
     position_ = end;
@@ -120,7 +120,7 @@ class Parser {
       *repeats = true;
       return;
     }
-    Arguments choice;
+    SyntaxArguments choice;
     for (size_t bar; (bar = words.find('|')) != std::string_view::npos;
          words.remove_prefix(bar + 1)) {
       choice.push_back(Word(words.substr(0, bar)));
@@ -129,13 +129,14 @@ class Parser {
     sequence->push_back(choice.size() == 1 ? std::move(choice.front()) : OneOf(std::move(choice)));
   }
 
-  void Optional(Arguments* sequence) {
+  void Optional(SyntaxArguments* sequence) {
     bool repeats = false;
-    Arguments inside = Alternatives(&repeats);
+    SyntaxArguments inside = Alternatives(&repeats);
     if (position_ < text_.size()) ++position_;  // the bracket
     if (repeats && EndsWith(*sequence, inside)) {
       // key [key ...]: the same once more
-      Arguments repeated(sequence->end() - static_cast<ptrdiff_t>(inside.size()), sequence->end());
+      SyntaxArguments repeated(sequence->end() - static_cast<ptrdiff_t>(inside.size()),
+                               sequence->end());
       sequence->resize(sequence->size() - inside.size());
       sequence->push_back(Block(std::move(repeated)));
     } else {
@@ -145,7 +146,7 @@ class Parser {
     sequence->back().multiple = repeats;
   }
 
-  static bool EndsWith(const Arguments& sequence, const Arguments& end) {
+  static bool EndsWith(const SyntaxArguments& sequence, const SyntaxArguments& end) {
     return !end.empty() && sequence.size() >= end.size() &&
            std::equal(
                end.rbegin(), end.rend(), sequence.rbegin(),

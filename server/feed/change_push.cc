@@ -13,7 +13,7 @@
 namespace varve {
 namespace {
 
-constexpr size_t kLookBytes = 1u << 20;      // of changes that are looked at in one step
+constexpr size_t kPushLookBytes = 1u << 20;  // of changes that are looked at in one step
 constexpr size_t kLookRecords = 4096;        // of a snapshot
 constexpr size_t kMostHeldOpen = 64u << 10;  // of a message beside which the iterator stays open
 constexpr int kProtocol = 3;
@@ -268,7 +268,7 @@ bool ChangePush::OpenChanges() {
 bool ChangePush::WriteChanges(RespWriter* reply) {
   while (reply->buffer()->size() < kMessageBytes) {
     const SequenceNumber before = changes_->position();
-    const absl::StatusOr<bool> next = changes_->Next(kLookBytes);
+    const absl::StatusOr<bool> next = changes_->Next(kPushLookBytes);
     if (!next.ok()) {
       // The client gets what is before the damage first.
       changes_.reset();
@@ -310,7 +310,7 @@ absl::Status ChangePush::WriteAgain(RespWriter* reply) {
                          server_.store->NewChangeIterator(last_began_, start_.filter));
   while (changes->position() < start_.since) {
     const SequenceNumber before = changes->position();
-    VARVE_ASSIGN_OR_RETURN(const bool has_change, changes->Next(kLookBytes));
+    VARVE_ASSIGN_OR_RETURN(const bool has_change, changes->Next(kPushLookBytes));
     if (has_change) {
       WriteChange(changes->change(), reply);
     } else if (changes->position() == before) {

@@ -15,7 +15,7 @@ namespace {
 
 using Kind = ChangeOperation::Kind;
 
-constexpr size_t kPieceSize = size_t{1} << 20;
+constexpr size_t kDivergedPiece = size_t{1} << 20;
 
 void AppendRequest(std::initializer_list<std::string_view> words, std::string* text) {
   text->append(fmt::format("*{}\r\n", words.size()));
@@ -122,7 +122,7 @@ absl::StatusOr<DivergedFile> WriteDivergedFile(FileSystem* file_system,
     CommitWriter writer(&diverged);
     uint64_t written = 0;
     for (;;) {
-      VARVE_ASSIGN_OR_RETURN(const std::string blocks, feed->Next(kPieceSize));
+      VARVE_ASSIGN_OR_RETURN(const std::string blocks, feed->Next(kDivergedPiece));
       if (blocks.empty()) break;
       VARVE_RETURN_IF_ERROR(
           ForEachReplicated(blocks, [&](const Change& commit) { writer.Add(commit); }));

@@ -19,10 +19,10 @@ namespace {
 
 // Longer than any failover: its end ends the pause.
 constexpr std::chrono::hours kPause{24 * 365};
-constexpr std::chrono::milliseconds kBetweenLooks{5};       // at the followers
-constexpr std::chrono::milliseconds kBetweenTries{200};     // to reach the follower
-constexpr std::chrono::milliseconds kPatience{5000};        // with one answer of it
-constexpr std::chrono::milliseconds kBetweenFollows{1000};  // tries to follow it
+constexpr std::chrono::milliseconds kBetweenLooksAtFollowers{5};  // at the followers
+constexpr std::chrono::milliseconds kBetweenTries{200};           // to reach the follower
+constexpr std::chrono::milliseconds kFailoverPatience{5000};      // with one answer of it
+constexpr std::chrono::milliseconds kBetweenFollows{1000};        // tries to follow it
 
 bool IsAt(const Follower& follower, const PrimaryAddress& address) {
   return follower.port == address.port && EqualsIgnoreCase(follower.address, address.host);
@@ -135,7 +135,7 @@ absl::StatusOr<PrimaryAddress> Failover::WaitForFollower(const FailoverRequest& 
       refuses = true;
       continue;  // what was written last may have been too late for the follower
     }
-    const absl::Status ended = Pause(kBetweenLooks, deadline);
+    const absl::Status ended = Pause(kBetweenLooksAtFollowers, deadline);
     if (ended.ok()) continue;
     if (!absl::IsDeadlineExceeded(ended)) return ended;
     if (!request.force) return absl::DeadlineExceededError("no follower caught up in time");
@@ -147,7 +147,7 @@ absl::StatusOr<PrimaryAddress> Failover::WaitForFollower(const FailoverRequest& 
 absl::Status Failover::Promote(const PrimaryAddress& target, SteadyTime deadline) {
   ClientOptions connection = connection_to_(target);
   connection.name = "varve-failover";
-  connection.connect_timeout = connection.timeout = kPatience;
+  connection.connect_timeout = connection.timeout = kFailoverPatience;
   connection.reconnect_for = std::chrono::milliseconds(0);
   // Once the request may have reached it, only its answer tells which of the two is the primary:
   // neither the time nor ABORT ends the question.

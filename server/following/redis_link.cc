@@ -20,7 +20,7 @@ namespace {
 
 // Each second it is said again, as CLIENT UNPAUSE ends it.
 constexpr std::chrono::hours kExpiryHold{1};
-constexpr std::chrono::milliseconds kFirstPause{100}, kLongestPause{5000};
+constexpr std::chrono::milliseconds kFirstRedisPause{100}, kLongestRedisPause{5000};
 // After the store refused a write, which a copy so soon would not change.
 constexpr std::chrono::milliseconds kPauseOfStore{30000};
 
@@ -82,7 +82,7 @@ void RedisLink::Run() {
                                       if (tell_) tell_();
                                     },
                                 .stop = &stop_};
-  Backoff backoff(kFirstPause, kLongestPause);
+  Backoff backoff(kFirstRedisPause, kLongestRedisPause);
   while (!stop_) {
     HoldExpiry();
     RedisSession session(parts);

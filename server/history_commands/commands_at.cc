@@ -24,7 +24,7 @@ void HandleAt(CommandContext& context, Arguments arguments) {
   ExecuteAt(context, past->point, past->command->handler, past->arguments);
 }
 
-constexpr Command kRows[] = {
+constexpr Command kAtRows[] = {
     {.name = "at",
      .arity = -3,
      .flags = kReadCommand | kSlowCommand,
@@ -37,6 +37,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> PastCommands() { return kRows; }
+absl::Span<const Command> PastCommands() { return kAtRows; }
 
 }  // namespace varve

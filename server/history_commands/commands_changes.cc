@@ -57,7 +57,7 @@ void HandleChanges(CommandContext& context, Arguments arguments) {
   context.Stream(std::make_unique<CommitStream>(context, arguments, std::move(start), *request));
 }
 
-constexpr Command kRows[] = {
+constexpr Command kChangesRows[] = {
     {.name = "changes",
      .arity = -2,
      .flags = kReadCommand | kSlowCommand | kPresentCommand,
@@ -73,6 +73,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> ChangeCommands() { return kRows; }
+absl::Span<const Command> ChangeCommands() { return kChangesRows; }
 
 }  // namespace varve

@@ -61,7 +61,7 @@ std::optional<DiffOptions> ParseOptions(CommandContext& context, Arguments words
       words.remove_prefix(3);
     } else if (EqualsIgnoreCase(words[0], "limit") && words.size() > 1) {
       if (!ParseRespInteger(words[1], &options.limit)) {
-        context.reply.Error("ERR value is not an integer or out of range");
+        context.reply.Error(kNoInteger);
         return std::nullopt;
       }
       words.remove_prefix(2);
@@ -96,7 +96,7 @@ void HandleDiff(CommandContext& context, Arguments arguments) {
       options->limit));
 }
 
-constexpr Command kRows[] = {
+constexpr Command kDiffRows[] = {
     {.name = "diff",
      .arity = -3,
      .flags = kReadCommand | kSlowCommand | kNotInTransactionCommand,
@@ -112,6 +112,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> DifferenceCommands() { return kRows; }
+absl::Span<const Command> DifferenceCommands() { return kDiffRows; }
 
 }  // namespace varve

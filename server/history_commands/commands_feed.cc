@@ -171,7 +171,7 @@ void HandleFeed(CommandContext& context, Arguments arguments) {
   ShowFeed(context, arguments);  // info
 }
 
-constexpr Command kRows[] = {
+constexpr Command kFeedRows[] = {
     {.name = "feed",
      .arity = -2,
      .flags = kContainerCommand | kSlowCommand | kNotInTransactionCommand,
@@ -183,6 +183,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> FeedCommands() { return kRows; }
+absl::Span<const Command> FeedCommands() { return kFeedRows; }
 
 }  // namespace varve

@@ -296,7 +296,7 @@ void HandleIngest(CommandContext& context, Arguments arguments) {
   ListIngests(context);
 }
 
-constexpr Command kRows[] = {
+constexpr Command kIngestRows[] = {
     {.name = "ingest",
      .arity = -2,
      .flags = kContainerCommand | kSlowCommand | kNotInTransactionCommand,
@@ -308,6 +308,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> IngestCommands() { return kRows; }
+absl::Span<const Command> IngestCommands() { return kIngestRows; }
 
 }  // namespace varve

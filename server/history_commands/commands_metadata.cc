@@ -77,7 +77,7 @@ void HandleMeta(CommandContext& context, Arguments arguments) {
                               : HandleMetaSet(context, arguments);
 }
 
-constexpr Command kRows[] = {
+constexpr Command kMetadataRows[] = {
     {.name = "meta",
      .arity = -2,
      .flags = kContainerCommand,
@@ -90,6 +90,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> MetadataCommands() { return kRows; }
+absl::Span<const Command> MetadataCommands() { return kMetadataRows; }
 
 }  // namespace varve

@@ -128,7 +128,7 @@ void HandleDelPrefix(CommandContext& context, Arguments arguments) {
   DeleteRange(context, PrefixRange(arguments[1]));
 }
 
-constexpr Command kRows[] = {
+constexpr Command kPathRows[] = {
     {.name = "children",
      .arity = -2,
      .flags = kReadCommand | kSlowCommand | kPastCommand,
@@ -162,6 +162,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> PathCommands() { return kRows; }
+absl::Span<const Command> PathCommands() { return kPathRows; }
 
 }  // namespace varve

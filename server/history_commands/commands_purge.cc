@@ -32,7 +32,7 @@ void HandlePurge(CommandContext& context, Arguments arguments) {
   context.reply.Integer(purged->found ? 1 : 0);
 }
 
-constexpr Command kRows[] = {
+constexpr Command kPurgeRows[] = {
     {.name = "purge",
      .arity = 2,
      .flags = kWriteCommand | kSlowCommand | kMaintenanceCommand | kNotInTransactionCommand |
@@ -49,6 +49,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> PurgeCommands() { return kRows; }
+absl::Span<const Command> PurgeCommands() { return kPurgeRows; }
 
 }  // namespace varve

@@ -75,7 +75,7 @@ bool ParseRangeCount(CommandContext& context, Arguments words, ChangeRequest* re
       return false;
     }
     if (!ParseRespInteger(words[1], &count)) {
-      context.reply.Error("ERR value is not an integer or out of range");
+      context.reply.Error(kNoInteger);
       return false;
     }
     request->count = static_cast<size_t>(std::max<int64_t>(count, 0));
@@ -138,7 +138,7 @@ void HandleXinfo(CommandContext& context, Arguments arguments) {
       std::make_unique<EntryInfoStream>(context, arguments, std::move(start), *positions, request));
 }
 
-constexpr Command kRows[] = {
+constexpr Command kStreamRows[] = {
     {.name = "xinfo",
      .arity = -2,
      .flags = kContainerCommand | kSlowCommand | kPresentCommand,
@@ -183,6 +183,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> StreamCommands() { return kRows; }
+absl::Span<const Command> StreamCommands() { return kStreamRows; }
 
 }  // namespace varve

@@ -222,7 +222,7 @@ void HandleUndelete(CommandContext& context, Arguments arguments) {
   }
 }
 
-constexpr Command kRows[] = {
+constexpr Command kUndoRows[] = {
     {.name = "history",
      .arity = -2,
      .flags = kReadCommand | kSlowCommand,
@@ -248,6 +248,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> UndoCommands() { return kRows; }
+absl::Span<const Command> UndoCommands() { return kUndoRows; }
 
 }  // namespace varve

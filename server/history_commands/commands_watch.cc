@@ -54,7 +54,7 @@ void HandleWatchRange(CommandContext& context, Arguments arguments) {
 
 // A watch first removes what has expired, which may take long.
 constexpr uint32_t kWatchFlags = kTransactionCommand | kInTransactionCommand | kSlowCommand;
-constexpr Command kRows[] = {
+constexpr Command kWatchRows[] = {
     {.name = "watchprefix",
      .arity = 2,
      .flags = kWatchFlags,
@@ -77,6 +77,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> WatchCommands() { return kRows; }
+absl::Span<const Command> WatchCommands() { return kWatchRows; }
 
 }  // namespace varve

@@ -19,7 +19,7 @@ namespace varve {
 namespace {
 
 constexpr std::string_view kEvents = "text/event-stream; charset=utf-8";
-constexpr std::string_view kJson = "application/json; charset=utf-8";
+constexpr std::string_view kJsonChanges = "application/json; charset=utf-8";
 constexpr size_t kLookBytes = 1u << 20;
 constexpr std::string_view kCommand = "changes";
 
@@ -154,7 +154,7 @@ HttpReply ChangesReply(ServerState* server, UserPointer user, const HttpRequest&
   if (auto refused = FindSpace(server, *user, request, &wanted.start.filter.space))
     return *std::move(refused);
   if (auto refused = FindStart(server, request, &wanted.start)) return *std::move(refused);
-  return {.content_type = polls ? kJson : kEvents,
+  return {.content_type = polls ? kJsonChanges : kEvents,
           .stream = std::make_shared<HttpChanges>(server, std::move(user), std::move(wanted),
                                                   std::move(wake))};
 }

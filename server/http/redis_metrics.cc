@@ -39,7 +39,7 @@ void WriteServer(const ServerState& server, MetricsText* text) {
              uint64_t{server.statistics.slow_log.size()});
 }
 
-void WriteClients(const ServerState& server, MetricsText* text) {
+void WriteRedisClients(const ServerState& server, MetricsText* text) {
   const ServerStatistics& statistics = server.statistics;
   text->Only("redis_connected_clients", Type::kGauge, "", "Open connections.",
              server.clients.connected.load());
@@ -64,7 +64,7 @@ void WriteClients(const ServerState& server, MetricsText* text) {
              uint64_t{server.clients.pubsub.Count(PubSub::Kind::kPattern)});
 }
 
-void WriteProcess(const ServerState& server, MetricsText* text) {
+void WriteRedisProcess(const ServerState& server, MetricsText* text) {
   const ProcessMemory memory = ReadProcessMemory();
   text->Only("redis_memory_used_bytes", Type::kGauge, "bytes", "Resident memory.", memory.resident);
   text->Only("redis_memory_used_rss_bytes", Type::kGauge, "bytes", "Resident memory.",
@@ -84,7 +84,7 @@ void WriteProcess(const ServerState& server, MetricsText* text) {
              "Processor time outside the kernel.", seconds(usage.ru_utime));
 }
 
-void WriteCommands(const ServerState& server, MetricsText* text) {
+void WriteRedisCommands(const ServerState& server, MetricsText* text) {
   const std::vector<CommandFigures> figures = server.statistics.commands.Read();
   const auto each = [&](std::string_view name, std::string_view unit, std::string_view help,
                         auto value) {
@@ -155,9 +155,9 @@ void WriteRedisMetrics(ServerState& server, MetricsText* text) {
   const StoreObservation seen = server.store->Observe();
   WriteServer(server, text);
   WriteRedisReplication(server, text);
-  WriteClients(server, text);
-  WriteProcess(server, text);
-  WriteCommands(server, text);
+  WriteRedisClients(server, text);
+  WriteRedisProcess(server, text);
+  WriteRedisCommands(server, text);
   WriteKeys(server, seen, text);
 }
 

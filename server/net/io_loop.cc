@@ -20,7 +20,7 @@ namespace {
 constexpr std::chrono::seconds kSilentFollower{15};
 constexpr std::chrono::seconds kBetweenVisits{1};
 // After which a handshake that found the pool full is tried again.
-constexpr std::chrono::milliseconds kBetweenTries{5};
+constexpr std::chrono::milliseconds kBetweenHandshakes{5};
 
 }  // namespace
 
@@ -255,7 +255,7 @@ void IoLoop::DispatchHandshake(std::shared_ptr<Session> session) {
     if (!handshakes_.Take(session)) return session->AwaitTurn();
     if (Dispatch(session.get(), Placement::kPool)) return;
     session->AwaitTurn();
-    Hold(std::move(session), Session::Wait::kHandshake, kBetweenTries);
+    Hold(std::move(session), Session::Wait::kHandshake, kBetweenHandshakes);
     session = NextHandshake();
   }
 }

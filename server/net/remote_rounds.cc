@@ -13,7 +13,7 @@ namespace varve {
 namespace {
 
 // After which a batch is tried again for which the system gave no thread.
-constexpr std::chrono::milliseconds kBetweenTries{5};
+constexpr std::chrono::milliseconds kBetweenRounds{5};
 
 // The rounds of the loop that this thread runs, if it drives the store.
 thread_local RemoteRounds* driving_here = nullptr;
@@ -127,7 +127,7 @@ bool RemoteRounds::Execute(Session* session) {
     NoteAsked(session, 1, bytes, is_away, /*on_thread=*/true);
   } else {
     session->remote.awaits_room = true;
-    loop_->Hold(session->shared_from_this(), Session::Wait::kRoom, kBetweenTries);
+    loop_->Hold(session->shared_from_this(), Session::Wait::kRoom, kBetweenRounds);
   }
   return false;
 }

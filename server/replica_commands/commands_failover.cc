@@ -12,8 +12,7 @@
 namespace varve {
 namespace {
 
-constexpr std::string_view kNoInteger = "ERR value is not an integer or out of range";
-constexpr int64_t kLastPort = 65535;
+constexpr int64_t kLastPortOfTarget = 65535;
 constexpr int64_t kLongestTimeout = int64_t{1000} * 365 * 86400 * 100;  // milliseconds
 
 struct Options {
@@ -69,7 +68,7 @@ std::string_view Objection(const ReplicationState& replication, const Options& o
   std::erase_if(followers, [&](const Follower& follower) {
     return follower.port != options.port || !EqualsIgnoreCase(follower.address, *options.host);
   });
-  if (followers.empty() || options.port <= 0 || options.port > kLastPort)
+  if (followers.empty() || options.port <= 0 || options.port > kLastPortOfTarget)
     return "ERR FAILOVER target HOST and PORT is not a replica.";
   const bool is_online = std::any_of(followers.begin(), followers.end(),
                                      [](const Follower& follower) { return follower.online; });
@@ -99,7 +98,7 @@ void HandleFailover(CommandContext& context, Arguments arguments) {
   begun.ok() ? context.reply.Ok() : context.Fail(begun);
 }
 
-constexpr Command kRows[] = {
+constexpr Command kFailoverRows[] = {
     {.name = "failover",
      .arity = -1,
      .flags = kAdminCommand | kSlowCommand,
@@ -113,6 +112,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> FailoverCommands() { return kRows; }
+absl::Span<const Command> FailoverCommands() { return kFailoverRows; }
 
 }  // namespace varve

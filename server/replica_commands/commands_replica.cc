@@ -40,9 +40,7 @@ constexpr size_t kMostFollowers = 1000;
 constexpr std::chrono::seconds kSilence{10};
 constexpr uint64_t kReadTogether = uint64_t{1} << 20;
 
-void ReplyNoNumber(CommandContext& context) {
-  context.reply.Error("ERR value is not an integer or out of range");
-}
+void ReplyNoNumber(CommandContext& context) { context.reply.Error(kNoInteger); }
 
 void WriteUpstream(CommandContext& context) {
   const std::vector<std::string> upstream = context.server.replication.link().upstream;
@@ -305,7 +303,7 @@ void HandleReplica(CommandContext& context, Arguments arguments) {
   return Release(context, arguments);
 }
 
-constexpr Command kRows[] = {
+constexpr Command kReplicaRows[] = {
     {.name = "replica",
      .arity = -2,
      .flags = kContainerCommand | kAdminCommand | kSlowCommand,
@@ -317,6 +315,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> ReplicaCommands() { return kRows; }
+absl::Span<const Command> ReplicaCommands() { return kReplicaRows; }
 
 }  // namespace varve

@@ -103,7 +103,7 @@ void HandleRole(CommandContext& context, Arguments /*arguments*/) {
 
 constexpr RedisTraits kReplicaOfTraits = {.flags = "noscript no_async_loading stale"};
 
-constexpr Command kRows[] = {
+constexpr Command kReplicationRows[] = {
     {.name = "replicaof",
      .arity = 3,
      .flags = kAdminCommand | kSlowCommand,
@@ -134,6 +134,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> ReplicationCommands() { return kRows; }
+absl::Span<const Command> ReplicationCommands() { return kReplicationRows; }
 
 }  // namespace varve

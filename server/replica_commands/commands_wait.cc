@@ -12,14 +12,14 @@
 namespace varve {
 namespace {
 
-constexpr std::chrono::milliseconds kUsualTimeout{10'000};              // of READAFTER
-constexpr int64_t kLongestTimeout = int64_t{1000} * 365 * 86400 * 100;  // milliseconds
+constexpr std::chrono::milliseconds kUsualTimeout{10'000};           // of READAFTER
+constexpr int64_t kLongestWait = int64_t{1000} * 365 * 86400 * 100;  // milliseconds
 
 // Reads an integer. Nothing: it is none, and the error was answered.
 std::optional<int64_t> ParseInteger(CommandContext& context, std::string_view text) {
   int64_t integer = 0;
   if (ParseRespInteger(text, &integer)) return integer;
-  context.reply.Error("ERR value is not an integer or out of range");
+  context.reply.Error(kNoInteger);
   return std::nullopt;
 }
 
@@ -31,7 +31,7 @@ std::optional<std::chrono::milliseconds> ParseTimeout(CommandContext& context,
     context.reply.Error("ERR timeout is not an integer or out of range");
     return std::nullopt;
   }
-  if (timeout < 0 || timeout > kLongestTimeout) {
+  if (timeout < 0 || timeout > kLongestWait) {
     context.reply.Error(timeout < 0 ? "ERR timeout is negative" : "ERR timeout is out of range");
     return std::nullopt;
   }
@@ -113,7 +113,7 @@ constexpr RedisTraits kWaitTraits = {.flags = "noscript",
 constexpr std::string_view kWaitComplexity =
     "O(F) for F followers, and one sync of the log where sync is not always";
 
-constexpr Command kRows[] = {
+constexpr Command kWaitRows[] = {
     {.name = "readafter",
      .arity = -2,
      .flags = kFastCommand,
@@ -147,6 +147,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> WaitCommands() { return kRows; }
+absl::Span<const Command> WaitCommands() { return kWaitRows; }
 
 }  // namespace varve

@@ -10,7 +10,7 @@ namespace varve {
 namespace {
 
 // A seek takes as long as so many steps.
-constexpr size_t kStepsPerSeek = 16;
+constexpr size_t kChildStepsPerSeek = 16;
 
 using Figures = ChildrenRequest::Figures;
 
@@ -88,7 +88,7 @@ void ChildrenStream::LeaveDirectory(CommandContext& context) {
   child_ = std::exchange(directory_, {});
   const KeyRange keys = PrefixRange(std::string(request_.prefix) + child_);
   if (request_.figures == Figures::kSizes) figure_ = std::max(figure_, SizeOf(context, keys));
-  (void)context.SliceSpent(kStepsPerSeek);
+  (void)context.SliceSpent(kChildStepsPerSeek);
   if (request_.reverse) {
     cursor_.SkipTo(keys.lower);
   } else if (keys.upper.empty()) {

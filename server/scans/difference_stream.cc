@@ -12,7 +12,7 @@ namespace {
 // Between two looks at the clock of the slice.
 constexpr size_t kStepsAtOnce = 64;
 // An iterator keeps files and write buffers of its time.
-constexpr std::chrono::seconds kIteratorAge{1};
+constexpr std::chrono::seconds kDifferenceAge{1};
 
 }  // namespace
 
@@ -94,7 +94,7 @@ ReplyStream::Progress DifferenceStream::Produce(CommandContext& context, size_t 
   const size_t full = context.reply.buffer()->size() + budget;
   // A new iterator begins its search anew, so it takes the place of one that came further.
   if (iterator_ != nullptr && iterator_->position() > place_.from &&
-      std::chrono::steady_clock::now() - opened_ > kIteratorAge)
+      std::chrono::steady_clock::now() - opened_ > kDifferenceAge)
     Rest();
   const bool prepared = phase_ == Phase::kSend || Prepare(context);
   while (prepared && remaining_ > 0 && context.reply.buffer()->size() < full && Find(context)) {

@@ -148,7 +148,7 @@ void HandleHello(CommandContext& context, Arguments arguments) {
 }
 
 constexpr uint32_t kFlags = kConnectionCommand | kFastCommand | kBeforeLoginCommand | kLocalCommand;
-constexpr Command kRows[] = {
+constexpr Command kAccessRows[] = {
     {.name = "auth",
      .arity = -2,
      .flags = kFlags | kSecretArguments,
@@ -171,6 +171,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> AccessCommands() { return kRows; }
+absl::Span<const Command> AccessCommands() { return kAccessRows; }
 
 }  // namespace varve

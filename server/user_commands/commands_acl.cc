@@ -126,7 +126,7 @@ void GeneratePassword(CommandContext& context, Arguments arguments) {
   int64_t bits = kUsualPassword;
   if (arguments.size() > 3) return ReplySubcommandSyntax(context, arguments);
   if (arguments.size() == 3 && !ParseRespInteger(arguments[2], &bits))
-    return context.reply.Error("ERR value is not an integer or out of range");
+    return context.reply.Error(kNoInteger);
   if (bits <= 0 || bits > kLongestPassword) {
     return context.reply.Error(
         fmt::format("ERR ACL GENPASS argument must be the number of bits for the output password, "
@@ -168,8 +168,7 @@ void ShowLog(CommandContext& context, Arguments arguments) {
       log.Clear();
       return context.reply.Ok();
     }
-    if (!ParseRespInteger(arguments[2], &count))
-      return context.reply.Error("ERR value is not an integer or out of range");
+    if (!ParseRespInteger(arguments[2], &count)) return context.reply.Error(kNoInteger);
   }
   const std::vector<AclLog::Entry> entries =
       log.Newest(static_cast<size_t>(std::max<int64_t>(0, count)));
@@ -288,7 +287,7 @@ void HandleAcl(CommandContext& context, Arguments arguments) {
   context.reply.Bulk(context.client.user_name);  // whoami
 }
 
-constexpr Command kRows[] = {
+constexpr Command kAclRows[] = {
     {.name = "acl",
      .arity = -2,
      .flags = kSlowCommand | kSecretArguments | kContainerCommand,
@@ -301,6 +300,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-absl::Span<const Command> AclCommands() { return kRows; }
+absl::Span<const Command> AclCommands() { return kAclRows; }
 
 }  // namespace varve

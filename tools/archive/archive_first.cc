@@ -15,8 +15,8 @@
 namespace varve {
 namespace {
 
-constexpr std::string_view kFirstWord = "varve-archive-first ";
-constexpr std::string_view kFirstLine = "varve-archive-first 1\n";
+constexpr std::string_view kArchiveFirstWord = "varve-archive-first ";
+constexpr std::string_view kArchiveFirstLine = "varve-archive-first 1\n";
 constexpr std::string_view kNumber = "number ";
 constexpr std::string_view kGone = "gone ";
 
@@ -42,14 +42,14 @@ bool ArchiveFirst::IsGone(std::string_view base) const {
 }
 
 std::string EncodeArchiveFirst(const ArchiveFirst& first) {
-  std::string text = fmt::format("{}{}{}\n", kFirstLine, kNumber, first.number);
+  std::string text = fmt::format("{}{}{}\n", kArchiveFirstLine, kNumber, first.number);
   for (const std::string& base : first.gone) text += fmt::format("{}{}\n", kGone, base);
   const uint64_t checksum = HashKey(text);
   return text + fmt::format("checksum {:016x}\n", checksum);
 }
 
 absl::StatusOr<ArchiveFirst> DecodeArchiveFirst(std::string_view text, const std::string& path) {
-  if (text.starts_with(kFirstWord) && !text.starts_with(kFirstLine)) {
+  if (text.starts_with(kArchiveFirstWord) && !text.starts_with(kArchiveFirstLine)) {
     return absl::FailedPreconditionError(
         fmt::format("{}: a later version of Varve has written it, or it is damaged", path));
   }

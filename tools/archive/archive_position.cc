@@ -13,8 +13,8 @@
 namespace varve {
 namespace {
 
-constexpr std::string_view kFirstWord = "varve-archive-last ";
-constexpr std::string_view kFirstLine = "varve-archive-last 1\n";
+constexpr std::string_view kArchiveLastWord = "varve-archive-last ";
+constexpr std::string_view kArchiveLastLine = "varve-archive-last 1\n";
 
 // Takes `name`, a space, a number and the end of the line off the text.
 bool TakeNumber(std::string_view name, int base, std::string_view* text, uint64_t* number) {
@@ -46,7 +46,7 @@ std::string EncodeArchivePosition(const ArchivePosition& position) {
   std::string text = fmt::format(
       "{}history {:016x}\nbase {}\nnumber {}\nversion {}\ninstant_ms {}\ncurrent_ms {}\n"
       "predecessor {:016x}\n",
-      kFirstLine, position.history_id, position.base, position.number, position.version,
+      kArchiveLastLine, position.history_id, position.base, position.number, position.version,
       position.instant_ms, position.current_ms, position.predecessor);
   const uint64_t checksum = HashKey(text);
   return text + fmt::format("checksum {:016x}\n", checksum);
@@ -54,14 +54,14 @@ std::string EncodeArchivePosition(const ArchivePosition& position) {
 
 absl::StatusOr<ArchivePosition> DecodeArchivePosition(std::string_view text,
                                                       const std::string& path) {
-  if (text.starts_with(kFirstWord) && !text.starts_with(kFirstLine)) {
+  if (text.starts_with(kArchiveLastWord) && !text.starts_with(kArchiveLastLine)) {
     return absl::FailedPreconditionError(
         fmt::format("{}: a later version of Varve has written it, or it is damaged", path));
   }
   ArchivePosition position;
   std::string_view left = text;
-  if (left.starts_with(kFirstLine)) {
-    left.remove_prefix(kFirstLine.size());
+  if (left.starts_with(kArchiveLastLine)) {
+    left.remove_prefix(kArchiveLastLine.size());
     uint64_t checksum = 0;
     const bool is_read = TakeNumber("history", 16, &left, &position.history_id) &&
                          TakeBase(&left, &position.base) &&

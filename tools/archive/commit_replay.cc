@@ -13,7 +13,7 @@
 namespace varve {
 namespace {
 
-using Kind = ChangeOperation::Kind;
+using ChangeKind = ChangeOperation::Kind;
 
 constexpr size_t kBatchBytes = size_t{256} << 10;
 constexpr size_t kBatchOperations = 4096;
@@ -48,10 +48,10 @@ bool IsLarge(const Change& commit) {
 
 std::string WhyNotReplayed(const Change& commit) {
   for (const ChangeOperation& operation : commit.operations) {
-    if (operation.kind == Kind::kIngest) {
+    if (operation.kind == ChangeKind::kIngest) {
       return fmt::format("version {} added a file of sorted keys at once (INGEST)", commit.version);
     }
-    if (operation.kind == Kind::kClone && !operation.value.empty()) {
+    if (operation.kind == ChangeKind::kClone && !operation.value.empty()) {
       return fmt::format(
           "version {} made namespace '{}' of the past of another one, or brought it "
           "back",
@@ -86,10 +86,10 @@ absl::Status CommitReplay::Apply(const Change& commit) {
 }
 
 absl::Status CommitReplay::ApplyOperation(const Change& commit, const ChangeOperation& operation) {
-  if (operation.kind == Kind::kClone) return Clone(commit, operation);
-  if (operation.kind == Kind::kCreate) return Create(commit, operation);
+  if (operation.kind == ChangeKind::kClone) return Clone(commit, operation);
+  if (operation.kind == ChangeKind::kCreate) return Create(commit, operation);
   VARVE_RETURN_IF_ERROR(Follow(commit, operation));
-  if (operation.kind == Kind::kDrop || operation.kind == Kind::kSwap)
+  if (operation.kind == ChangeKind::kDrop || operation.kind == ChangeKind::kSwap)
     return ApplyToSpace(commit, operation);
   ApplyToKey(operation);
   return absl::OkStatus();
@@ -97,29 +97,29 @@ absl::Status CommitReplay::ApplyOperation(const Change& commit, const ChangeOper
 
 void CommitReplay::ApplyToKey(const ChangeOperation& operation) {
   switch (operation.kind) {
-    case Kind::kSet:
-    case Kind::kExpire:
-    case Kind::kMeta:
+    case ChangeKind::kSet:
+    case ChangeKind::kExpire:
+    case ChangeKind::kMeta:
       batch_.Put(operation.key, operation.value,
                  {.expiry_ms = operation.expiry_ms, .metadata = operation.metadata},
                  operation.space);
       return;
-    case Kind::kDelete:
-    case Kind::kExpired:
-    case Kind::kEvicted:
+    case ChangeKind::kDelete:
+    case ChangeKind::kExpired:
+    case ChangeKind::kEvicted:
       batch_.Delete(operation.key, operation.space);
       return;
-    case Kind::kDeleteRange:
+    case ChangeKind::kDeleteRange:
       batch_.DeleteRange(operation.key, operation.value, operation.space);
       return;
     default:
-      VARVE_ASSERT(operation.kind == Kind::kFlush);
+      VARVE_ASSERT(operation.kind == ChangeKind::kFlush);
       batch_.ClearNamespace(operation.space);
   }
 }
 
 absl::Status CommitReplay::ApplyToSpace(const Change& commit, const ChangeOperation& operation) {
-  if (operation.kind == Kind::kDrop) {
+  if (operation.kind == ChangeKind::kDrop) {
     batch_.DropNamespace(operation.space);
     created_.erase(operation.name);
     spaces_.erase(operation.space);

@@ -22,7 +22,7 @@
 namespace varve {
 namespace {
 
-constexpr size_t kPiece = size_t{1} << 20;
+constexpr size_t kCopiedPiece = size_t{1} << 20;
 constexpr std::string_view kLockName = "RESTORE.lock";
 // A rewind writes a few records alone.
 constexpr size_t kCacheSize = size_t{8} << 20;
@@ -228,9 +228,9 @@ class Restore {
     VARVE_ASSIGN_OR_RETURN(const std::unique_ptr<FileWriter> copy,
                            FileWriter::Create(file_system_, to + "/" + file.name));
     FileChecksum checksum;
-    std::string piece(kPiece, '\0');
+    std::string piece(kCopiedPiece, '\0');
     while (copy->size() < file.size) {
-      const size_t wanted = std::min<uint64_t>(kPiece, file.size - copy->size());
+      const size_t wanted = std::min<uint64_t>(kCopiedPiece, file.size - copy->size());
       VARVE_ASSIGN_OR_RETURN(const size_t read, source->Read(copy->size(), wanted, piece.data()));
       if (read != wanted) return OtherSize(PathOf(file), copy->size() + read, file.size);
       const std::string_view bytes = std::string_view(piece).substr(0, read);

@@ -86,7 +86,7 @@ constexpr uint8_t kStreamWithCounters = 19;  // and later
 constexpr uint8_t kStreamWithActiveTime = 21;
 constexpr uint8_t kStreamWithProducers = 26;
 constexpr uint8_t kStreamWithRefusals = 27;
-constexpr int kValkeyVersion = 80;
+constexpr int kValkeyDumpVersion = 80;
 
 }  // namespace
 
@@ -116,7 +116,7 @@ absl::Status RdbReader::SkipValue(uint8_t type, std::string_view* name) {
 
 absl::Status RdbReader::SkipElements(uint8_t type) {
   Shape shape = TypeOf(type).shape;
-  if (type == kTimedHash && version_ == kValkeyVersion) shape = Shape::kTimedPairs;
+  if (type == kTimedHash && version_ == kValkeyDumpVersion) shape = Shape::kTimedPairs;
   const bool is_tagged = shape == Shape::kTaggedStrings || shape == Shape::kTaggedPairs;
   const bool is_single = shape == Shape::kStrings || shape == Shape::kTaggedStrings;
   VARVE_ASSIGN_OR_RETURN(const uint64_t count, ReadCount());
