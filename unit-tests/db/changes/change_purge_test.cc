@@ -37,7 +37,7 @@ using Lines = std::vector<std::string>;
 constexpr char kKey[] = "the-purged-key";
 constexpr char kSecret[] = "a-secret-of-somebody";
 
-EngineOptions Retaining(FileSystem* file_system = nullptr) {
+EngineOptions RetainingForADay(FileSystem* file_system = nullptr) {
   EngineOptions options;
   options.write_buffer_size = 64u << 10;
   options.segment_size = 32u << 10;
@@ -48,7 +48,7 @@ EngineOptions Retaining(FileSystem* file_system = nullptr) {
   return options;
 }
 
-ChangeFilter AllOfIt() {
+ChangeFilter AllNamespaces() {
   ChangeFilter filter;
   filter.space = std::nullopt;
   return filter;
@@ -72,9 +72,9 @@ Lines WithoutKey(Lines lines) {
 }
 
 // Returns what is retained behind the position.
-Lines ReadAll(StorageEngine& store, SequenceNumber since = kNoSequence) {
+Lines ReadLines(StorageEngine& store, SequenceNumber since = kNoSequence) {
   Lines lines;
-  auto changes = store.NewChangeIterator(since, AllOfIt());
+  auto changes = store.NewChangeIterator(since, AllNamespaces());
   EXPECT_TRUE(changes.ok()) << changes.status();
   if (!changes.ok()) return lines;
   absl::StatusOr<bool> next = true;
@@ -102,7 +102,7 @@ Lines Fill(StorageEngine& store, int commits, size_t value_size = 300) {
     EXPECT_TRUE(committed.ok()) << committed.status();
     if (i % 90 == 60) EXPECT_TRUE(store.Flush().ok());
   }
-  return ReadAll(store);
+  return ReadLines(store);
 }
 
 class ChangePurgeTest : public ::testing::Test {
@@ -134,7 +134,7 @@ class ChangePurgeTest : public ::testing::Test {
     return count;
   }
 
-  TestStore store_{Retaining()};
+  TestStore store_{RetainingForADay()};
 };
 
 TEST_F(ChangePurgeTest, NothingOfTheKeyIsLeftAndTheRestStaysWhereItIs) {
@@ -145,16 +145,16 @@ TEST_F(ChangePurgeTest, NothingOfTheKeyIsLeftAndTheRestStaysWhereItIs) {
   ASSERT_NE(FilesWith(store_.directory.path(), kSecret).find(".chg"), std::string::npos);
   EXPECT_TRUE(Purge().found);
   ExpectNothingLeft();
-  EXPECT_EQ(ReadAll(store()), rest);
+  EXPECT_EQ(ReadLines(store()), rest);
   const SequenceNumber last = Put("behind", "x");
   Lines more = rest;
   more.push_back(fmt::format("{} 0 0/behind 1", last));
-  EXPECT_EQ(ReadAll(store()), more);
+  EXPECT_EQ(ReadLines(store()), more);
   store_.Open();  // what a crash leaves
-  EXPECT_EQ(ReadAll(store()), more);
+  EXPECT_EQ(ReadLines(store()), more);
   ExpectNothingLeft();
   store_.Reopen();
-  EXPECT_EQ(ReadAll(store()), more);
+  EXPECT_EQ(ReadLines(store()), more);
   ExpectNothingLeft();
   EXPECT_EQ(store_.Statistic("change_first"), 0u);
   EXPECT_EQ(store_.Statistic("changes_given_up"), 0u);
@@ -171,11 +171,11 @@ TEST_F(ChangePurgeTest, WhatIsInMemoryAloneNeverGetsToAFile) {
   ExpectNothingLeft();
   const Lines rest = {fmt::format("{} 0 0/a 1", with_other - 2),
                       fmt::format("{} 0 0/b 1", with_other)};
-  EXPECT_EQ(ReadAll(store()), rest);
+  EXPECT_EQ(ReadLines(store()), rest);
   ASSERT_TRUE(store().Flush().ok());
   store_.Reopen();
   ExpectNothingLeft();
-  EXPECT_EQ(ReadAll(store()), rest);
+  EXPECT_EQ(ReadLines(store()), rest);
 }
 
 TEST_F(ChangePurgeTest, ThePastInTheFeedAloneIsFound) {
@@ -199,9 +199,9 @@ TEST_F(ChangePurgeTest, WhatIsWrittenAfterwardsIsRetained) {
     ExpectNothingLeft();
   }
   const SequenceNumber last = Put(kKey, "anew");
-  EXPECT_EQ(ReadAll(store()), Lines{fmt::format("{} 0 0/{} 4", last, kKey)});
+  EXPECT_EQ(ReadLines(store()), Lines{fmt::format("{} 0 0/{} 4", last, kKey)});
   store_.Reopen();
-  EXPECT_EQ(ReadAll(store()), Lines{fmt::format("{} 0 0/{} 4", last, kKey)});
+  EXPECT_EQ(ReadLines(store()), Lines{fmt::format("{} 0 0/{} 4", last, kKey)});
 }
 
 TEST_F(ChangePurgeTest, TheFileThatIsWrittenToGoesOn) {
@@ -211,7 +211,7 @@ TEST_F(ChangePurgeTest, TheFileThatIsWrittenToGoesOn) {
     Purge();
   }
   EXPECT_EQ(Files(), 1u) << "small files do not pile up";
-  EXPECT_EQ(ReadAll(store()).size(), 20u);
+  EXPECT_EQ(ReadLines(store()).size(), 20u);
 }
 
 TEST_F(ChangePurgeTest, AReaderInTheMiddleOfAFileGoesOn) {
@@ -219,7 +219,7 @@ TEST_F(ChangePurgeTest, AReaderInTheMiddleOfAFileGoesOn) {
   for (const size_t commits : {1u, 40u, 200u, 500u}) {
     Put(kKey, kSecret);
     Lines read;
-    auto changes = store().NewChangeIterator(0, AllOfIt()).value();
+    auto changes = store().NewChangeIterator(0, AllNamespaces()).value();
     for (size_t i = 0; i < commits; ++i) {
       ASSERT_TRUE(*changes->Next());
       AppendLines(changes->change(), &read);
@@ -232,7 +232,7 @@ TEST_F(ChangePurgeTest, AReaderInTheMiddleOfAFileGoesOn) {
       AppendLines(changes->change(), &read);
     EXPECT_EQ(WithoutKey(read), rest);
     // One that has the position alone.
-    const Lines behind = ReadAll(store(), position);
+    const Lines behind = ReadLines(store(), position);
     ASSERT_LE(behind.size(), rest.size());
     EXPECT_TRUE(std::equal(behind.begin(), behind.end(),
                            rest.end() - static_cast<ptrdiff_t>(behind.size())));
@@ -241,7 +241,8 @@ TEST_F(ChangePurgeTest, AReaderInTheMiddleOfAFileGoesOn) {
 
 TEST_F(ChangePurgeTest, AReaderAtTheEndIsToldWhatComes) {
   Fill(store(), 50);
-  auto changes = store().NewChangeIterator(store().GetChangePositions()->last, AllOfIt()).value();
+  auto changes =
+      store().NewChangeIterator(store().GetChangePositions()->last, AllNamespaces()).value();
   EXPECT_FALSE(*changes->Next());
   Purge();
   EXPECT_FALSE(*changes->Next());
@@ -254,14 +255,14 @@ TEST_F(ChangePurgeTest, FeedsKeepTheirPlaces) {
   Fill(store(), 200);
   const SequenceNumber last = store().GetChangePositions()->last;
   ASSERT_TRUE(store().CreateFeed({.name = "f", .position = last / 2}).ok());
-  const Lines rest = WithoutKey(ReadAll(store(), last / 2));
+  const Lines rest = WithoutKey(ReadLines(store(), last / 2));
   Purge();
   for (const bool reopened : {false, true}) {
     if (reopened) store_.Open();
     ASSERT_EQ(store().Feeds().size(), 1u);
     EXPECT_EQ(store().Feeds()[0].position, last / 2);
     EXPECT_FALSE(store().Feeds()[0].lost);
-    EXPECT_EQ(ReadAll(store(), last / 2), rest);
+    EXPECT_EQ(ReadLines(store(), last / 2), rest);
   }
   ASSERT_TRUE(store().AckFeed("f", last).ok());
 }
@@ -277,7 +278,7 @@ TEST_F(ChangePurgeTest, ChangesThatFeedsAloneRetainArePurged) {
   ASSERT_TRUE(store().Flush().ok());
   Purge();
   ExpectNothingLeft();
-  EXPECT_EQ(ReadAll(store(), since), Lines{fmt::format("{} 0 0/b 1", last)});
+  EXPECT_EQ(ReadLines(store(), since), Lines{fmt::format("{} 0 0/b 1", last)});
 }
 
 TEST_F(ChangePurgeTest, TheFirstVersionStillRises) {
@@ -305,7 +306,7 @@ TEST_F(ChangePurgeTest, OtherNamespacesKeepTheirChanges) {
   const SequenceNumber other = Put(kKey, "of another", 1);
   Purge();
   EXPECT_EQ(FilesWith(store_.directory.path(), kSecret), "");
-  EXPECT_EQ(ReadAll(store()).back(), fmt::format("{} 0 1/{} 10", other, kKey));
+  EXPECT_EQ(ReadLines(store()).back(), fmt::format("{} 0 1/{} 10", other, kKey));
 }
 
 // What the namespace held before a swap, it held under another id.
@@ -325,15 +326,15 @@ TEST_F(ChangePurgeTest, SwapsAreFollowedBack) {
     batch->Put(kKey, std::string(kSecret) + "in 0");
   });
   Put(kKey, "in 2, where 0 was", 2);
-  const Lines before = ReadAll(store());
+  const Lines before = ReadLines(store());
   EXPECT_TRUE(Purge().existed);
   EXPECT_EQ(FilesWith(store_.directory.path(), kSecret), "");
   Lines sizes;
-  for (const std::string& line : ReadAll(store()))
+  for (const std::string& line : ReadLines(store()))
     if (IsOfKey(line)) sizes.push_back(line.substr(line.find(' ') + 3));
   EXPECT_EQ(sizes, (Lines{fmt::format("0/{} 15", kKey), fmt::format("1/{} 17", kKey),
                           fmt::format("2/{} 17", kKey)}));
-  EXPECT_EQ(WithoutKey(ReadAll(store())), WithoutKey(before));
+  EXPECT_EQ(WithoutKey(ReadLines(store())), WithoutKey(before));
 }
 
 TEST_F(ChangePurgeTest, WhatANamespaceHeldWhenItWasEmptiedGoes) {
@@ -347,7 +348,7 @@ TEST_F(ChangePurgeTest, WhatANamespaceHeldWhenItWasEmptiedGoes) {
   EXPECT_TRUE(Purge().existed);
   EXPECT_EQ(FilesWith(store_.directory.path(), kSecret), "");
   Lines sizes;
-  for (const std::string& line : ReadAll(store()))
+  for (const std::string& line : ReadLines(store()))
     if (IsOfKey(line)) sizes.push_back(line.substr(line.find(' ') + 3));
   EXPECT_EQ(sizes, Lines{fmt::format("1/{} 17", kKey)});
 }
@@ -380,7 +381,7 @@ TEST_F(ChangePurgeTest, ABoundOfADeletedRangeStays) {
   Write([](WriteBatch* batch) { batch->DeleteRange(kKey, "z"); });
   Purge();
   EXPECT_EQ(FilesWith(store_.directory.path(), kSecret), "");
-  const Lines lines = ReadAll(store());
+  const Lines lines = ReadLines(store());
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_TRUE(IsOfKey(lines.front()));
 }
@@ -408,9 +409,9 @@ TEST_F(ChangePurgeTest, ReadersAndWritersGoOnBeside) {
     readers.emplace_back([&, reader] {
       SequenceNumber position = 0;
       int wanted = 0;
-      auto changes = store().NewChangeIterator(0, AllOfIt()).value();
+      auto changes = store().NewChangeIterator(0, AllNamespaces()).value();
       while (end.load() == 0 || position < end.load()) {
-        if (reader == 0) changes = store().NewChangeIterator(position, AllOfIt()).value();
+        if (reader == 0) changes = store().NewChangeIterator(position, AllNamespaces()).value();
         const absl::StatusOr<bool> next = changes->Next();
         ASSERT_TRUE(next.ok()) << next.status();
         position = changes->position();
@@ -427,7 +428,7 @@ TEST_F(ChangePurgeTest, ReadersAndWritersGoOnBeside) {
   for (std::thread& reader : readers) reader.join();
   Purge();
   ExpectNothingLeft();
-  EXPECT_EQ(ReadAll(store()).size(), static_cast<size_t>(kCommits));
+  EXPECT_EQ(ReadLines(store()).size(), static_cast<size_t>(kCommits));
 }
 
 // --- Failures ------------------------------------------------------------------------------------
@@ -441,7 +442,7 @@ struct FaultyCall {
 class FailingChangePurgeTest : public ::testing::TestWithParam<FaultyCall> {
  protected:
   static void ExpectRest(StorageEngine& store, const Lines& rest) {
-    EXPECT_EQ(WithoutKey(ReadAll(store)), rest);
+    EXPECT_EQ(WithoutKey(ReadLines(store)), rest);
   }
 };
 
@@ -451,7 +452,7 @@ TEST_P(FailingChangePurgeTest, OldFilesStayOrNewOnesAndThePurgeCanBeAskedAgain) 
     for (uint64_t nth = 1; failed && !HasFailure(); nth += nth < 12 ? 1 : nth / 3) {
       SCOPED_TRACE(fmt::format("call {}, {} times", nth, times));
       FaultFileSystem files;
-      TestStore store(Retaining(&files));
+      TestStore store(RetainingForADay(&files));
       const Lines rest = WithoutKey(Fill(*store, 200));
       files.Fail(GetParam().operation, nth, absl::UnavailableError("a test's fault"), times,
                  GetParam().part);
@@ -471,7 +472,7 @@ TEST_P(FailingChangePurgeTest, OldFilesStayOrNewOnesAndThePurgeCanBeAskedAgain) 
                               std::filesystem::copy_options::recursive);
       });
       {
-        const auto opened = StorageEngine::Open(copy.path(), Retaining());
+        const auto opened = StorageEngine::Open(copy.path(), RetainingForADay());
         ASSERT_TRUE(opened.ok()) << opened.status();
         const absl::StatusOr<PurgeResult> again = (*opened)->Purge(kDefaultNamespace, kKey);
         ASSERT_TRUE(again.ok()) << again.status();
@@ -526,23 +527,23 @@ TEST(PowerCutChangePurgeTest, TheStoreOpensWithTheOldFilesOrTheNewOnes) {
     SCOPED_TRACE(calls);
     SimulatedFileSystem disk;
     ASSERT_TRUE(disk.CreateDirectory("/disk").ok());
-    auto store = StorageEngine::Open("/disk/store", Retaining(&disk)).value();
+    auto store = StorageEngine::Open("/disk/store", RetainingForADay(&disk)).value();
     const Lines rest = WithoutKey(Fill(*store, 150));
     disk.StopAfter(calls);
     stopped = !store->Purge(kDefaultNamespace, kKey).ok();
     disk.StopHere();
     store.reset();
     disk.RestorePower(calls);
-    auto opened = StorageEngine::Open("/disk/store", Retaining(&disk));
+    auto opened = StorageEngine::Open("/disk/store", RetainingForADay(&disk));
     ASSERT_TRUE(opened.ok()) << opened.status();
-    const Lines lines = ReadAll(**opened);
+    const Lines lines = ReadLines(**opened);
     EXPECT_EQ(WithoutKey(lines), rest);
     EXPECT_EQ((*opened)->GetChangePositions()->first, 0u);
     purged_before += WithoutKey(lines) == lines ? 1 : 0;
     EXPECT_TRUE(stopped || WithoutKey(lines) == lines);
     const absl::StatusOr<PurgeResult> again = (*opened)->Purge(kDefaultNamespace, kKey);
     ASSERT_TRUE(again.ok()) << again.status();
-    EXPECT_EQ(ReadAll(**opened), rest);
+    EXPECT_EQ(ReadLines(**opened), rest);
   }
   EXPECT_GT(purged_before, 1u) << "the power went behind the manifest, too";
 }

@@ -51,7 +51,7 @@ class Watcher final : public CompactionFilter {
   std::function<void(std::string_view key)> watch;
 };
 
-EngineOptions Options(int jobs) {
+EngineOptions OptionsWithJobs(int jobs) {
   EngineOptions options;
   options.sync = Durability::kNone;
   options.write_buffer_size = 256u << 10;
@@ -62,13 +62,13 @@ EngineOptions Options(int jobs) {
   return options;
 }
 
-std::string Key(uint64_t i) { return fmt::format("key{:06}", i); }
+std::string KeyOfJobs(uint64_t i) { return fmt::format("key{:06}", i); }
 
 // Writes `count` keys from `first` on in one run.
 void FlushKeys(TestStore* store, uint64_t first, uint64_t count, std::string_view value) {
   WriteBatch batch;
   for (uint64_t i = first; i < first + count; ++i)
-    batch.Put(Key(i), std::string(value) + std::string(200, 'x'));
+    batch.Put(KeyOfJobs(i), std::string(value) + std::string(200, 'x'));
   const auto written = (*store)->Write({}, &batch);
   ASSERT_TRUE(written.ok()) << written.status();
   const absl::Status flushed = (*store)->Flush();
@@ -91,7 +91,7 @@ struct Found {
 
 Found MergeRandomWrites(uint64_t seed, int jobs) {
   Found found;
-  TestStore store(Options(jobs));
+  TestStore store(OptionsWithJobs(jobs));
   std::mt19937 random(static_cast<uint32_t>(seed));
   std::vector<std::shared_ptr<const Snapshot>> snapshots;
   for (int run = 0; run < 6; ++run) {
@@ -101,11 +101,11 @@ Found MergeRandomWrites(uint64_t seed, int jobs) {
       const uint32_t kind = random() % 100;
       if (kind == 0) {
         // Some reach from the first key on, and so across cuts.
-        batch.DeleteRange(Key(random() % 4 == 0 ? 0 : key), Key(key + 300));
+        batch.DeleteRange(KeyOfJobs(random() % 4 == 0 ? 0 : key), KeyOfJobs(key + 300));
       } else if (kind < 10) {
-        batch.Delete(Key(key));
+        batch.Delete(KeyOfJobs(key));
       } else {
-        batch.Put(kind < 20 ? Key(777) : Key(key),  // one key has very many versions
+        batch.Put(kind < 20 ? KeyOfJobs(777) : KeyOfJobs(key),  // one key has very many versions
                   fmt::format("{}.{}:{}", run, i, std::string(random() % 600, 'v')));
       }
       EXPECT_TRUE(store->Write({}, &batch).ok());
@@ -147,7 +147,7 @@ TEST_P(MergesInPartsTest, GiveWhatAMergeOnOneThreadGives) {
 INSTANTIATE_TEST_SUITE_P(Seeds, MergesInPartsTest, ::testing::Range<uint64_t>(1, 4));
 
 TEST(BackgroundJobsTest, ALittleStoreIsNotCut) {
-  EngineOptions options = Options(8);
+  EngineOptions options = OptionsWithJobs(8);
   options.segment_size = EngineOptions().segment_size;
   TestStore store(std::move(options));
   for (uint64_t run = 0; run < 3; ++run) FlushKeys(&store, run * 10, 2000, "v");
@@ -172,7 +172,7 @@ TEST(BackgroundJobsTest, PartsAreMergedAtTheSameTimeAndInstalledAsOne) {
     not_begun.DecrementCount();
     looked.WaitForNotification();
   };
-  EngineOptions options = Options(4);
+  EngineOptions options = OptionsWithJobs(4);
   options.compaction_filter = watcher;
   TestStore store(std::move(options));
   for (uint64_t run = 0; run < 3; ++run) FlushKeys(&store, 0, 500, std::to_string(run));
@@ -198,7 +198,7 @@ TEST(BackgroundJobsTest, PartsAreMergedAtTheSameTimeAndInstalledAsOne) {
   EXPECT_EQ(store.Statistic("runs"), 1u);
   EXPECT_GE(store.Statistic("segments"), 3u);
   EXPECT_EQ(store.Statistic("compaction_parts"), 3u);
-  for (uint64_t i = 0; i < 500; ++i) ASSERT_EQ(store.Get(Key(i)).front(), '2') << i;
+  for (uint64_t i = 0; i < 500; ++i) ASSERT_EQ(store.Get(KeyOfJobs(i)).front(), '2') << i;
 }
 
 class FaultInAPartTest : public ::testing::Test {
@@ -209,7 +209,7 @@ class FaultInAPartTest : public ::testing::Test {
     segments_ = Segments(store_);
   }
   static EngineOptions OptionsOn(FaultFileSystem* files) {
-    EngineOptions options = Options(5);
+    EngineOptions options = OptionsWithJobs(5);
     options.file_system = files;
     return options;
   }
@@ -275,7 +275,7 @@ TEST_F(FaultInAPartTest, ADamagedRecordEndsAllParts) {
 TEST(BackgroundJobsTest, ACancelledMergeLeavesNoFiles) {
   std::atomic<bool> cancel{false};
   const auto watcher = std::make_shared<Watcher>();
-  EngineOptions options = Options(4);
+  EngineOptions options = OptionsWithJobs(4);
   options.compaction_filter = watcher;
   const testing::TempDir directory;
   SegmentCaches caches(1u << 20, 0);
@@ -291,7 +291,7 @@ TEST(BackgroundJobsTest, ACancelledMergeLeavesNoFiles) {
                             .jobs = &jobs};
   std::vector<testing::TestRecord> records;
   for (uint64_t i = 0; i < 3000; ++i)
-    records.push_back({FirstTreeKey(1) + Key(i), i + 1, std::string(200, 'x')});
+    records.push_back({FirstTreeKey(1) + KeyOfJobs(i), i + 1, std::string(200, 'x')});
   testing::VectorIterator input(std::move(records));
   auto flushed = RunFlush(&input, {}, {3000, 3000 * 210}, false, nullptr, context);
   ASSERT_TRUE(flushed.ok()) << flushed.status();
@@ -301,10 +301,11 @@ TEST(BackgroundJobsTest, ACancelledMergeLeavesNoFiles) {
   plan.output_level = 1;
   // The middle part is cancelled in its middle, when the first one may be done.
   watcher->watch = [&](std::string_view key) {
-    if (key == Key(1500)) cancel = true;
+    if (key == KeyOfJobs(1500)) cancel = true;
   };
   watcher->on = true;
-  const std::vector<std::string> cuts = {FirstTreeKey(1) + Key(1000), FirstTreeKey(1) + Key(2000)};
+  const std::vector<std::string> cuts = {FirstTreeKey(1) + KeyOfJobs(1000),
+                                         FirstTreeKey(1) + KeyOfJobs(2000)};
   const auto merged = RunCompaction(Version(), plan, context, cuts);
   EXPECT_TRUE(absl::IsAborted(merged.status())) << merged.status();
   EXPECT_EQ(PosixFileSystem()->List(directory.path())->size(), files);

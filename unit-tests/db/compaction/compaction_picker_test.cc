@@ -21,7 +21,7 @@ using testing::MemorySegment;
 
 constexpr uint64_t kMiB = 1 << 20;
 
-std::string Key(uint64_t number) { return FirstTreeKey(1) + fmt::format("{:012}", number); }
+std::string PickedKey(uint64_t number) { return FirstTreeKey(1) + fmt::format("{:012}", number); }
 uint64_t NumberOf(const std::string& key) { return std::stoull(key.substr(kGenerationSize)); }
 
 // A tree of segments that have a size and a key range; a merge makes as many bytes as go in.
@@ -31,8 +31,8 @@ class Tree {
 
   void Flush(uint64_t smallest, uint64_t largest, uint64_t bytes) {
     flushed_bytes_ += bytes;
-    Install(ApplyFlush(*version_,
-                       {MemorySegment::Sized(next_number_++, Key(smallest), Key(largest), bytes)}));
+    Install(ApplyFlush(*version_, {MemorySegment::Sized(next_number_++, PickedKey(smallest),
+                                                        PickedKey(largest), bytes)}));
   }
 
   // Until the tree is in shape. Checks what every plan has to keep.
@@ -106,7 +106,8 @@ class Tree {
       const uint64_t from = smallest + (largest + 1 - smallest) * i / count;
       const uint64_t to = smallest + (largest + 1 - smallest) * (i + 1) / count - 1;
       const uint64_t share = bytes * (i + 1) / count - bytes * i / count;
-      outputs->push_back(MemorySegment::Sized(next_number_++, Key(from), Key(to), share));
+      outputs->push_back(
+          MemorySegment::Sized(next_number_++, PickedKey(from), PickedKey(to), share));
     }
   }
 
@@ -334,7 +335,7 @@ TEST(LazyLevelingTest, MixedWorkKeepsTheShape) {
       if (random() % 10 == 0) {
         const uint64_t lower = random() % 200000;
         const std::optional<CompactionPlan> plan =
-            PlanRange(tree.version(), Key(lower), Key(lower + random() % 1000));
+            PlanRange(tree.version(), PickedKey(lower), PickedKey(lower + random() % 1000));
         if (plan) tree.Run(*plan);
       }
       tree.CompactAll(/*in_burst=*/random() % 2 == 0);
@@ -358,12 +359,12 @@ TEST(LazyLevelingTest, DebtGrowsWithEveryRunTooMany) {
 
 TEST(PlanRangeTest, NothingInTheRangeIsNoPlan) {
   Tree tree;
-  EXPECT_FALSE(PlanRange(tree.version(), Key(0), {}));
+  EXPECT_FALSE(PlanRange(tree.version(), PickedKey(0), {}));
   tree.Flush(100, 200, kMiB);
-  EXPECT_FALSE(PlanRange(tree.version(), Key(0), Key(100)));
-  EXPECT_FALSE(PlanRange(tree.version(), Key(201), {}));
-  EXPECT_TRUE(PlanRange(tree.version(), Key(200), {}));
-  EXPECT_TRUE(PlanRange(tree.version(), Key(0), Key(101)));
+  EXPECT_FALSE(PlanRange(tree.version(), PickedKey(0), PickedKey(100)));
+  EXPECT_FALSE(PlanRange(tree.version(), PickedKey(201), {}));
+  EXPECT_TRUE(PlanRange(tree.version(), PickedKey(200), {}));
+  EXPECT_TRUE(PlanRange(tree.version(), PickedKey(0), PickedKey(101)));
 }
 
 TEST(PlanRangeTest, OlderSegmentsInTheWayGoAlongAndNewerOnesStay) {
@@ -372,7 +373,8 @@ TEST(PlanRangeTest, OlderSegmentsInTheWayGoAlongAndNewerOnesStay) {
   tree.Flush(100, 200, kMiB);  // 2: in the range
   tree.Flush(190, 400, kMiB);  // 3: newer than both, not in the range
   tree.Flush(500, 600, kMiB);  // 4: elsewhere
-  const std::optional<CompactionPlan> plan = PlanRange(tree.version(), Key(120), Key(130));
+  const std::optional<CompactionPlan> plan =
+      PlanRange(tree.version(), PickedKey(120), PickedKey(130));
   ASSERT_TRUE(plan);
   ASSERT_EQ(plan->inputs.size(), 2u);
   EXPECT_EQ(plan->inputs[0].segments[0]->info().number, 2u);

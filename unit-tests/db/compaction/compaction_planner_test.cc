@@ -13,15 +13,17 @@ namespace {
 
 using testing::MemorySegment;
 
-std::string Key(std::string_view key) { return FirstTreeKey(1).append(key); }
+std::string PlannedKey(std::string_view key) { return FirstTreeKey(1).append(key); }
 
 // Level 0 with segment 2 over segment 1.
 std::shared_ptr<const Version> TwoRuns() {
   const auto empty = std::make_shared<const Version>();
   const auto one = std::make_shared<const Version>(
-      ApplyFlush(*empty, {MemorySegment::Sized(1, Key("a"), Key("m"), 100)}), empty.get());
+      ApplyFlush(*empty, {MemorySegment::Sized(1, PlannedKey("a"), PlannedKey("m"), 100)}),
+      empty.get());
   return std::make_shared<const Version>(
-      ApplyFlush(*one, {MemorySegment::Sized(2, Key("b"), Key("z"), 200)}), one.get());
+      ApplyFlush(*one, {MemorySegment::Sized(2, PlannedKey("b"), PlannedKey("z"), 200)}),
+      one.get());
 }
 
 TEST(CompactionPlannerTest, APickerSeesTheTreeAsItIs) {
@@ -33,10 +35,10 @@ TEST(CompactionPlannerTest, APickerSeesTheTreeAsItIs) {
   ASSERT_EQ(newest.segments.size(), 1u);
   EXPECT_EQ(newest.segments[0].number, 2u);
   EXPECT_EQ(newest.bytes(), 200u);
-  EXPECT_EQ(newest.segments[0].smallest, Key("b"));
+  EXPECT_EQ(newest.segments[0].smallest, PlannedKey("b"));
   EXPECT_TRUE(newest.segments[0].Overlaps(tree.levels[0].runs[1].segments[0]));
-  EXPECT_EQ(newest.IndexOf(Key("z")), 0u);
-  EXPECT_EQ(newest.IndexOf(Key("zz")), 1u);
+  EXPECT_EQ(newest.IndexOf(PlannedKey("z")), 0u);
+  EXPECT_EQ(newest.IndexOf(PlannedKey("zz")), 1u);
 }
 
 TEST(CompactionPlannerTest, AChoiceBecomesAPlanOfTheSameSegments) {

@@ -44,7 +44,7 @@ EngineOptions Options(Compression compression, size_t buffer = 1 << 20) {
   return options;
 }
 
-std::string Key(uint64_t number) { return fmt::format("user:{:08}", number); }
+std::string KeyOfUser(uint64_t number) { return fmt::format("user:{:08}", number); }
 
 // Of 200 to 800 bytes, of which a good part is random.
 std::string Json(uint64_t number, int version = 0) {
@@ -77,7 +77,7 @@ uint64_t Fill(TestStore& store, uint64_t begin, uint64_t end, const ValueOf& val
   uint64_t bytes = 0;
   WriteBatch batch;
   for (uint64_t i = begin; i < end; ++i) {
-    const std::string key = Key(i), text = value(i);
+    const std::string key = KeyOfUser(i), text = value(i);
     bytes += key.size() + text.size();
     batch.Put(key, text, space);
     if (batch.size() == 64 || i + 1 == end) EXPECT_TRUE(store->Write({}, &batch).ok());
@@ -111,7 +111,7 @@ void ExpectAll(TestStore& store, uint64_t count, const ValueOf& value,
                NamespaceId space = kDefaultNamespace) {
   for (uint64_t i = 0; i < count; ++i) {
     std::string found;
-    const auto result = store->Get({.space = space}, Key(i), &found);
+    const auto result = store->Get({.space = space}, KeyOfUser(i), &found);
     ASSERT_TRUE(result.ok()) << result.status();
     ASSERT_TRUE(result->found) << i;
     ASSERT_EQ(found, value(i)) << i;
@@ -122,7 +122,7 @@ void ExpectAll(TestStore& store, uint64_t count, const ValueOf& value,
 // Walks through the keys from `begin` on, there and back.
 void ExpectWalks(TestStore& store, uint64_t begin, uint64_t end, const ValueOf& value,
                  NamespaceId space = kDefaultNamespace) {
-  const auto iterator = store->NewIterator({.space = space}, Key(begin), "", nullptr);
+  const auto iterator = store->NewIterator({.space = space}, KeyOfUser(begin), "", nullptr);
   uint64_t number = begin;
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++number) {
     ASSERT_EQ(iterator->value(), value(number));
@@ -224,7 +224,7 @@ TEST(CompressionTest, EveryReadGivesPlainValues) {
   ASSERT_TRUE(CompactAll(store).ok());
   ExpectWalks(store, 0, 4000, JsonOf);
   const auto iterator = store->NewIterator({}, "", "", nullptr);
-  iterator->Seek(Key(777));
+  iterator->Seek(KeyOfUser(777));
   EXPECT_EQ(iterator->value(), Json(777));
   iterator->Prev();
   EXPECT_EQ(iterator->value(), Json(776));
@@ -232,22 +232,22 @@ TEST(CompressionTest, EveryReadGivesPlainValues) {
   EXPECT_EQ(iterator->value(), Json(777));
 
   const auto sizes = store->NewIterator({.without_value = true}, "", "", nullptr);
-  sizes->Seek(Key(5));
+  sizes->Seek(KeyOfUser(5));
   EXPECT_EQ(sizes->value_size(), Json(5).size());
   std::string value;
-  auto found = store->Get({.without_value = true}, Key(6), &value);
+  auto found = store->Get({.without_value = true}, KeyOfUser(6), &value);
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->value_size, Json(6).size());
-  found = store->Get({.max_value_bytes = 100}, Key(6), &value);
+  found = store->Get({.max_value_bytes = 100}, KeyOfUser(6), &value);
   ASSERT_TRUE(found.ok());
   EXPECT_TRUE(found->too_large);
-  found = store->Get({.max_value_bytes = 1000}, Key(6), &value);
+  found = store->Get({.max_value_bytes = 1000}, KeyOfUser(6), &value);
   ASSERT_TRUE(found.ok());
   EXPECT_FALSE(found->too_large);
   EXPECT_EQ(value, Json(6));
 
   std::vector<std::string> keys;
-  for (uint64_t i = 100; i < 200; ++i) keys.push_back(Key(i));
+  for (uint64_t i = 100; i < 200; ++i) keys.push_back(KeyOfUser(i));
   const std::vector<std::string_view> views(keys.begin(), keys.end());
   std::vector<MultiGetResult> results(views.size());
   ASSERT_TRUE(store->MultiGet({}, views, absl::MakeSpan(results)).ok());
@@ -265,7 +265,7 @@ TEST(CompressionTest, OneReadFindsACompressedValue) {
            store.Statistic("offset_table_loads");
   };
   const uint64_t before = disk_reads();
-  for (uint64_t i = 0; i < 4000; i += 7) EXPECT_EQ(store.Get(Key(i)), Json(i));
+  for (uint64_t i = 0; i < 4000; i += 7) EXPECT_EQ(store.Get(KeyOfUser(i)), Json(i));
   EXPECT_EQ(disk_reads() - before, (4000u + 6) / 7);
 }
 
@@ -419,24 +419,24 @@ TEST(CompressionTest, ThePastAndClonesArePlain) {
   batch.CloneNamespace(kDefaultNamespace, {.id = clone, .name = "clone"});
   ASSERT_TRUE(store->Write({}, &batch).ok());
   Fill(store, 0, 2000, [](uint64_t i) { return Json(i, 2); });
-  batch.Delete(Key(5));
+  batch.Delete(KeyOfUser(5));
   ASSERT_TRUE(store->Write({}, &batch).ok());
   ASSERT_TRUE(CompactAll(store).ok());
   for (uint64_t i = 0; i < 2000; i += 13) {
-    ASSERT_EQ(store.Get(Key(i), old_version.get()), Json(i, 0));
-    ASSERT_EQ(store.Get(Key(i)), Json(i, 2));
+    ASSERT_EQ(store.Get(KeyOfUser(i), old_version.get()), Json(i, 0));
+    ASSERT_EQ(store.Get(KeyOfUser(i)), Json(i, 2));
   }
   ExpectAll(
       store, 2000, [](uint64_t i) { return Json(i, 1); }, clone);
   ExpectWalks(
       store, 0, 2000, [](uint64_t i) { return Json(i, 1); }, clone);
 
-  const auto removed =
-      store->FindRemoved({.space = kDefaultNamespace, .lower = Key(5), .upper = Key(6)});
+  const auto removed = store->FindRemoved(
+      {.space = kDefaultNamespace, .lower = KeyOfUser(5), .upper = KeyOfUser(6)});
   ASSERT_TRUE(removed.ok()) << removed.status();
   ASSERT_EQ(removed->keys.size(), 1u);
   EXPECT_EQ(removed->keys[0].value, Json(5, 2));
-  const auto history = store->HistoryOf(kDefaultNamespace, Key(7));
+  const auto history = store->HistoryOf(kDefaultNamespace, KeyOfUser(7));
   ASSERT_TRUE(history.ok()) << history.status();
   for (const KeyEvent& event : history->events) {
     if (event.has_value) {
@@ -469,7 +469,7 @@ TEST(CompressionTest, FiltersSeePlainValues) {
   ASSERT_TRUE(CompactAll(store).ok());
   ASSERT_TRUE(CompactAll(store).ok());  // of compressed values
   for (uint64_t i = 0; i < 2000; ++i)
-    ASSERT_EQ(store.Get(Key(i)), i % 2 == 1 ? "(missing)" : Json(i));
+    ASSERT_EQ(store.Get(KeyOfUser(i)), i % 2 == 1 ? "(missing)" : Json(i));
 }
 
 TEST(CompressionTest, SwitchedOffItIsUndoneByMerges) {
@@ -529,7 +529,7 @@ class DamagedDictionaryTest : public ::testing::Test {
     uint64_t damaged = 0;
     for (uint64_t i = 0; i < kKeys; i += i < 5 ? 1 : 97) {
       std::string value;
-      const auto found = store_->Get({}, Key(i), &value);
+      const auto found = store_->Get({}, KeyOfUser(i), &value);
       if (found.ok()) {
         EXPECT_EQ(value, Json(i));
         continue;

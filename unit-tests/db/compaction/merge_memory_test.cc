@@ -28,14 +28,14 @@ namespace {
 
 using testing::HeapBytes;
 
-constexpr Compression kLz4{CompressionMethod::kLz4, 0};
+constexpr Compression kMergedLz4{CompressionMethod::kLz4, 0};
 constexpr NamespaceGeneration kGeneration = 1;
 constexpr size_t kHuge = size_t{16} << 20;
 
 CompressionPolicy PolicyOfLz4() {
   Manifest manifest;
   manifest.has_history = true;
-  return {NamespaceTable(manifest), kLz4};
+  return {NamespaceTable(manifest), kMergedLz4};
 }
 
 std::string Noise(size_t size) {

@@ -17,7 +17,7 @@ namespace {
 using testing::TestRecord;
 using testing::VectorIterator;
 
-std::string Key(int i) { return FirstTreeKey(1) + std::to_string(100000 + i); }
+std::string KeyOfPart(int i) { return FirstTreeKey(1) + std::to_string(100000 + i); }
 
 class MergePartsTest : public ::testing::Test {
  protected:
@@ -39,7 +39,7 @@ class MergePartsTest : public ::testing::Test {
   void AddRun(int first, int count, int step) {
     std::vector<TestRecord> records;
     for (int i = 0; i < count; ++i) {
-      records.push_back({Key(first + i * step), ++sequence_, std::string(400, 'v')});
+      records.push_back({KeyOfPart(first + i * step), ++sequence_, std::string(400, 'v')});
     }
     AddRun(std::move(records));
   }
@@ -61,7 +61,7 @@ TEST_F(MergePartsTest, PartsHaveAboutAsManyBytes) {
   // Behind 2250 of the 9000 records, 4500 (500 behind the odd keys) and 6750.
   ASSERT_EQ(cuts.size(), 3u);
   const auto near = [](const std::string& cut, int key) {
-    return cut > Key(key - 100) && cut < Key(key + 100);
+    return cut > KeyOfPart(key - 100) && cut < KeyOfPart(key + 100);
   };
   EXPECT_TRUE(near(cuts[0], 2250)) << cuts[0];
   EXPECT_TRUE(near(cuts[1], 5000)) << cuts[1];
@@ -90,7 +90,7 @@ TEST_F(MergePartsTest, WhatWritesNothingOrReplacesASegmentIsNotCut) {
 TEST_F(MergePartsTest, TheVersionsOfOneKeyAreNotCut) {
   std::vector<TestRecord> records;
   for (SequenceNumber sequence = 8000; sequence > 4000; --sequence)
-    records.push_back({Key(1), sequence, std::string(400, 'v')});
+    records.push_back({KeyOfPart(1), sequence, std::string(400, 'v')});
   CompactionContext context;
   // A flush drops versions that nobody sees, so each one is held.
   for (SequenceNumber sequence = 4000; sequence < 8000; ++sequence)

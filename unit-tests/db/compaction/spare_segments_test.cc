@@ -34,7 +34,7 @@ bool HasSpares(const std::string& directory) {
   return false;
 }
 
-std::string ValueOf(int key, int round) {
+std::string ValueInRound(int key, int round) {
   return fmt::format("{}-{}-", key, round) + std::string(200, 'v');
 }
 
@@ -51,7 +51,7 @@ class SpareSegmentsTest : public ::testing::Test {
   // Puts all keys anew, flushes and merges.
   void Round(int round) {
     for (int key = 0; key < kKeys; ++key)
-      ASSERT_TRUE(store_->Put(fmt::format("key{:06}", key), ValueOf(key, round)).ok());
+      ASSERT_TRUE(store_->Put(fmt::format("key{:06}", key), ValueInRound(key, round)).ok());
     ASSERT_TRUE(store_->Flush().ok());
     ASSERT_TRUE(store_->Compact("", "").ok());
   }
@@ -61,7 +61,7 @@ class SpareSegmentsTest : public ::testing::Test {
       const auto result = store_->Get(ReadOptions(), fmt::format("key{:06}", key), &value);
       ASSERT_TRUE(result.ok()) << result.status();
       ASSERT_TRUE(result->found);
-      ASSERT_EQ(value, ValueOf(key, round));
+      ASSERT_EQ(value, ValueInRound(key, round));
     }
   }
 

@@ -28,13 +28,13 @@ namespace {
 using testing::FileOperation;
 using testing::TestStore;
 
-constexpr Compression kLz4{CompressionMethod::kLz4, 0};
-constexpr Compression kZstd{CompressionMethod::kZstd, kDefaultZstdLevel};
-constexpr uint64_t kKeys = 1500;
+constexpr Compression kLz4Pages{CompressionMethod::kLz4, 0};
+constexpr Compression kZstdPages{CompressionMethod::kZstd, kDefaultZstdLevel};
+constexpr uint64_t kPages = 1500;
 
-std::string Key(uint64_t number) { return fmt::format("page:{:08}", number); }
+std::string KeyOfPage(uint64_t number) { return fmt::format("page:{:08}", number); }
 
-std::string RandomBytes(uint64_t seed, size_t size = 4000) {
+std::string RandomPage(uint64_t seed, size_t size = 4000) {
   std::mt19937_64 random(seed);
   std::string bytes(size, '\0');
   for (char& byte : bytes) byte = static_cast<char>(random());
@@ -55,13 +55,13 @@ std::string Page(uint64_t number) {
 
 using ValueOf = std::function<std::string(uint64_t number)>;
 
-uint64_t Fill(TestStore& store, uint64_t keys, const ValueOf& value,
-              NamespaceId space = kDefaultNamespace) {
+uint64_t FillPages(TestStore& store, uint64_t keys, const ValueOf& value,
+                   NamespaceId space = kDefaultNamespace) {
   uint64_t bytes = 0;
   for (uint64_t i = 0; i < keys; ++i) {
     WriteBatch batch;
     const std::string text = value(i);
-    batch.Put(Key(i), text, space);
+    batch.Put(KeyOfPage(i), text, space);
     bytes += text.size();
     EXPECT_TRUE(store->Write({}, &batch).ok());
   }
@@ -69,18 +69,18 @@ uint64_t Fill(TestStore& store, uint64_t keys, const ValueOf& value,
   return bytes;
 }
 
-void ExpectAll(TestStore& store, uint64_t keys, const ValueOf& value,
-               NamespaceId space = kDefaultNamespace) {
+void ExpectPages(TestStore& store, uint64_t keys, const ValueOf& value,
+                 NamespaceId space = kDefaultNamespace) {
   for (uint64_t i = 0; i < keys; ++i) {
     std::string found;
-    const auto result = store->Get({.space = space}, Key(i), &found);
+    const auto result = store->Get({.space = space}, KeyOfPage(i), &found);
     ASSERT_TRUE(result.ok()) << result.status();
     ASSERT_TRUE(result->found) << i;
     ASSERT_EQ(found, value(i)) << i;
   }
 }
 
-void ExpectSound(const std::string& directory) {
+void ExpectNoDamage(const std::string& directory) {
   const auto report = VerifyStore(PosixFileSystem(), directory, {});
   ASSERT_TRUE(report.ok()) << report.status();
   for (const StoreFinding& finding : report->findings) {
@@ -89,7 +89,7 @@ void ExpectSound(const std::string& directory) {
   }
 }
 
-EngineOptions Options(Compression compression) {
+EngineOptions OptionsForPages(Compression compression) {
   EngineOptions options;
   options.sync = Durability::kNone;
   options.write_buffer_size = 1 << 20;
@@ -127,38 +127,39 @@ void Alter(TestStore& store, NamespaceId id, Compression how) {
 }
 
 TEST(RecompressionTest, CompactCompressesWhatWasKeptApartBefore) {
-  TestStore store(Options({}));
-  const uint64_t plain = Fill(store, kKeys, Page);
+  TestStore store(OptionsForPages({}));
+  const uint64_t plain = FillPages(store, kPages, Page);
   ASSERT_TRUE(store->Compact("", "").ok());
   store.Close();
   ASSERT_GT(BytesOfValues(store.directory.path()), plain);
-  store.options.compression = kZstd;
+  store.options.compression = kZstdPages;
   store.Open();
   ASSERT_TRUE(store->Compact("", "").ok());
-  ExpectAll(store, kKeys, Page);
+  ExpectPages(store, kPages, Page);
   const RangeSize size = store->EstimateSize(kDefaultNamespace, "", "");
   EXPECT_LT(size.stored_value_bytes * 2, size.plain_value_bytes);
   for (int opened = 0; opened < 2; ++opened) {
     store.Reopen();
-    ExpectAll(store, kKeys, Page);
+    ExpectPages(store, kPages, Page);
   }
   store.Close();
   // The log keeps two files, of 1 MiB each.
   EXPECT_LT(BytesOfValues(store.directory.path()), plain / 2 + (2 << 20));
-  ExpectSound(store.directory.path());
+  ExpectNoDamage(store.directory.path());
 }
 
 TEST(RecompressionTest, OtherMergesLeaveValuesWhereTheyAre) {
-  TestStore store(Options({}));
-  Fill(store, kKeys, Page);
+  TestStore store(OptionsForPages({}));
+  FillPages(store, kPages, Page);
   ASSERT_TRUE(store->Compact("", "").ok());
-  store.options.compression = kZstd;
+  store.options.compression = kZstdPages;
   store.Reopen();
   const std::vector<std::string> before = ValueFilesIn(store.directory.path());
   ASSERT_FALSE(before.empty());
   // Small values bring merges about.
   for (int round = 0; round < 12; ++round) {
-    for (uint64_t i = 0; i < 400; ++i) ASSERT_TRUE(store->Put(Key(i * 3) + "/small", "v").ok());
+    for (uint64_t i = 0; i < 400; ++i)
+      ASSERT_TRUE(store->Put(KeyOfPage(i * 3) + "/small", "v").ok());
     ASSERT_TRUE(store->Flush().ok());
   }
   ASSERT_TRUE(store->Compact("q", "").ok());  // waits for the merges before it
@@ -166,7 +167,7 @@ TEST(RecompressionTest, OtherMergesLeaveValuesWhereTheyAre) {
 }
 
 TEST(RecompressionTest, ANamespaceIsCompressedByItself) {
-  TestStore store(Options({}));
+  TestStore store(OptionsForPages({}));
   for (const char* name : {"pages", "others"}) {
     NamespaceDescription space{.id = store->Namespaces()->next_id, .name = name};
     WriteBatch batch;
@@ -176,57 +177,57 @@ TEST(RecompressionTest, ANamespaceIsCompressedByItself) {
   const NamespaceId pages = store->Namespaces()->Find("pages")->id;
   const NamespaceId others = store->Namespaces()->Find("others")->id;
   // Their values lie in the same files.
-  for (uint64_t i = 0; i < kKeys; ++i) {
+  for (uint64_t i = 0; i < kPages; ++i) {
     WriteBatch batch;
-    batch.Put(Key(i), Page(i), pages);
-    batch.Put(Key(i), Page(i + 1), others);
+    batch.Put(KeyOfPage(i), Page(i), pages);
+    batch.Put(KeyOfPage(i), Page(i + 1), others);
     ASSERT_TRUE(store->Write({}, &batch).ok());
   }
   ASSERT_TRUE(store->Flush().ok());
   uint64_t last = UINT64_MAX;
-  for (const Compression how : {kLz4, kZstd}) {
+  for (const Compression how : {kLz4Pages, kZstdPages}) {
     Alter(store, pages, how);
     ASSERT_TRUE(store->Compact("", "", pages).ok());
     const RangeSize size = store->EstimateSize(pages, "", "");
     EXPECT_LT(size.stored_value_bytes * 10, size.plain_value_bytes * 6);
     EXPECT_LT(size.stored_value_bytes, last);
     last = size.stored_value_bytes;
-    ExpectAll(store, kKeys, Page, pages);
+    ExpectPages(store, kPages, Page, pages);
   }
   Alter(store, pages, {});
   ASSERT_TRUE(store->Compact("", "", pages).ok());
   for (int opened = 0; opened < 2; ++opened) {
-    ExpectAll(store, kKeys, Page, pages);
-    ExpectAll(
-        store, kKeys, [](uint64_t i) { return Page(i + 1); }, others);
+    ExpectPages(store, kPages, Page, pages);
+    ExpectPages(
+        store, kPages, [](uint64_t i) { return Page(i + 1); }, others);
     store.Reopen();
   }
   store.Close();
-  EXPECT_GT(BytesOfValues(store.directory.path()), 2 * kKeys * 4000);
-  ExpectSound(store.directory.path());
+  EXPECT_GT(BytesOfValues(store.directory.path()), 2 * kPages * 4000);
+  ExpectNoDamage(store.directory.path());
 }
 
 TEST(RecompressionTest, OldVersionsAndMetadataGoWithTheirValues) {
-  TestStore store(Options({}));
+  TestStore store(OptionsForPages({}));
   constexpr uint64_t kFarAway = 4'000'000'000'000;
   const auto put = [&](uint64_t i, const std::string& value) {
     WriteBatch batch;
-    batch.Put(Key(i), value, {.expiry_ms = kFarAway + i, .metadata = "of a page"});
+    batch.Put(KeyOfPage(i), value, {.expiry_ms = kFarAway + i, .metadata = "of a page"});
     ASSERT_TRUE(store->Write({}, &batch).ok());
   };
   for (uint64_t i = 0; i < 300; ++i) put(i, Page(i));
   const auto snapshot = store->GetSnapshot();
   for (uint64_t i = 0; i < 300; ++i) put(i, Page(i + 7));
   ASSERT_TRUE(store->Flush().ok());
-  Alter(store, kDefaultNamespace, kZstd);
+  Alter(store, kDefaultNamespace, kZstdPages);
   ASSERT_TRUE(store->Compact("", "").ok());
   const RangeSize size = store->EstimateSize(kDefaultNamespace, "", "");
   EXPECT_GT(size.plain_value_bytes, 2 * 300 * 4000u);  // of both versions
   EXPECT_LT(size.stored_value_bytes * 2, size.plain_value_bytes);
   for (uint64_t i = 0; i < 300; ++i) {
-    ASSERT_EQ(store.Get(Key(i), snapshot.get()), Page(i));
+    ASSERT_EQ(store.Get(KeyOfPage(i), snapshot.get()), Page(i));
     std::string value;
-    const auto found = store->Get({.with_metadata = true}, Key(i), &value);
+    const auto found = store->Get({.with_metadata = true}, KeyOfPage(i), &value);
     ASSERT_TRUE(found.ok()) << found.status();
     ASSERT_EQ(value, Page(i + 7));
     ASSERT_EQ(found->MetadataView(), "of a page");
@@ -235,8 +236,8 @@ TEST(RecompressionTest, OldVersionsAndMetadataGoWithTheirValues) {
 }
 
 TEST(RecompressionTest, DamagedValuesStayAndAreNamed) {
-  TestStore store(Options({}));
-  const uint64_t plain = Fill(store, kKeys, Page);
+  TestStore store(OptionsForPages({}));
+  const uint64_t plain = FillPages(store, kPages, Page);
   ASSERT_TRUE(store->Compact("", "").ok());
   store.Close();
   const std::string damaged = ValueFilesIn(store.directory.path()).front();
@@ -245,12 +246,12 @@ TEST(RecompressionTest, DamagedValuesStayAndAreNamed) {
     file.seekp(static_cast<std::streamoff>(std::filesystem::file_size(damaged) / 2));
     file.write("damage", 6);
   }
-  store.options.compression = kZstd;
+  store.options.compression = kZstdPages;
   store.Open();
   ASSERT_TRUE(store->Compact("", "").ok());
   uint64_t lost = 0;
-  for (uint64_t i = 0; i < kKeys; ++i) {
-    const std::string value = store.Get(Key(i));
+  for (uint64_t i = 0; i < kPages; ++i) {
+    const std::string value = store.Get(KeyOfPage(i));
     if (value == Page(i)) continue;
     ++lost;
     EXPECT_NE(value.find(std::filesystem::path(damaged).filename().string()), std::string::npos)
@@ -279,7 +280,7 @@ class LooksTest : public ::testing::Test {
     const auto flush = NewFlushSeparation(
         {.separation_size = [](NamespaceGeneration) { return uint64_t{1024}; }}, Files());
     for (uint64_t i = 0; i < count; ++i) {
-      const TreeKey key(kGeneration, Key(i));
+      const TreeKey key(kGeneration, KeyOfPage(i));
       const std::string text = value(i);
       const auto written = flush->Separate({.key = key.view(), .value = text, .sequence = i + 1});
       ASSERT_TRUE(written.ok()) << written.status();
@@ -293,7 +294,7 @@ class LooksTest : public ::testing::Test {
   std::unique_ptr<ValueSeparation> NewJob() {
     Manifest manifest;
     manifest.has_history = true;
-    return NewValueRecompression(Files(), CompressionPolicy(NamespaceTable(manifest), kZstd));
+    return NewValueRecompression(Files(), CompressionPolicy(NamespaceTable(manifest), kZstdPages));
   }
 
   // Has a COMPACT look at all of them. Returns how many it read, and counts in `moved_` how many it
@@ -303,7 +304,7 @@ class LooksTest : public ::testing::Test {
     const uint64_t before = file_system_.calls(FileOperation::kRead);
     moved_ = 0;
     for (uint64_t i = 0; i < handles_.size(); ++i) {
-      const TreeKey key(kGeneration, Key(i));
+      const TreeKey key(kGeneration, KeyOfPage(i));
       const auto written = job->Separate(
           {.key = key.view(), .value = handles_[i], .sequence = i + 1, .flags = kSeparatedValue});
       EXPECT_TRUE(written.ok()) << written.status();
@@ -326,14 +327,14 @@ class LooksTest : public ::testing::Test {
 };
 
 TEST_F(LooksTest, FewValuesAreReadOfThoseThatNeedNothing) {
-  Flush(64 + 64 * 10, [](uint64_t i) { return RandomBytes(i, 2000); });
+  Flush(64 + 64 * 10, [](uint64_t i) { return RandomPage(i, 2000); });
   EXPECT_EQ(Compact(), 64u + 10);
   EXPECT_EQ(moved_, 0u);
 }
 
 TEST_F(LooksTest, AllAreReadAgainOnceOneGotSmaller) {
   // One of 64 is looked at when the pages begin.
-  Flush(1000, [](uint64_t i) { return i < 500 ? RandomBytes(i, 2000) : Page(i); });
+  Flush(1000, [](uint64_t i) { return i < 500 ? RandomPage(i, 2000) : Page(i); });
   Compact();
   EXPECT_GT(moved_, 500u - 64);
   EXPECT_LE(moved_, 500u);
@@ -342,7 +343,7 @@ TEST_F(LooksTest, AllAreReadAgainOnceOneGotSmaller) {
 TEST_F(LooksTest, AnErrorOfTheDiskIsTheJobs) {
   Flush(10, Page);
   const std::unique_ptr<ValueSeparation> job = NewJob();
-  const TreeKey key(kGeneration, Key(0));
+  const TreeKey key(kGeneration, KeyOfPage(0));
   const RecordView record{
       .key = key.view(), .value = handles_[0], .sequence = 1, .flags = kSeparatedValue};
   file_system_.Fail(FileOperation::kRead, 1, absl::InternalError("no cable"), /*times=*/1);

@@ -18,7 +18,7 @@ void Add(const std::string& sample, SampleText* samples) {
   samples->sizes.push_back(sample.size());
 }
 
-std::string RandomBytes(size_t size, std::mt19937_64* random) {
+std::string NextBytes(size_t size, std::mt19937_64* random) {
   std::string bytes(size, '\0');
   for (char& byte : bytes) byte = static_cast<char>((*random)());
   return bytes;
@@ -69,13 +69,13 @@ double PartIn(const std::string& cover, std::string_view text) {
 
 TEST(SampleCoverTest, WhatMostSamplesShareComesFirstIntoIt) {
   std::mt19937_64 random(2);
-  const std::string usual = RandomBytes(120, &random), rare = RandomBytes(120, &random);
+  const std::string usual = NextBytes(120, &random), rare = NextBytes(120, &random);
   SampleText samples;
   for (int i = 0; i < 300; ++i) {
     const std::string& common = i % 30 == 29 ? rare : usual;
-    std::string sample = RandomBytes(40, &random);
+    std::string sample = NextBytes(40, &random);
     sample += common;
-    sample += RandomBytes(40, &random);
+    sample += NextBytes(40, &random);
     Add(sample, &samples);
   }
   const std::string small = CoverOf(samples, 200);
@@ -88,7 +88,7 @@ TEST(SampleCoverTest, IsEmptyWhereSamplesShareNothing) {
   std::mt19937_64 random(3);
   SampleText unique, shorter, twice;
   for (int i = 0; i < 200; ++i) {
-    Add(RandomBytes(200, &random), &unique);
+    Add(NextBytes(200, &random), &unique);
     Add("1234567", &shorter);
   }
   for (int i = 0; i < 2; ++i) Add("what only two samples share", &twice);

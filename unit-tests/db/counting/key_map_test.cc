@@ -17,7 +17,7 @@ using testing::TestStore;
 
 constexpr size_t kMostGroups = 150;
 
-EngineOptions Options() {
+EngineOptions UnsyncedOptions() {
   EngineOptions options;
   options.sync = Durability::kNone;
   return options;
@@ -57,12 +57,12 @@ void PutKinds(TestStore& store) {
 }
 
 TEST(KeyMapTest, AnEmptyStoreHasNothingToShow) {
-  TestStore store(Options());
+  TestStore store(UnsyncedOptions());
   EXPECT_TRUE(Survey(store).MapKeys(kMostGroups).namespaces.empty());
 }
 
 TEST(KeyMapTest, AFewRecordsInAWriteBufferCountExactly) {
-  TestStore store(Options());
+  TestStore store(UnsyncedOptions());
   Put(store, "order:2025/", 300, 100);
   Put(store, "order:2026/", 900, 100);
   Put(store, "user:", 500, 100);
@@ -81,7 +81,7 @@ TEST(KeyMapTest, AFewRecordsInAWriteBufferCountExactly) {
 }
 
 TEST(KeyMapTest, ManyRecordsInAWriteBufferAreSampled) {
-  TestStore store(Options());
+  TestStore store(UnsyncedOptions());
   PutKinds(store);
   const KeyMap map = Survey(store).MapKeys(kMostGroups);
   EXPECT_NEAR(static_cast<double>(FindIn(map, "").keys), 7000, 50);
@@ -90,7 +90,7 @@ TEST(KeyMapTest, ManyRecordsInAWriteBufferAreSampled) {
 }
 
 TEST(KeyMapTest, WhatIsNewerThanTheWalkIsShownAndTheWalkCatchesUp) {
-  EngineOptions options = Options();
+  EngineOptions options = UnsyncedOptions();
   options.write_buffer_size = 64 << 20;
   // So that the log stays below what a store at rest may keep: however slow the looks are, the
   // buffer is not flushed meanwhile.
@@ -116,7 +116,7 @@ TEST(KeyMapTest, WhatIsNewerThanTheWalkIsShownAndTheWalkCatchesUp) {
 }
 
 TEST(KeyMapTest, SegmentsCountButForABlockAtEachEnd) {
-  TestStore store(Options());
+  TestStore store(UnsyncedOptions());
   PutKinds(store);
   ASSERT_TRUE(store->Flush().ok());
   const KeyMap map = Survey(store).MapKeys(kMostGroups);
@@ -134,7 +134,7 @@ TEST(KeyMapTest, SegmentsCountButForABlockAtEachEnd) {
 }
 
 TEST(KeyMapTest, WithoutFencesGroupsAreGuessedUntilTheyAreInMemory) {
-  TestStore store(Options());
+  TestStore store(UnsyncedOptions());
   PutKinds(store);
   ASSERT_TRUE(store->Flush().ok());
   store.Reopen();
@@ -152,7 +152,7 @@ TEST(KeyMapTest, WithoutFencesGroupsAreGuessedUntilTheyAreInMemory) {
 }
 
 TEST(KeyMapTest, IndexesComeIntoMemoryOnlyWhereThereIsRoom) {
-  EngineOptions options = Options();
+  EngineOptions options = UnsyncedOptions();
   options.offset_table_cache_size = 1;
   TestStore store(options);
   PutKinds(store);
@@ -165,7 +165,7 @@ TEST(KeyMapTest, IndexesComeIntoMemoryOnlyWhereThereIsRoom) {
 }
 
 TEST(KeyMapTest, ManyGroupsAreBounded) {
-  TestStore store(Options());
+  TestStore store(UnsyncedOptions());
   // Each of them takes some blocks: what is smaller than one can't be told apart in a segment.
   for (int i = 0; i < 60; ++i) Put(store, fmt::format("tenant{:03}:a:", i), 200, 50);
   for (int i = 0; i < 2000; ++i) Put(store, fmt::format("user:{}:", i), 2, 50);
@@ -183,7 +183,7 @@ TEST(KeyMapTest, ManyGroupsAreBounded) {
 }
 
 TEST(KeyMapTest, NamespacesAreApart) {
-  TestStore store(Options());
+  TestStore store(UnsyncedOptions());
   Put(store, "a:", 10, 100);
   ASSERT_TRUE(testing::Create(store, 3).ok());
   WriteBatch batch;

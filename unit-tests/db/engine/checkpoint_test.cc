@@ -30,7 +30,7 @@ using testing::TestStore;
 
 using Contents = std::map<std::string, std::string>;
 
-EngineOptions SmallOptions() {
+EngineOptions OptionsToCopy() {
   EngineOptions options;
   options.sync = Durability::kNone;
   options.write_buffer_size = 64u << 10;
@@ -80,7 +80,7 @@ void PutSome(StorageEngine& store, int from, int to) {
 }
 
 TEST(CheckpointTest, ItHoldsEverythingUpToItsVersionAndNothingBehind) {
-  TestStore store(SmallOptions());
+  TestStore store(OptionsToCopy());
   PutSome(*store, 0, 1500);
   const Contents before = ContentsOf(*store);
   const std::string directory = store.directory.File("checkpoint");
@@ -103,14 +103,14 @@ TEST(CheckpointTest, ItHoldsEverythingUpToItsVersionAndNothingBehind) {
   EXPECT_TRUE(std::any_of(names.begin(), names.end(),
                           [](const std::string& name) { return name.ends_with(".val"); }));
 
-  const auto copy = Open(directory, SmallOptions());
+  const auto copy = Open(directory, OptionsToCopy());
   EXPECT_EQ(ContentsOf(*copy), before);
   ASSERT_TRUE(copy->Put("more", "1").ok());
   EXPECT_EQ(store.Get("more"), "(missing)");
 }
 
 TEST(CheckpointTest, ItHoldsNamespacesClonesAndOldVersions) {
-  EngineOptions options = SmallOptions();
+  EngineOptions options = OptionsToCopy();
   options.history = {.time_ms = 86'400'000};
   TestStore store(options);
   PutSome(*store, 0, 300);
@@ -138,7 +138,7 @@ TEST(CheckpointTest, ItHoldsNamespacesClonesAndOldVersions) {
 // Each writer counts up in a key of its own, so that a checkpoint that lost a write in the middle,
 // or held a later one, would differ from the store as of its version.
 TEST(CheckpointTest, ItIsTheStoreAsOfItsVersionBesideWritersAndMerges) {
-  EngineOptions options = SmallOptions();
+  EngineOptions options = OptionsToCopy();
   options.history = {.time_ms = 86'400'000};
   TestStore store(options);
   std::atomic<bool> stop{false};
@@ -171,7 +171,7 @@ TEST(CheckpointTest, ItIsTheStoreAsOfItsVersionBesideWritersAndMerges) {
 
 // The file remover cuts large files down in steps, which other names of theirs must not see.
 TEST(CheckpointTest, FilesThatTheStoreRemovesStayWhole) {
-  EngineOptions options = SmallOptions();
+  EngineOptions options = OptionsToCopy();
   options.write_buffer_size = options.segment_size = 16u << 20;
   TestStore store(options);
   for (int i = 0; i < 9000; ++i)
@@ -189,17 +189,17 @@ TEST(CheckpointTest, FilesThatTheStoreRemovesStayWhole) {
 }
 
 TEST(CheckpointTest, AStoreWithoutWritesHasOne) {
-  TestStore store(SmallOptions());
+  TestStore store(OptionsToCopy());
   for (int round = 0; round < 3; ++round) {
     const std::string directory = store.directory.File(fmt::format("checkpoint{}", round));
     const absl::StatusOr<Checkpoint> made = CreateCheckpoint(&*store, directory);
     ASSERT_TRUE(made.ok()) << made.status();
-    EXPECT_EQ(ContentsOf(*Open(directory, SmallOptions())), Contents());
+    EXPECT_EQ(ContentsOf(*Open(directory, OptionsToCopy())), Contents());
   }
 }
 
 TEST(CheckpointTest, TheDirectoryHasToBeEmptyAndTheStoreOpen) {
-  TestStore store(SmallOptions());
+  TestStore store(OptionsToCopy());
   const std::string directory = store.directory.File("checkpoint");
   std::filesystem::create_directory(directory);
   const std::string foreign = directory + "/foreign";
@@ -217,7 +217,7 @@ TEST(CheckpointTest, TheDirectoryHasToBeEmptyAndTheStoreOpen) {
 TEST(CheckpointTest, APowerCutLeavesItOnceItIsMade) {
   testing::SimulatedFileSystem disk;
   ASSERT_TRUE(disk.CreateDirectory("/disk").ok());
-  EngineOptions options = SmallOptions();
+  EngineOptions options = OptionsToCopy();
   options.file_system = &disk;
   auto store = StorageEngine::Open("/disk/store", options).value();
   PutSome(*store, 0, 300);
@@ -237,7 +237,7 @@ class FailingCheckpointTest : public ::testing::TestWithParam<FileOperation> {};
 
 TEST_P(FailingCheckpointTest, NothingIsLeftAndTheStoreGoesOn) {
   FaultFileSystem files;
-  EngineOptions options = SmallOptions();
+  EngineOptions options = OptionsToCopy();
   options.file_system = &files;
   bool failed = true;
   for (uint64_t nth = 1; failed && !HasFailure(); ++nth) {

@@ -25,14 +25,14 @@ namespace {
 using testing::ManualClock;
 using testing::TestStore;
 
-struct Entry {
+struct CloneEntry {
   std::string value;
   uint64_t expiry_ms = kNoExpiry;
 };
-using Model = std::map<std::string, Entry>;
-using Models = std::map<NamespaceId, Model>;
+using CloneModel = std::map<std::string, CloneEntry>;
+using CloneModels = std::map<NamespaceId, CloneModel>;
 
-constexpr int kKeys = 80;
+constexpr int kCloneKeys = 80;
 constexpr size_t kManyNamespaces = 8;        // more are dropped soon
 constexpr uint64_t kLastWithoutHistory = 8;  // seed
 
@@ -51,14 +51,14 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
     return options;
   }
 
-  std::string RandomKey() { return fmt::format("key{:02}", random_() % kKeys); }
+  std::string RandomKey() { return fmt::format("key{:02}", random_() % kCloneKeys); }
   NamespaceId Any() {
     return std::next(models_.begin(), static_cast<ptrdiff_t>(random_() % models_.size()))->first;
   }
-  static bool IsLive(const Entry& entry, uint64_t now_ms) {
+  static bool IsLive(const CloneEntry& entry, uint64_t now_ms) {
     return entry.expiry_ms == kNoExpiry || entry.expiry_ms > now_ms;
   }
-  static std::string Text(const Model& model, uint64_t now_ms, bool reverse = false) {
+  static std::string Text(const CloneModel& model, uint64_t now_ms, bool reverse = false) {
     std::vector<std::string> pairs;
     for (const auto& [key, entry] : model) {
       if (IsLive(entry, now_ms)) pairs.push_back(key + "=" + entry.value + " ");
@@ -79,7 +79,7 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
     return iterator->status().ok() ? text : std::string(iterator->status().message());
   }
 
-  void Write(WriteBatch* batch, Models next) {
+  void Write(WriteBatch* batch, CloneModels next) {
     const absl::StatusOr<CommitResult> written = store_->Write({}, batch);
     ASSERT_TRUE(written.ok()) << written.status();
     models_ = std::move(next);
@@ -88,7 +88,7 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
 
   void WriteKeys() {
     WriteBatch batch;
-    Models next = models_;
+    CloneModels next = models_;
     for (uint64_t writes = 1 + random_() % 8; writes > 0; --writes) {
       const NamespaceId id = Any();
       const std::string key = RandomKey();
@@ -96,8 +96,8 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
         batch.Delete(key, id);
         next[id].erase(key);
       } else {
-        Entry entry{std::string(random_() % 300, static_cast<char>('a' + random_() % 26)),
-                    kNoExpiry};
+        CloneEntry entry{std::string(random_() % 300, static_cast<char>('a' + random_() % 26)),
+                         kNoExpiry};
         if (random_() % 6 == 0) entry.expiry_ms = clock_.WallMillis() + 1 + random_() % 4000;
         batch.Put(key, entry.value, id, entry.expiry_ms);
         next[id][key] = entry;
@@ -121,7 +121,7 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
       ASSERT_TRUE(absl::IsAlreadyExists(store_->Write({}, &batch).status()));
       return;
     }
-    Models next = models_;
+    CloneModels next = models_;
     next[space.id] = models_[source];
     Write(&batch, std::move(next));
   }
@@ -153,7 +153,7 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
     ASSERT_TRUE(written.ok()) << written.status() << " of " << source->first << " at " << version;
     ASSERT_LE(first, version);
     ASSERT_TRUE(batch.empty());
-    Model left;
+    CloneModel left;
     for (const auto& [key, entry] : source->second) {
       if (IsLive(entry, clock_.WallMillis())) left[key] = entry;
     }
@@ -177,7 +177,7 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
 
   void ChangeNamespaces(uint64_t dice) {
     WriteBatch batch;
-    Models next = models_;
+    CloneModels next = models_;
     const NamespaceId id = Any();
     if ((dice < 4 || models_.size() > kManyNamespaces) && id != 0) {
       batch.DropNamespace(id);
@@ -289,17 +289,17 @@ class ClonesModelTest : public ::testing::TestWithParam<uint64_t> {
 
   struct Held {
     std::shared_ptr<const Snapshot> snapshot;
-    Models models;
+    CloneModels models;
     uint64_t instant_ms;
   };
 
   ManualClock clock_;
   TestStore store_{Options(&clock_, GetParam())};
   std::mt19937_64 random_{GetParam()};
-  Models models_ = {{0, {}}};
+  CloneModels models_ = {{0, {}}};
   std::vector<Held> snapshots_;
   struct Past {
-    Models models;
+    CloneModels models;
     uint64_t instant_ms = 0;
   };
   std::map<SequenceNumber, Past> past_;  // after each write

@@ -34,12 +34,12 @@ absl::Status Clear(TestStore& store, NamespaceId id) {
   batch.ClearNamespace(id);
   return store->Write({}, &batch).status();
 }
-uint64_t Keys(TestStore& store, NamespaceId space) {
+uint64_t KeysIn(TestStore& store, NamespaceId space) {
   const absl::StatusOr<CountResult> count = store->Count({.space = space}, {}, {});
   EXPECT_TRUE(count.ok()) << count.status();
   return count.ok() ? count->keys : ~uint64_t{0};
 }
-void Fill(TestStore& store, NamespaceId space, int keys) {
+void FillNamespace(TestStore& store, NamespaceId space, int keys) {
   WriteBatch batch;
   for (int i = 0; i < keys; ++i)
     batch.Put(fmt::format("key{:04}", i), std::string(100, 'v'), space);
@@ -57,8 +57,8 @@ TEST(ClonesTest, EachSideGoesItsOwnWay) {
   for (int round = 0; round < 4; ++round) {
     EXPECT_EQ(Scan(store, 0), "a=source c=old ");
     EXPECT_EQ(Scan(store, kClone), "b=old c=clone ");
-    EXPECT_EQ(Keys(store, 0), 2u);
-    EXPECT_EQ(Keys(store, kClone), 2u);
+    EXPECT_EQ(KeysIn(store, 0), 2u);
+    EXPECT_EQ(KeysIn(store, kClone), 2u);
     if (round == 0) store.Reopen();
     if (round == 1) ASSERT_TRUE(store->Flush().ok());
     if (round == 2) {
@@ -86,7 +86,7 @@ TEST(ClonesTest, WhatIsRefusedChangesNothing) {
     ASSERT_TRUE(Put(store, id, fmt::format("key{}", id), "").ok());
   }
   EXPECT_TRUE(absl::IsResourceExhausted(Clone(store, last, kClone)));
-  EXPECT_EQ(Keys(store, last), 1 + kMaxCloneDepth);
+  EXPECT_EQ(KeysIn(store, last), 1 + kMaxCloneDepth);
   ASSERT_TRUE(Clone(store, 0, kClone).ok()) << "the first one can be cloned for ever";
   EXPECT_EQ(Scan(store, kClone), "key=value ");
 }
@@ -96,7 +96,7 @@ TEST(ClonesTest, OutliveWhatTheirSourceDeletes) {
   for (int way = 0; way < 3; ++way) {
     TestStore store;
     ASSERT_TRUE(Create(store, 1).ok());
-    Fill(store, 1, 500);
+    FillNamespace(store, 1, 500);
     ASSERT_TRUE(store->Flush().ok());
     ASSERT_TRUE(Clone(store, 1, kClone).ok());
     const uint64_t compactions = store.Statistic("compactions");
@@ -114,7 +114,7 @@ TEST(ClonesTest, OutliveWhatTheirSourceDeletes) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     ASSERT_TRUE(store->Compact({}, {}, kClone).ok());
     ASSERT_TRUE(store->Compact({}, {}, 0).ok());
-    EXPECT_EQ(Keys(store, kClone), 500u)
+    EXPECT_EQ(KeysIn(store, kClone), 500u)
         << "way " << way << ", compactions before: " << compactions;
     std::string value;
     EXPECT_TRUE(store->Get({.space = kClone}, "key0123", &value)->found);
@@ -130,7 +130,7 @@ TEST(ClonesTest, OutliveWhatTheirSourceDeletes) {
 TEST(ClonesTest, ASnapshotKeepsAClonesParent) {
   TestStore store;
   ASSERT_TRUE(Create(store, 1).ok());
-  Fill(store, 1, 100);
+  FillNamespace(store, 1, 100);
   ASSERT_TRUE(Clone(store, 1, kClone).ok());
   ASSERT_TRUE(Delete(store, kClone, "key0000").ok());
   const auto snapshot = store->GetSnapshot();
@@ -198,12 +198,12 @@ TEST_F(ExpiryInClonesTest, WhatExpiresIsRemovedOnEachSideWhereItHas) {
     EXPECT_EQ(Scan(store_, 0), "kept by source=value renewed=value ");
     EXPECT_EQ(Scan(store_, kClone), "kept by clone=value ");
     EXPECT_EQ(Scan(store_, kSecond), "kept by clone=value ");
-    EXPECT_EQ(Keys(store_, 0), 2u);
-    EXPECT_EQ(Keys(store_, kClone), 1u);
-    EXPECT_EQ(Keys(store_, kSecond), 1u);
+    EXPECT_EQ(KeysIn(store_, 0), 2u);
+    EXPECT_EQ(KeysIn(store_, kClone), 1u);
+    EXPECT_EQ(KeysIn(store_, kSecond), 1u);
   }
   clock_.Advance(1000);
-  EXPECT_EQ(Keys(store_, 0), 1u);
+  EXPECT_EQ(KeysIn(store_, 0), 1u);
 }
 
 // Where a clone comes between the sweep's look and its removal, the clone's key would stay for
@@ -211,7 +211,7 @@ TEST_F(ExpiryInClonesTest, WhatExpiresIsRemovedOnEachSideWhereItHas) {
 TEST_F(ExpiryInClonesTest, ACloneMadeDuringTheSweepLosesWhatHasExpired) {
   std::atomic<bool> stop{false};
   std::thread counting([&] {
-    while (!stop) Keys(store_, 0);
+    while (!stop) KeysIn(store_, 0);
   });
   uint64_t expiry = ManualClock::kStart;
   for (NamespaceId id = 10; id < 40; ++id) {
@@ -222,7 +222,7 @@ TEST_F(ExpiryInClonesTest, ACloneMadeDuringTheSweepLosesWhatHasExpired) {
   stop = true;
   counting.join();
   clock_.Advance(1000);
-  for (NamespaceId id = 10; id < 40; ++id) EXPECT_EQ(Keys(store_, id), 0u) << id;
+  for (NamespaceId id = 10; id < 40; ++id) EXPECT_EQ(KeysIn(store_, id), 0u) << id;
 }
 
 // Each batch writes one number under two keys of the source; a clone has the same one under both.
@@ -244,7 +244,7 @@ TEST(ClonesTest, AreOfOneMomentUnderWriters) {
     ASSERT_TRUE(store->Get({.space = id}, "a", &a).ok());
     ASSERT_TRUE(store->Get({.space = id}, "b", &b).ok());
     EXPECT_EQ(a, b);
-    EXPECT_EQ(Keys(store, id), a.empty() ? 0u : 2u);
+    EXPECT_EQ(KeysIn(store, id), a.empty() ? 0u : 2u);
   }
   stop = true;
   writer.join();
@@ -270,14 +270,14 @@ TEST(ClonesTest, CountsAreExactWhileOthersWriteAndCount) {
     }
   });
   std::thread counting([&] {
-    while (!stop) Keys(store, 0);
+    while (!stop) KeysIn(store, 0);
   });
   for (NamespaceId id = 10; id < 310; ++id) {
     ASSERT_TRUE(Clone(store, 0, id).ok());
     uint64_t keys = 0;
     const auto iterator = store->NewIterator({.space = id}, {}, {}, nullptr);
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++keys;
-    EXPECT_EQ(Keys(store, id), keys);
+    EXPECT_EQ(KeysIn(store, id), keys);
     ASSERT_TRUE(Drop(store, id).ok());
   }
   stop = true;
@@ -293,15 +293,15 @@ TEST(ClonesTest, ACountOfAYoungCloneSeesWhatWasDeletedAboveItsParent) {
   TestStore store;
   ASSERT_TRUE(Put(store, 0, "key", "value").ok());
   ASSERT_TRUE(Clone(store, 0, kClone).ok());
-  EXPECT_EQ(Keys(store, kClone), 1u);
+  EXPECT_EQ(KeysIn(store, kClone), 1u);
   // All of it behind what was counted up to here, so that the count looks up what was below.
   WriteBatch batch;
   batch.DeleteRange("k", "l", kClone);
   ASSERT_TRUE(store->Write({}, &batch).ok());
   ASSERT_TRUE(Clone(store, kClone, kOfClone).ok());
   ASSERT_TRUE(Delete(store, kOfClone, "key").ok());
-  EXPECT_EQ(Keys(store, kOfClone), 0u);
-  EXPECT_EQ(Keys(store, kClone), 0u);
+  EXPECT_EQ(KeysIn(store, kOfClone), 0u);
+  EXPECT_EQ(KeysIn(store, kClone), 0u);
 }
 
 TEST(ClonesTest, NothingStaysOfClonesThatAreGone) {
@@ -314,7 +314,7 @@ TEST(ClonesTest, NothingStaysOfClonesThatAreGone) {
   const size_t before = manifest_bytes();
   for (int i = 0; i < 300; ++i) {
     ASSERT_TRUE(Clone(store, 0, kClone).ok());
-    EXPECT_EQ(Keys(store, kClone), 1u);
+    EXPECT_EQ(KeysIn(store, kClone), 1u);
     ASSERT_TRUE(Drop(store, kClone).ok());
   }
   ASSERT_TRUE(store->Flush().ok());
@@ -328,17 +328,17 @@ TEST(ClonesTest, CountingReadsLittleHoweverManyClonesThereAre) {
   EngineOptions options = testing::TestEngineOptions();
   options.block_cache_size = 0;
   TestStore store(options);
-  Fill(store, 0, 5000);
+  FillNamespace(store, 0, 5000);
   ASSERT_TRUE(store->Flush().ok());
   ASSERT_TRUE(store->Compact({}, {}, 0).ok());
-  EXPECT_EQ(Keys(store, 0), 5000u);
+  EXPECT_EQ(KeysIn(store, 0), 5000u);
   for (NamespaceId id = 10; id < 60; ++id) {
     ASSERT_TRUE(Clone(store, 0, id).ok());
     ASSERT_TRUE(Put(store, id, "a", "new").ok());
   }
   ASSERT_TRUE(store->Flush().ok());
   const uint64_t scanned = store.Statistic("scan_reads");
-  for (NamespaceId id = 10; id < 60; ++id) EXPECT_EQ(Keys(store, id), 5001u);
+  for (NamespaceId id = 10; id < 60; ++id) EXPECT_EQ(KeysIn(store, id), 5001u);
   EXPECT_LT(store.Statistic("scan_reads"), scanned + 50);
 }
 
@@ -349,8 +349,8 @@ TEST_F(ExpiryInClonesTest, ALargeKeyGoesFromManyClones) {
   Expire(0, "small", ManualClock::kStart + 10);
   for (NamespaceId id = 10; id < 50; ++id) ASSERT_TRUE(Clone(store_, 0, id).ok());
   clock_.Advance(1000);
-  for (NamespaceId id = 10; id < 50; ++id) EXPECT_EQ(Keys(store_, id), 0u) << id;
-  EXPECT_EQ(Keys(store_, 0), 0u);
+  for (NamespaceId id = 10; id < 50; ++id) EXPECT_EQ(KeysIn(store_, id), 0u) << id;
+  EXPECT_EQ(KeysIn(store_, 0), 0u);
   EXPECT_EQ(store_.Statistic("expired_keys"), 41u * 2);
 }
 

@@ -34,7 +34,7 @@ using testing::FaultFileSystem;
 using testing::FileOperation;
 using testing::TestStore;
 
-absl::Status Clear(TestStore& store) {
+absl::Status ClearDefault(TestStore& store) {
   WriteBatch batch;
   batch.ClearNamespace();
   return store->Write({}, &batch).status();
@@ -207,7 +207,7 @@ TEST_F(TroubledBackgroundTest, AMergeThatFailsIsTriedAgainLessAndLess) {
   EXPECT_EQ(store_.Get("key000150"), "value");
   // A request is served at once; what needs no reading is removed at once.
   EXPECT_TRUE(absl::IsResourceExhausted(store_->Compact({}, {})));
-  ASSERT_TRUE(Clear(store_).ok());
+  ASSERT_TRUE(ClearDefault(store_).ok());
   ASSERT_TRUE(store_->Sync().ok());
   EXPECT_TRUE(Eventually([&] { return store_.Statistic("segments") == 0; }));
 }
@@ -367,7 +367,7 @@ TEST(EngineGenerationsTest, WhatWasEmptiedIsForgottenOnceNobodyCanSeeIt) {
   auto snapshot = store->GetSnapshot();
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(store->Put("key", fmt::format("{}", i)).ok());
-    ASSERT_TRUE(Clear(store).ok());
+    ASSERT_TRUE(ClearDefault(store).ok());
   }
   ASSERT_TRUE(store->Flush().ok());
   EXPECT_EQ(store.Statistic("retired_generations"), 20u) << "the snapshot may ask for them";
@@ -389,7 +389,7 @@ TEST(EngineGenerationsTest, EmptyingForEverTakesNoMemory) {
   EngineOptions options = testing::TestEngineOptions();
   options.sync = Durability::kNone;
   TestStore store(options);
-  for (int i = 0; i < 10000; ++i) ASSERT_TRUE(Clear(store).ok());
+  for (int i = 0; i < 10000; ++i) ASSERT_TRUE(ClearDefault(store).ok());
   EXPECT_TRUE(Eventually([&] { return store.Statistic("retired_generations") < 2000; }))
       << store.Statistic("retired_generations");
   EXPECT_EQ(store.Scan(), "");

@@ -24,7 +24,7 @@ namespace {
 
 using testing::TestStore;
 
-std::string Key(uint64_t i) { return fmt::format("key{:05}", i); }
+std::string KeyOfReaders(uint64_t i) { return fmt::format("key{:05}", i); }
 
 EngineOptions SmallOptions() {
   EngineOptions options = testing::TestEngineOptions();
@@ -43,7 +43,8 @@ class ReadersTest : public ::testing::Test {
   static constexpr uint64_t kKeys = 400;
 
   ReadersTest() : store_(SmallOptions()) {
-    for (uint64_t i = 0; i < kKeys; i += 2) EXPECT_TRUE(store_->Put(Key(i), Key(i) + "#0").ok());
+    for (uint64_t i = 0; i < kKeys; i += 2)
+      EXPECT_TRUE(store_->Put(KeyOfReaders(i), KeyOfReaders(i) + "#0").ok());
   }
 
   void Start(std::function<void(uint64_t random)> work) {
@@ -63,13 +64,13 @@ class ReadersTest : public ::testing::Test {
         const uint64_t i = random % kKeys;
         WriteBatch batch;
         if (i % 2 == 0) {
-          batch.Put(Key(i), Key(i) + "#" + std::string(random >> 32 & 511, 'x'));
+          batch.Put(KeyOfReaders(i), KeyOfReaders(i) + "#" + std::string(random >> 32 & 511, 'x'));
         } else if (random >> 20 & 1) {
-          batch.Put(Key(i), Key(i) + "#odd");
+          batch.Put(KeyOfReaders(i), KeyOfReaders(i) + "#odd");
         } else if (random >> 21 & 1) {
-          batch.Delete(Key(i));
+          batch.Delete(KeyOfReaders(i));
         } else {
-          batch.DeleteRange(Key(i), Key(i + 1));
+          batch.DeleteRange(KeyOfReaders(i), KeyOfReaders(i + 1));
         }
         EXPECT_TRUE(store_->Write({}, &batch).ok());
       });
@@ -104,7 +105,7 @@ TEST_F(ReadersTest, NeverMissAKeyDuringFlushesAndMerges) {
   StartWriters();
   Start([this](uint64_t random) {
     std::string value;
-    const std::string key = Key(random % kKeys & ~uint64_t{1});
+    const std::string key = KeyOfReaders(random % kKeys & ~uint64_t{1});
     const absl::StatusOr<ReadResult> read = store_->Get({}, key, &value);
     ASSERT_TRUE(read.ok()) << read.status();
     ASSERT_TRUE(read->found) << key;
@@ -112,7 +113,7 @@ TEST_F(ReadersTest, NeverMissAKeyDuringFlushesAndMerges) {
   });
   Start([this](uint64_t) {
     std::vector<std::string> keys;
-    for (uint64_t i = 0; i < kKeys; i += 2) keys.push_back(Key(i));
+    for (uint64_t i = 0; i < kKeys; i += 2) keys.push_back(KeyOfReaders(i));
     const std::vector<std::string_view> views(keys.begin(), keys.end());
     std::vector<MultiGetResult> results(keys.size());
     ASSERT_TRUE(store_->MultiGet({}, views, absl::MakeSpan(results)).ok());
@@ -127,9 +128,11 @@ TEST_F(ReadersTest, NeverMissAKeyDuringFlushesAndMerges) {
   });
   Start([this](uint64_t random) {
     const auto snapshot = store_->GetSnapshot();
-    const std::string first = store_.Scan(Key(0), Key(40), random % 2 == 0, snapshot.get());
+    const std::string first =
+        store_.Scan(KeyOfReaders(0), KeyOfReaders(40), random % 2 == 0, snapshot.get());
     std::this_thread::yield();
-    ASSERT_EQ(store_.Scan(Key(0), Key(40), random % 2 == 0, snapshot.get()), first)
+    ASSERT_EQ(store_.Scan(KeyOfReaders(0), KeyOfReaders(40), random % 2 == 0, snapshot.get()),
+              first)
         << "a snapshot has changed";
     CheckWalk(store_->NewIterator({.snapshot = snapshot.get()}, {}, {}, nullptr).get(),
               random % 4 < 2);
@@ -173,11 +176,11 @@ TEST(EngineConcurrencyTest, TheCountIsExactWhileWritersFlushesAndClearsGoOn) {
         WriteBatch batch;
         const uint64_t i = random() % 500 * 2 + t;
         if (random() % 3 != 0) {
-          batch.Put(Key(i), std::string(100, 'v'));
+          batch.Put(KeyOfReaders(i), std::string(100, 'v'));
         } else {
-          batch.Delete(Key(i));
+          batch.Delete(KeyOfReaders(i));
         }
-        if (random() % 400 == 0) batch.DeleteRange(Key(i), Key(i + 40));
+        if (random() % 400 == 0) batch.DeleteRange(KeyOfReaders(i), KeyOfReaders(i + 40));
         if (random() % 2000 == 0) batch.ClearNamespace();
         ASSERT_TRUE(store->Write({}, &batch).ok());
       }
@@ -208,7 +211,7 @@ TEST(EngineConcurrencyTest, ALoneWriterIsItsOwnGroup) {
   ASSERT_TRUE(store->Put("first", "v").ok());
   const uint64_t groups = store.Statistic("log_groups"), syncs = store.Statistic("log_syncs");
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(store->Put(Key(i), "v").ok());
+    ASSERT_TRUE(store->Put(KeyOfReaders(i), "v").ok());
     ASSERT_GE(store->durable_sequence(), static_cast<SequenceNumber>(i + 2));
   }
   EXPECT_EQ(store.Statistic("log_groups") - groups, 100u);
@@ -245,7 +248,7 @@ TEST(EngineConcurrencyTest, ManyWritersShareTheirSyncs) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 16; ++t) {
     threads.emplace_back([&, t] {
-      for (int i = 0; i < 50; ++i) ASSERT_TRUE(store->Put(Key(t * 1000 + i), "v").ok());
+      for (int i = 0; i < 50; ++i) ASSERT_TRUE(store->Put(KeyOfReaders(t * 1000 + i), "v").ok());
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -256,13 +259,15 @@ TEST(EngineConcurrencyTest, ManyWritersShareTheirSyncs) {
 TEST(EngineConcurrencyTest, ConditionsHoldAmongConcurrentWriters) {
   TestStore store(SmallOptions());
   constexpr int kAccounts = 8, kStart = 1000;
-  for (int i = 0; i < kAccounts; ++i) ASSERT_TRUE(store->Put(Key(i), std::to_string(kStart)).ok());
+  for (int i = 0; i < kAccounts; ++i)
+    ASSERT_TRUE(store->Put(KeyOfReaders(i), std::to_string(kStart)).ok());
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       std::mt19937 random(t);
       for (int i = 0; i < 400; ++i) {
-        const std::string from = Key(random() % kAccounts), to = Key(random() % kAccounts);
+        const std::string from = KeyOfReaders(random() % kAccounts),
+                          to = KeyOfReaders(random() % kAccounts);
         if (from == to) continue;
         const std::string_view keys[] = {from, to};
         const auto moved = store->Update({}, keys, [&](WriteBatch* batch) -> absl::Status {
@@ -284,7 +289,7 @@ TEST(EngineConcurrencyTest, ConditionsHoldAmongConcurrentWriters) {
   }
   for (std::thread& thread : threads) thread.join();
   int sum = 0;
-  for (int i = 0; i < kAccounts; ++i) sum += std::stoi(store.Get(Key(i)));
+  for (int i = 0; i < kAccounts; ++i) sum += std::stoi(store.Get(KeyOfReaders(i)));
   EXPECT_EQ(sum, kAccounts * kStart);
 }
 
@@ -294,7 +299,7 @@ TEST(EngineConcurrencyTest, CloseWhileOthersWriteReadFlushAndCompact) {
     std::atomic<uint64_t> acknowledged{0};
     std::vector<std::thread> threads;
     threads.emplace_back([&] {
-      for (uint64_t i = 0; store->Put(Key(i), std::string(300, 'v')).ok(); ++i)
+      for (uint64_t i = 0; store->Put(KeyOfReaders(i), std::string(300, 'v')).ok(); ++i)
         acknowledged = i + 1;
     });
     threads.emplace_back([&] {
@@ -312,7 +317,7 @@ TEST(EngineConcurrencyTest, CloseWhileOthersWriteReadFlushAndCompact) {
     std::atomic<bool> stop{false};
     threads.emplace_back([&] {
       std::string value;
-      while (!stop) store->Get({}, Key(1), &value).status().IgnoreError();
+      while (!stop) store->Get({}, KeyOfReaders(1), &value).status().IgnoreError();
     });
     absl::SleepFor(absl::Milliseconds(100 + 40 * round));
     EXPECT_TRUE(testing::Eventually([&] { return acknowledged > 0; }));
@@ -320,7 +325,7 @@ TEST(EngineConcurrencyTest, CloseWhileOthersWriteReadFlushAndCompact) {
     stop = true;
     for (std::thread& thread : threads) thread.join();
     store.Reopen();
-    EXPECT_EQ(store.Get(Key(acknowledged - 1)).size(), 300u) << "of " << acknowledged;
+    EXPECT_EQ(store.Get(KeyOfReaders(acknowledged - 1)).size(), 300u) << "of " << acknowledged;
   }
 }
 
@@ -338,8 +343,8 @@ TEST(EngineConcurrencyTest, ReadersGoOnWhileRangesAreDeletedByTheThousand) {
     }
   });
   for (int i = 0; i < 3000; ++i) {
-    ASSERT_TRUE(store->Put(Key(i), "v").ok());
-    if (i % 2 == 0) ASSERT_TRUE(store->DeleteRange(Key(i), Key(i + 1)).ok());
+    ASSERT_TRUE(store->Put(KeyOfReaders(i), "v").ok());
+    if (i % 2 == 0) ASSERT_TRUE(store->DeleteRange(KeyOfReaders(i), KeyOfReaders(i + 1)).ok());
   }
   stop = true;
   reader.join();

@@ -25,8 +25,8 @@ EngineOptions OptionsOn(FaultFileSystem* file_system) {
   return options;
 }
 
-absl::Status Put(TestStore& store, const WriteOptions& options, std::string_view key,
-                 std::string_view value) {
+absl::Status PutWith(TestStore& store, const WriteOptions& options, std::string_view key,
+                     std::string_view value) {
   WriteBatch batch;
   batch.Put(key, value);
   return store->Write(options, &batch).status();
@@ -57,7 +57,7 @@ TEST_F(FailedLogTest, WritesAreRefusedAndReadsGoOnAtWhatIsDurable) {
   ASSERT_TRUE(store_->Put("durable", "1").ok());
   ASSERT_TRUE(store_->Put("overwritten", "old").ok());
   const SequenceNumber durable = store_->durable_sequence();
-  ASSERT_TRUE(Put(store_, kUnsynced, "never synced", "x").ok());
+  ASSERT_TRUE(PutWith(store_, kUnsynced, "never synced", "x").ok());
   EXPECT_EQ(store_.Get("never synced"), "x");
   FailSyncs();
   EXPECT_TRUE(absl::IsUnavailable(store_->Put("overwritten", "new")));
@@ -294,7 +294,8 @@ TEST_F(FullDiskTest, FailedFlushesAndMergesLeaveNothingBehind) {
   const absl::Status no_space = absl::ResourceExhaustedError("no space left on the test's disk");
   for (const char* where : {".seg", "MANIFEST"}) {
     file_system_.Fail(FileOperation::kWrite, 1, no_space, FaultFileSystem::kUnlimited, where);
-    ASSERT_TRUE(Put(store_, {.sync = Durability::kAlways, .override_sync = true}, "a", where).ok());
+    ASSERT_TRUE(
+        PutWith(store_, {.sync = Durability::kAlways, .override_sync = true}, "a", where).ok());
     EXPECT_TRUE(absl::IsResourceExhausted(store_->Flush()));
     const uint64_t failed = file_system_.failed_calls();
     EXPECT_TRUE(Eventually([&] { return file_system_.failed_calls() >= failed + 3; })) << "retries";

@@ -22,7 +22,7 @@ using testing::Put;
 using testing::Swap;
 using testing::TestStore;
 
-constexpr NamespaceId kNamed = kFirstNamedNamespace;
+constexpr NamespaceId kLimitedNamespace = kFirstNamedNamespace;
 
 // Each look at it is a millisecond later than the one before.
 class TickingClock final : public Clock {
@@ -37,45 +37,46 @@ class TickingClock final : public Clock {
 
 TEST(EngineQuotaTest, NoKeyMoreThanTheQuotaAllows) {
   TestStore store;
-  ASSERT_TRUE(Create(store, kNamed, "small", {.max_keys = 10}).ok());
+  ASSERT_TRUE(Create(store, kLimitedNamespace, "small", {.max_keys = 10}).ok());
   for (int i = 0; i < 10; ++i)
-    ASSERT_TRUE(Put(store, kNamed, fmt::format("key{}", i), "value").ok()) << i;
-  const absl::Status full = Put(store, kNamed, "one more", "value");
+    ASSERT_TRUE(Put(store, kLimitedNamespace, fmt::format("key{}", i), "value").ok()) << i;
+  const absl::Status full = Put(store, kLimitedNamespace, "one more", "value");
   EXPECT_TRUE(IsNamespaceFull(full));
   EXPECT_EQ(full.message(),
             "namespace 'small' is full: it holds 10 of 10 keys that its quota allows; delete some "
             "or raise it");
   for (int i = 0; i < 30; ++i)
-    ASSERT_TRUE(Put(store, kNamed, fmt::format("key{}", i % 10), "longer value").ok()) << i;
+    ASSERT_TRUE(Put(store, kLimitedNamespace, fmt::format("key{}", i % 10), "longer value").ok())
+        << i;
   ASSERT_TRUE(Put(store, 0, "elsewhere", "value").ok());
   std::string value;
-  EXPECT_TRUE(store->Get({.space = kNamed}, "key3", &value)->found);
-  ASSERT_TRUE(Delete(store, kNamed, "key3").ok());
-  ASSERT_TRUE(Put(store, kNamed, "one more", "value").ok());
-  EXPECT_TRUE(IsNamespaceFull(Put(store, kNamed, "key3", "value")));
+  EXPECT_TRUE(store->Get({.space = kLimitedNamespace}, "key3", &value)->found);
+  ASSERT_TRUE(Delete(store, kLimitedNamespace, "key3").ok());
+  ASSERT_TRUE(Put(store, kLimitedNamespace, "one more", "value").ok());
+  EXPECT_TRUE(IsNamespaceFull(Put(store, kLimitedNamespace, "key3", "value")));
   store.Reopen();
-  EXPECT_TRUE(IsNamespaceFull(Put(store, kNamed, "key3", "value")));
+  EXPECT_TRUE(IsNamespaceFull(Put(store, kLimitedNamespace, "key3", "value")));
   WriteBatch batch;
-  batch.UseNamespace(kNamed);
+  batch.UseNamespace(kLimitedNamespace);
   batch.Delete("one more");
   batch.Put("key3", "value");
   batch.Put("key3", "again");
   EXPECT_TRUE(store->Write({}, &batch).ok()) << "no more keys than before";
-  EXPECT_EQ(store->Count({.space = kNamed}, {}, {})->keys, 10u);
+  EXPECT_EQ(store->Count({.space = kLimitedNamespace}, {}, {})->keys, 10u);
 }
 
 TEST(EngineQuotaTest, NoByteMoreThanTheQuotaAllows) {
   TestStore store;
-  ASSERT_TRUE(Create(store, kNamed, "small", {.max_bytes = 1000}).ok());
-  ASSERT_TRUE(Put(store, kNamed, "key1", std::string(496, 'v')).ok());
-  ASSERT_TRUE(Put(store, kNamed, "key2", std::string(495, 'v')).ok());
-  EXPECT_TRUE(IsNamespaceFull(Put(store, kNamed, "key3", "")));
-  ASSERT_TRUE(Put(store, kNamed, "k", "").ok()) << "exactly";
-  EXPECT_TRUE(IsNamespaceFull(Put(store, kNamed, "", "1")));
-  ASSERT_TRUE(Put(store, kNamed, "key1", std::string(495, 'v')).ok());
-  ASSERT_TRUE(Put(store, kNamed, "", "1").ok());
-  EXPECT_TRUE(IsNamespaceFull(Put(store, kNamed, "key2", std::string(496, 'v'))));
-  EXPECT_EQ(store->Count({.space = kNamed}, {}, {})->bytes, 1000u);
+  ASSERT_TRUE(Create(store, kLimitedNamespace, "small", {.max_bytes = 1000}).ok());
+  ASSERT_TRUE(Put(store, kLimitedNamespace, "key1", std::string(496, 'v')).ok());
+  ASSERT_TRUE(Put(store, kLimitedNamespace, "key2", std::string(495, 'v')).ok());
+  EXPECT_TRUE(IsNamespaceFull(Put(store, kLimitedNamespace, "key3", "")));
+  ASSERT_TRUE(Put(store, kLimitedNamespace, "k", "").ok()) << "exactly";
+  EXPECT_TRUE(IsNamespaceFull(Put(store, kLimitedNamespace, "", "1")));
+  ASSERT_TRUE(Put(store, kLimitedNamespace, "key1", std::string(495, 'v')).ok());
+  ASSERT_TRUE(Put(store, kLimitedNamespace, "", "1").ok());
+  EXPECT_TRUE(IsNamespaceFull(Put(store, kLimitedNamespace, "key2", std::string(496, 'v'))));
+  EXPECT_EQ(store->Count({.space = kLimitedNamespace}, {}, {})->bytes, 1000u);
 }
 
 TEST(EngineQuotaTest, WhatIsThereWhenAQuotaComesStays) {
@@ -108,15 +109,15 @@ TEST(EngineQuotaTest, AFullOneIsSaidWhileKeysGoOnExpiring) {
   EngineOptions options = testing::TestEngineOptions();
   options.clock = &clock;
   TestStore store(options);
-  ASSERT_TRUE(Create(store, kNamed, "small", {.max_keys = 1}).ok());
-  ASSERT_TRUE(Put(store, kNamed, "a", "v").ok());
+  ASSERT_TRUE(Create(store, kLimitedNamespace, "small", {.max_keys = 1}).ok());
+  ASSERT_TRUE(Put(store, kLimitedNamespace, "a", "v").ok());
   const uint64_t begin = store->NowMillis() + 10'000'000;
   WriteBatch batch;
   for (uint64_t i = 0; i < kKeys; ++i)
     batch.Put(fmt::format("k{}", i), "v", kDefaultNamespace, begin + i);
   ASSERT_TRUE(store->Write({}, &batch).ok());
   clock.Advance(begin - store->NowMillis());
-  EXPECT_TRUE(IsNamespaceFull(Put(store, kNamed, "b", "v")));
+  EXPECT_TRUE(IsNamespaceFull(Put(store, kLimitedNamespace, "b", "v")));
   EXPECT_LT(store.Statistic("expired_keys"), kKeys / 2) << "without waiting for the last one";
 }
 
@@ -130,17 +131,18 @@ TEST(EngineQuotaTest, WhoReplacesWhatHasExpiredAddsAKey) {
   EngineOptions options = testing::TestEngineOptions();
   options.clock = &clock;
   TestStore store(options);
-  ASSERT_TRUE(Create(store, kNamed, "small").ok());
-  for (const std::string key : {"a", "b", "c"}) ASSERT_TRUE(Put(store, kNamed, key, "v").ok());
+  ASSERT_TRUE(Create(store, kLimitedNamespace, "small").ok());
+  for (const std::string key : {"a", "b", "c"})
+    ASSERT_TRUE(Put(store, kLimitedNamespace, key, "v").ok());
   WriteBatch batch;
-  batch.Put("short", "v", kNamed, ManualClock::kStart + 10);
-  batch.AlterNamespace({.id = kNamed, .name = "small", .options = {.max_keys = 2}});
+  batch.Put("short", "v", kLimitedNamespace, ManualClock::kStart + 10);
+  batch.AlterNamespace({.id = kLimitedNamespace, .name = "small", .options = {.max_keys = 2}});
   ASSERT_TRUE(store->Write({}, &batch).ok());
   const std::unique_ptr<ExclusiveWrite> exclusive = store->BeginExclusiveWrite();
   clock.Advance(10);
   const auto replace = [&](const std::string& key) {
     batch.Clear();
-    batch.Put(key, "new", kNamed);
+    batch.Put(key, "new", kLimitedNamespace);
     return store->Write({.exclusive_write = exclusive.get()}, &batch).status();
   };
   EXPECT_TRUE(IsNamespaceFull(replace("short")));
@@ -152,14 +154,14 @@ TEST(EngineQuotaTest, HoldsAmongWritersAtTheSameTime) {
   options.sync = Durability::kNone;
   TestStore store(options);
   constexpr uint64_t kMost = 200;
-  ASSERT_TRUE(Create(store, kNamed, "small", {.max_keys = kMost}).ok());
+  ASSERT_TRUE(Create(store, kLimitedNamespace, "small", {.max_keys = kMost}).ok());
   std::vector<std::thread> threads;
   for (unsigned seed = 0; seed < 4; ++seed) {
     threads.emplace_back([&, seed] {
       std::mt19937 random(seed);
       for (int i = 0; i < 2000; ++i) {
         WriteBatch batch;
-        batch.UseNamespace(random() % 8 == 0 ? 0 : kNamed);
+        batch.UseNamespace(random() % 8 == 0 ? 0 : kLimitedNamespace);
         for (unsigned keys = 1 + random() % 3; keys > 0; --keys) {
           const std::string key = fmt::format("key{}", random() % 400);
           random() % 3 == 0 ? batch.Delete(key) : batch.Put(key, "value");
@@ -167,7 +169,7 @@ TEST(EngineQuotaTest, HoldsAmongWritersAtTheSameTime) {
         const absl::Status status = store->Write({}, &batch).status();
         EXPECT_TRUE(status.ok() || IsNamespaceFull(status)) << status;
         if (i % 50 == 0) {
-          EXPECT_LE(store->Count({.space = kNamed}, {}, {})->keys, kMost);
+          EXPECT_LE(store->Count({.space = kLimitedNamespace}, {}, {})->keys, kMost);
         }
         if (seed == 0 && i % 300 == 0) {
           EXPECT_TRUE(store->Flush().ok());
@@ -176,8 +178,9 @@ TEST(EngineQuotaTest, HoldsAmongWritersAtTheSameTime) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  for (int i = 0; i < 400; ++i) Put(store, kNamed, fmt::format("key{}", i), "value").IgnoreError();
-  EXPECT_EQ(store->Count({.space = kNamed}, {}, {})->keys, kMost) << "and not one less";
+  for (int i = 0; i < 400; ++i)
+    Put(store, kLimitedNamespace, fmt::format("key{}", i), "value").IgnoreError();
+  EXPECT_EQ(store->Count({.space = kLimitedNamespace}, {}, {})->keys, kMost) << "and not one less";
 }
 
 }  // namespace

@@ -40,16 +40,16 @@ EngineOptions RecoveryOptions() {
   return options;
 }
 
-std::string Key(uint64_t i) { return fmt::format("key{:06}", i); }
-std::string Value(uint64_t i) {
+std::string KeyOfPair(uint64_t i) { return fmt::format("key{:06}", i); }
+std::string ValueOfPair(uint64_t i) {
   return fmt::format("value{}:", i) + std::string(i * 37 % 900, 'v');
 }
 
 // One batch: two keys that must be there both or not at all.
 absl::Status WritePair(StorageEngine* store, uint64_t i) {
   WriteBatch batch;
-  batch.Put("a" + Key(i), Value(i));
-  batch.Put("b" + Key(i), Value(i));
+  batch.Put("a" + KeyOfPair(i), ValueOfPair(i));
+  batch.Put("b" + KeyOfPair(i), ValueOfPair(i));
   return store->Write({}, &batch).status();
 }
 
@@ -62,8 +62,9 @@ std::optional<uint64_t> CountPairs(StorageEngine* store) {
   a->SeekToFirst();
   b->SeekToFirst();
   for (; a->Valid() && b->Valid(); a->Next(), b->Next(), ++pairs) {
-    if (a->key().substr(1) != Key(pairs) || b->key().substr(1) != Key(pairs)) return std::nullopt;
-    if (a->value() != Value(pairs) || b->value() != Value(pairs)) return std::nullopt;
+    if (a->key().substr(1) != KeyOfPair(pairs) || b->key().substr(1) != KeyOfPair(pairs))
+      return std::nullopt;
+    if (a->value() != ValueOfPair(pairs) || b->value() != ValueOfPair(pairs)) return std::nullopt;
   }
   if (a->Valid() || b->Valid() || !a->status().ok() || !b->status().ok()) return std::nullopt;
   return pairs;
@@ -279,26 +280,27 @@ TEST(EngineRecoveryTest, AMissingManifestOrSegmentIsNeitherAnEmptyNorAMissingSto
 
 TEST(EngineRecoveryTest, ADamagedRecordIsNamedAndTheOthersStayReadable) {
   TestStore store(RecoveryOptions());
-  for (int i = 0; i < 400; ++i) ASSERT_TRUE(store->Put(Key(i), Value(i) + "needle" + Key(i)).ok());
+  for (int i = 0; i < 400; ++i)
+    ASSERT_TRUE(store->Put(KeyOfPair(i), ValueOfPair(i) + "needle" + KeyOfPair(i)).ok());
   ASSERT_TRUE(store->Compact({}, {}).ok());
   store.Close();
   std::string segment;
   for (const auto& entry : std::filesystem::directory_iterator(store.directory.path())) {
     if (entry.path().extension() == ".seg" &&
-        ReadFile(entry.path()).find("needle" + Key(200)) != std::string::npos)
+        ReadFile(entry.path()).find("needle" + KeyOfPair(200)) != std::string::npos)
       segment = entry.path();
   }
   ASSERT_FALSE(segment.empty());
   std::string content = ReadFile(segment);
-  content[content.find("needle" + Key(200)) + 2] ^= 1;
+  content[content.find("needle" + KeyOfPair(200)) + 2] ^= 1;
   WriteFile(segment, content);
   store.Open();
-  const std::string error = store.Get(Key(200));
+  const std::string error = store.Get(KeyOfPair(200));
   EXPECT_NE(error.find("DATA_LOSS"), std::string::npos) << error;
   EXPECT_NE(error.find(segment), std::string::npos) << error;
   EXPECT_NE(error.find("offset"), std::string::npos) << error;
   for (int i = 0; i < 400; ++i) {
-    if (i != 200) ASSERT_EQ(store.Get(Key(i)), Value(i) + "needle" + Key(i));
+    if (i != 200) ASSERT_EQ(store.Get(KeyOfPair(i)), ValueOfPair(i) + "needle" + KeyOfPair(i));
   }
   ASSERT_TRUE(store->Put("new", "v").ok());
   ASSERT_TRUE(store->Flush().ok());
@@ -312,13 +314,13 @@ TEST(EngineRecoveryTest, SmallSyncedWritesDoNotLetTheLogGrowWithoutBound) {
   options.file_system = &file_system;
   TestStore store(options);
   // 10 MB of pages for 0.2 MB of records.
-  for (int i = 0; i < 2500; ++i) ASSERT_TRUE(store->Put(Key(i), "v").ok());
+  for (int i = 0; i < 2500; ++i) ASSERT_TRUE(store->Put(KeyOfPair(i), "v").ok());
   EXPECT_GT(store.Statistic("log_bytes_written"), 9u << 20);
   EXPECT_TRUE(Eventually([&] { return store.Statistic("flushes") >= 1; }));
   EXPECT_TRUE(Eventually([&] { return store.Statistic("log_live_bytes") < 7u << 20; }));
-  EXPECT_EQ(store.Get(Key(0)), "v");
+  EXPECT_EQ(store.Get(KeyOfPair(0)), "v");
   store.Reopen();
-  EXPECT_EQ(store.Get(Key(2499)), "v");
+  EXPECT_EQ(store.Get(KeyOfPair(2499)), "v");
 }
 
 TEST(EngineRecoveryTest, ABufferOfNothingButDeletedRangesOrAnEmptyingIsFlushed) {
@@ -326,7 +328,8 @@ TEST(EngineRecoveryTest, ABufferOfNothingButDeletedRangesOrAnEmptyingIsFlushed) 
   ASSERT_TRUE(store->Put("a", "1").ok());
   ASSERT_TRUE(store->Put("z", "1").ok());
   ASSERT_TRUE(store->Flush().ok());
-  for (int i = 0; i < 1500; ++i) ASSERT_TRUE(store->DeleteRange(Key(i), Key(i + 1)).ok());
+  for (int i = 0; i < 1500; ++i)
+    ASSERT_TRUE(store->DeleteRange(KeyOfPair(i), KeyOfPair(i + 1)).ok());
   ASSERT_TRUE(store->DeleteRange("a", "b").ok());
   ASSERT_TRUE(store->Flush().ok());
   store.Reopen();
@@ -345,7 +348,7 @@ TEST(EngineRecoveryTest, ABufferOfNothingButDeletedRangesOrAnEmptyingIsFlushed) 
 TEST(EngineRecoveryTest, ABatchOfAMillionOperationsIsWhole) {
   TestStore store(RecoveryOptions());
   WriteBatch batch;
-  for (size_t i = 0; i < kMaxBatchOperations; ++i) batch.Put(Key(i), "v");
+  for (size_t i = 0; i < kMaxBatchOperations; ++i) batch.Put(KeyOfPair(i), "v");
   ASSERT_TRUE(store->Write({}, &batch).ok());
   batch.Put("x", std::string(100 << 20, 'x'));
   ASSERT_TRUE(store->Write({}, &batch).ok());

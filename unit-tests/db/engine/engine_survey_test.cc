@@ -21,20 +21,20 @@ constexpr size_t kMostSegments = 1000;
 
 SurveyedStore& Survey(TestStore& store) { return *SurveyOf(&*store); }
 
-void Put(TestStore& store, const std::string& prefix, int keys) {
+void PutKeys(TestStore& store, const std::string& prefix, int keys) {
   for (int i = 0; i < keys; ++i)
     ASSERT_TRUE(store->Put(fmt::format("{}{:04}", prefix, i), "value").ok());
 }
 
-EngineOptions Options() {
+EngineOptions UnsyncedOptions() {
   EngineOptions options;
   options.sync = Durability::kNone;
   return options;
 }
 
 TEST(EngineSurveyTest, ShowsBuffersAndSegments) {
-  TestStore store(Options());
-  Put(store, "a", 10);
+  TestStore store(UnsyncedOptions());
+  PutKeys(store, "a", 10);
   const TreeSurvey before = Survey(store).SurveyTree(kMostSegments);
   ASSERT_EQ(before.buffers.size(), 1u);
   EXPECT_EQ(before.buffers[0].records, 10u);
@@ -57,8 +57,8 @@ TEST(EngineSurveyTest, ShowsBuffersAndSegments) {
 }
 
 TEST(EngineSurveyTest, LeavesOutSegmentsBehindTheBound) {
-  TestStore store(Options());
-  Put(store, "a", 10);
+  TestStore store(UnsyncedOptions());
+  PutKeys(store, "a", 10);
   ASSERT_TRUE(store->Flush().ok());
   const TreeSurvey survey = Survey(store).SurveyTree(0);
   EXPECT_EQ(survey.levels.at(0).runs.at(0).segment_count, 1u);
@@ -67,12 +67,12 @@ TEST(EngineSurveyTest, LeavesOutSegmentsBehindTheBound) {
 
 TEST(EngineSurveyTest, ShowsTheMergeThatIsUnderWay) {
   HeldSegments files("varve-merge");
-  EngineOptions options = Options();
+  EngineOptions options = UnsyncedOptions();
   options.file_system = &files;
   TestStore store(options);
   for (const char* prefix : {"a", "b"}) {
-    Put(store, prefix, 10);
-    Put(store, "both", 10);
+    PutKeys(store, prefix, 10);
+    PutKeys(store, "both", 10);
     ASSERT_TRUE(store->Flush().ok());
   }
   std::thread merger([&] { EXPECT_TRUE(store->Compact("", "").ok()); });
@@ -89,8 +89,8 @@ TEST(EngineSurveyTest, ShowsTheMergeThatIsUnderWay) {
 }
 
 TEST(EngineSurveyTest, TellsWhichModesAreNotDurable) {
-  TestStore store(Options());
-  Put(store, "a", 1);
+  TestStore store(UnsyncedOptions());
+  PutKeys(store, "a", 1);
   const auto newest = [&](Durability mode) {
     return Survey(store).Positions().newest_by_durability[static_cast<size_t>(mode)];
   };

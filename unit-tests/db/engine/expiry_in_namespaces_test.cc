@@ -17,7 +17,7 @@ using testing::ManualClock;
 using testing::TestEngineOptions;
 using testing::TestStore;
 
-constexpr uint64_t kStart = ManualClock::kStart;
+constexpr uint64_t kClockStart = ManualClock::kStart;
 constexpr NamespaceId kOther = 7;
 
 class ExpiryInNamespacesTest : public ::testing::Test {
@@ -56,8 +56,8 @@ class ExpiryInNamespacesTest : public ::testing::Test {
 };
 
 TEST_F(ExpiryInNamespacesTest, EachNamespaceHasKeysThatExpire) {
-  ASSERT_TRUE(Put("a", kDefaultNamespace, kStart + 1000).ok());
-  ASSERT_TRUE(Put("a", kOther, kStart + 2000).ok());
+  ASSERT_TRUE(Put("a", kDefaultNamespace, kClockStart + 1000).ok());
+  ASSERT_TRUE(Put("a", kOther, kClockStart + 2000).ok());
   ASSERT_TRUE(Put("b", kOther).ok());
   ASSERT_TRUE(store_->Flush().ok());
   clock_.Advance(1000);
@@ -75,7 +75,7 @@ TEST_F(ExpiryInNamespacesTest, EachNamespaceHasKeysThatExpire) {
 }
 
 TEST_F(ExpiryInNamespacesTest, ASwapTakesExpiriesAlong) {
-  ASSERT_TRUE(Put("a", kDefaultNamespace, kStart + 1000).ok());
+  ASSERT_TRUE(Put("a", kDefaultNamespace, kClockStart + 1000).ok());
   ASSERT_TRUE(Put("a", kOther).ok());
   WriteBatch swap;
   swap.SwapNamespaces(kDefaultNamespace, kOther);
@@ -91,7 +91,7 @@ TEST_F(ExpiryInNamespacesTest, ASwapTakesExpiriesAlong) {
 }
 
 TEST_F(ExpiryInNamespacesTest, KeysOfADroppedNamespaceAreNobodys) {
-  ASSERT_TRUE(Put("a", kOther, kStart + 1000).ok());
+  ASSERT_TRUE(Put("a", kOther, kClockStart + 1000).ok());
   WriteBatch drop;
   drop.DropNamespace(kOther);
   ASSERT_TRUE(store_->Write({}, &drop).ok());
@@ -109,7 +109,7 @@ TEST_F(ExpiryInNamespacesTest, WhatHasExpiredMakesRoomInAQuota) {
   WriteBatch alter;
   alter.AlterNamespace(space);
   ASSERT_TRUE(store_->Write({}, &alter).ok());
-  ASSERT_TRUE(Put("a", kOther, kStart + 1000).ok());
+  ASSERT_TRUE(Put("a", kOther, kClockStart + 1000).ok());
   ASSERT_TRUE(Put("b", kOther).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(Put("c", kOther)));
   clock_.Advance(1000);
@@ -125,7 +125,7 @@ TEST_F(ExpiryInNamespacesTest, WhoAsksWritesWithTheUsualExpiry) {
   alter.AlterNamespace(space);
   ASSERT_TRUE(store_->Write({}, &alter).ok());
   store_.Reopen();
-  EXPECT_EQ(store_->UsualExpiry(kOther), kStart + 1000);
+  EXPECT_EQ(store_->UsualExpiry(kOther), kClockStart + 1000);
   EXPECT_EQ(store_->UsualExpiry(kDefaultNamespace), kNoExpiry);
   WriteBatch batch;
   batch.UseNamespace(kOther, store_->UsualExpiry(kOther));
@@ -138,34 +138,34 @@ TEST_F(ExpiryInNamespacesTest, WhoAsksWritesWithTheUsualExpiry) {
 }
 
 TEST_F(ExpiryInNamespacesTest, ATransactionSeesTheClockOfItsSnapshot) {
-  ASSERT_TRUE(Put("a", kDefaultNamespace, kStart + 1000).ok());
-  ASSERT_TRUE(Put("gone", kDefaultNamespace, kStart - 1000).ok());
+  ASSERT_TRUE(Put("a", kDefaultNamespace, kClockStart + 1000).ok());
+  ASSERT_TRUE(Put("gone", kDefaultNamespace, kClockStart - 1000).ok());
   Transaction transaction(&*store_);
   clock_.Advance(5000);
   std::string value;
   absl::StatusOr<ReadResult> read = transaction.Get({}, "a", &value);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_TRUE(read->found);
-  EXPECT_EQ(read->expiry_ms, kStart + 1000);
+  EXPECT_EQ(read->expiry_ms, kClockStart + 1000);
   read = transaction.Get({}, "gone", &value);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_FALSE(read->found);
-  transaction.Put("b", "own", kDefaultNamespace, kStart + 2000);
-  transaction.Put("c", "past", kDefaultNamespace, kStart - 1);
+  transaction.Put("b", "own", kDefaultNamespace, kClockStart + 2000);
+  transaction.Put("c", "past", kDefaultNamespace, kClockStart - 1);
   read = transaction.Get({}, "b", &value);
   EXPECT_TRUE(read->found);
-  EXPECT_EQ(read->expiry_ms, kStart + 2000);
+  EXPECT_EQ(read->expiry_ms, kClockStart + 2000);
   read = transaction.Get({}, "c", &value);
   EXPECT_TRUE(!read->found && read->expired);
   {
     const std::unique_ptr<Iterator> iterator = transaction.NewIterator({}, {}, {}, nullptr);
     iterator->SeekToFirst();
     ASSERT_TRUE(iterator->Valid());
-    EXPECT_EQ(iterator->expiry_ms(), kStart + 1000);
+    EXPECT_EQ(iterator->expiry_ms(), kClockStart + 1000);
     iterator->Next();
     ASSERT_TRUE(iterator->Valid());
     EXPECT_EQ(iterator->key(), "b");
-    EXPECT_EQ(iterator->expiry_ms(), kStart + 2000);
+    EXPECT_EQ(iterator->expiry_ms(), kClockStart + 2000);
     iterator->Next();
     EXPECT_FALSE(iterator->Valid());
     iterator->SeekToLast();
@@ -176,7 +176,7 @@ TEST_F(ExpiryInNamespacesTest, ATransactionSeesTheClockOfItsSnapshot) {
 }
 
 TEST_F(ExpiryInNamespacesTest, CountsOfTransactionsLeaveOutWhatHasExpired) {
-  ASSERT_TRUE(Put("a", kDefaultNamespace, kStart + 1000).ok());
+  ASSERT_TRUE(Put("a", kDefaultNamespace, kClockStart + 1000).ok());
   ASSERT_TRUE(Put("b", kDefaultNamespace).ok());
   clock_.Advance(1000);
   uint64_t keys = 0;
@@ -193,7 +193,7 @@ TEST_F(ExpiryInNamespacesTest, CountsOfTransactionsLeaveOutWhatHasExpired) {
 }
 
 TEST_F(ExpiryInNamespacesTest, AnExclusiveWriterReadsAndCountsWhatExpires) {
-  ASSERT_TRUE(Put("a", kOther, kStart + 1000).ok());
+  ASSERT_TRUE(Put("a", kOther, kClockStart + 1000).ok());
   NamespaceDescription space{.id = kOther};
   space.options.max_keys = 2;
   WriteBatch alter;

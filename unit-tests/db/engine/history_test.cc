@@ -41,7 +41,7 @@ EngineOptions Keeping(const HistoryLimits& limits) {
 using Contents = std::map<std::string, std::string>;
 
 // What each namespace held after each write.
-class Model {
+class HistoryModel {
  public:
   Contents& Of(NamespaceId space) { return now_[space]; }
   void Note(SequenceNumber version) { all_[version] = now_; }
@@ -194,7 +194,7 @@ class HistoryTest : public ::testing::Test {
   std::mt19937_64 random_{::testing::UnitTest::GetInstance()->random_seed() + 1u};
   ManualClock clock_;
   std::unique_ptr<TestStore> store_;
-  Model model_;
+  HistoryModel model_;
   uint64_t writes_ = 0;
 };
 

@@ -24,7 +24,7 @@ using testing::FaultFileSystem;
 using testing::FileOperation;
 using testing::TestStore;
 
-std::string Key(int i) { return fmt::format("key{:06}", i); }
+std::string IngestedKey(int i) { return fmt::format("key{:06}", i); }
 
 std::unique_ptr<Ingest> Begin(TestStore& store, const IngestOptions& options = {}) {
   absl::StatusOr<std::unique_ptr<Ingest>> ingest = BeginIngest(&*store, options);
@@ -38,9 +38,9 @@ SequenceNumber CommitOf(Ingest& ingest) {
   return committed.ok() ? committed->sequence : kNoSequence;
 }
 
-uint64_t Keys(TestStore& store) { return store->Count({}, {}, {}).value().keys; }
+uint64_t CountedKeys(TestStore& store) { return store->Count({}, {}, {}).value().keys; }
 
-int SegmentFiles(const TestStore& store) {
+int SegmentFilesOf(const TestStore& store) {
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(store.directory.path()))
     files += entry.path().extension() == ".seg" ? 1 : 0;
@@ -66,7 +66,7 @@ TEST(IngestTest, EverythingIsSeenFromTheCommitOnUnderOneVersion) {
     std::string value;
     EXPECT_EQ(store->Get({}, "a", &value)->version, version);
     EXPECT_EQ(store->Get({}, "c", &value)->version, version);
-    EXPECT_EQ(Keys(store), 4u);
+    EXPECT_EQ(CountedKeys(store), 4u);
     if (i == 0) {
       EXPECT_EQ(store.Scan({}, {}, true, before.get()), "d=stays b=old ");
       EXPECT_EQ(store.Get("a", before.get()), "(missing)");
@@ -107,26 +107,26 @@ TEST(IngestTest, ARangeIsReplacedAsAWhole) {
   EngineOptions options = testing::TestEngineOptions();
   options.segment_size = 16u << 10;  // several segments, which cut the range
   TestStore store(options);
-  for (int i = 0; i < 3000; i += 3) ASSERT_TRUE(store->Put(Key(i), "old").ok());
+  for (int i = 0; i < 3000; i += 3) ASSERT_TRUE(store->Put(IngestedKey(i), "old").ok());
   auto before = store->GetSnapshot();
-  const IngestOptions replace{.replace = IngestRange{Key(600), Key(2400)}};
-  EXPECT_TRUE(absl::IsInvalidArgument(Begin(store, replace)->Add(Key(2400), "")));
+  const IngestOptions replace{.replace = IngestRange{IngestedKey(600), IngestedKey(2400)}};
+  EXPECT_TRUE(absl::IsInvalidArgument(Begin(store, replace)->Add(IngestedKey(2400), "")));
   auto ingest = Begin(store, replace);
   for (int i = 700; i < 2300; i += 2)
-    ASSERT_TRUE(ingest->Add(Key(i), "new" + std::string(100, 'n')).ok());
+    ASSERT_TRUE(ingest->Add(IngestedKey(i), "new" + std::string(100, 'n')).ok());
   CommitOf(*ingest);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(Keys(store), 200u + 800u + 200u);
-    EXPECT_EQ(store.Get(Key(600)), "(missing)");
-    EXPECT_EQ(store.Get(Key(2397)), "(missing)");
-    EXPECT_EQ(store.Get(Key(597)), "old");
-    EXPECT_EQ(store.Get(Key(2400)), "old");
-    EXPECT_EQ(store.Get(Key(702)).substr(0, 3), "new");
+    EXPECT_EQ(CountedKeys(store), 200u + 800u + 200u);
+    EXPECT_EQ(store.Get(IngestedKey(600)), "(missing)");
+    EXPECT_EQ(store.Get(IngestedKey(2397)), "(missing)");
+    EXPECT_EQ(store.Get(IngestedKey(597)), "old");
+    EXPECT_EQ(store.Get(IngestedKey(2400)), "old");
+    EXPECT_EQ(store.Get(IngestedKey(702)).substr(0, 3), "new");
     if (i == 0) {
-      EXPECT_EQ(store.Get(Key(702), before.get()), "old");
-      EXPECT_EQ(store.Get(Key(600), before.get()), "old");
+      EXPECT_EQ(store.Get(IngestedKey(702), before.get()), "old");
+      EXPECT_EQ(store.Get(IngestedKey(600), before.get()), "old");
       ASSERT_TRUE(store->Compact({}, {}).ok());
-      EXPECT_EQ(store.Get(Key(702), before.get()), "old");
+      EXPECT_EQ(store.Get(IngestedKey(702), before.get()), "old");
     }
     if (i == 1) {
       before.reset();
@@ -134,8 +134,8 @@ TEST(IngestTest, ARangeIsReplacedAsAWhole) {
     }
   }
   // Without keys, the range goes.
-  CommitOf(*Begin(store, {.replace = IngestRange{Key(600), ""}}));
-  EXPECT_EQ(Keys(store), 200u);
+  CommitOf(*Begin(store, {.replace = IngestRange{IngestedKey(600), ""}}));
+  EXPECT_EQ(CountedKeys(store), 200u);
 }
 
 // A clock mark under a number that the manifest gives to the ingest would be lost by a recovery
@@ -213,20 +213,20 @@ TEST(IngestTest, ItEndsWithWhatItsNamespaceHeld) {
   EXPECT_FALSE(BeginIngest(&*store, {.space = 3}).ok());
   ingest.reset();
   ASSERT_TRUE(store->Flush().ok());
-  EXPECT_EQ(SegmentFiles(store), 0);
+  EXPECT_EQ(SegmentFilesOf(store), 0);
 }
 
 TEST(IngestTest, AQuotaHoldsAtTheCommit) {
   TestStore store;
   WriteBatch batch;
   batch.CreateNamespace({.id = 3, .options = {.max_keys = 10}});
-  for (int i = 0; i < 5; ++i) batch.Put(Key(i), "old", 3);
+  for (int i = 0; i < 5; ++i) batch.Put(IngestedKey(i), "old", 3);
   ASSERT_TRUE(store->Write({}, &batch).ok());
   auto ingest = Begin(store, {.space = 3});
-  for (int i = 100; i < 106; ++i) ASSERT_TRUE(ingest->Add(Key(i), "new").ok());
+  for (int i = 100; i < 106; ++i) ASSERT_TRUE(ingest->Add(IngestedKey(i), "new").ok());
   EXPECT_TRUE(IsNamespaceFull(ingest->Commit().status()));
   batch.Clear();
-  batch.Delete(Key(0), 3);
+  batch.Delete(IngestedKey(0), 3);
   ASSERT_TRUE(store->Write({}, &batch).ok());
   CommitOf(*ingest);
   EXPECT_EQ(store->Count({.space = 3}, {}, {})->keys, 10u);
@@ -234,7 +234,7 @@ TEST(IngestTest, AQuotaHoldsAtTheCommit) {
   batch.Put("one more", "", 3);
   EXPECT_TRUE(IsNamespaceFull(store->Write({}, &batch).status()));
   auto replacing = Begin(store, {.space = 3, .replace = IngestRange{}});
-  for (int i = 0; i < 10; ++i) ASSERT_TRUE(replacing->Add(Key(i), "whole").ok());
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(replacing->Add(IngestedKey(i), "whole").ok());
   CommitOf(*replacing);
   EXPECT_EQ(store->Count({.space = 3}, {}, {})->keys, 10u);
 
@@ -253,10 +253,10 @@ TEST(IngestTest, AQuotaCountsTheBytesThatWereIngestedOnce) {
   WriteBatch batch;
   batch.CreateNamespace({.id = 3, .options = {.max_bytes = 2000}});
   ASSERT_TRUE(store->Write({}, &batch).ok());
-  const std::string value(199 - Key(0).size(), 'v');
+  const std::string value(199 - IngestedKey(0).size(), 'v');
   const auto ingest_ten = [&](const IngestOptions& options) {
     auto ingest = Begin(store, options);
-    for (int i = 0; i < 10; ++i) EXPECT_TRUE(ingest->Add(Key(i), value).ok());
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(ingest->Add(IngestedKey(i), value).ok());
     return ingest;
   };
   CommitOf(*ingest_ten({.space = 3}));
@@ -290,11 +290,11 @@ TEST(IngestTest, WhatWasNotCommittedIsGoneAfterAnOpening) {
     auto ingest = Begin(store);
     ASSERT_TRUE(ingest->Add("a", "1").ok());
   }
-  EXPECT_EQ(SegmentFiles(store), 0);
+  EXPECT_EQ(SegmentFilesOf(store), 0);
   const std::string orphan = store.directory.path() + "/000099.seg";
   { ASSERT_NE(fopen(orphan.c_str(), "w"), nullptr); }
   store.Reopen();
-  EXPECT_EQ(SegmentFiles(store), 0);
+  EXPECT_EQ(SegmentFilesOf(store), 0);
 }
 
 TEST(IngestTest, AMergeWritesNothingOfWhatOverlapsNothing) {
@@ -311,7 +311,8 @@ TEST(IngestTest, AMergeWritesNothingOfWhatOverlapsNothing) {
   const uint64_t log_before = store.Statistic("log_bytes_appended");
   const uint64_t merged_before = store.Statistic("compacted_bytes");
   auto ingest = Begin(store);
-  for (int i = 0; i < 10000; ++i) ASSERT_TRUE(ingest->Add(Key(i), std::string(100, 'v')).ok());
+  for (int i = 0; i < 10000; ++i)
+    ASSERT_TRUE(ingest->Add(IngestedKey(i), std::string(100, 'v')).ok());
   CommitOf(*ingest);
   EXPECT_LT(store.Statistic("log_bytes_appended"), log_before + 10'000);
   EXPECT_TRUE(Eventually([&] {
@@ -319,9 +320,9 @@ TEST(IngestTest, AMergeWritesNothingOfWhatOverlapsNothing) {
     return !survey.levels.empty() && survey.levels.front().runs.empty();
   })) << "it moves to the last level";
   EXPECT_EQ(store.Statistic("compacted_bytes"), merged_before);
-  EXPECT_EQ(Keys(store), 10004u);
+  EXPECT_EQ(CountedKeys(store), 10004u);
   store.Reopen();
-  EXPECT_EQ(store.Get(Key(77)), std::string(100, 'v'));
+  EXPECT_EQ(store.Get(IngestedKey(77)), std::string(100, 'v'));
 }
 
 TEST(IngestTest, ReadersSeeTheOldSetOrTheNewOne) {
@@ -350,7 +351,8 @@ TEST(IngestTest, ReadersSeeTheOldSetOrTheNewOne) {
   for (int round = 0; round < 20; ++round) {
     const int keys = 500 + round * 17;
     auto ingest = Begin(store, {.replace = IngestRange{"key", "kez"}});
-    for (int i = 0; i < keys; ++i) ASSERT_TRUE(ingest->Add(Key(i), fmt::to_string(keys)).ok());
+    for (int i = 0; i < keys; ++i)
+      ASSERT_TRUE(ingest->Add(IngestedKey(i), fmt::to_string(keys)).ok());
     CommitOf(*ingest);
     EXPECT_EQ(store->Count({}, "key", "kez")->keys, static_cast<uint64_t>(keys));
   }
@@ -374,13 +376,13 @@ TEST_P(IngestFaultTest, AllOfItOrNothingAndNoLaterWriteIsLost) {
     auto ingest = BeginIngest(&*store, {.replace = IngestRange{"key", "kez"}});
     absl::Status status = ingest.status();
     for (int i = 0; i < 300 && status.ok(); ++i)
-      status = (*ingest)->Add(Key(i), "new" + std::string(50, 'n'));
+      status = (*ingest)->Add(IngestedKey(i), "new" + std::string(50, 'n'));
     absl::StatusOr<CommitResult> committed = absl::CancelledError("");
     if (status.ok()) committed = (*ingest)->Commit();
     const bool written = store->Put("later", "x").ok();
     ingest = absl::CancelledError("");
     if (committed.ok()) {
-      EXPECT_EQ(store.Get(Key(299)).substr(0, 3), "new");
+      EXPECT_EQ(store.Get(IngestedKey(299)).substr(0, 3), "new");
     }
     file_system.ClearFaults();
     for (int i = 0; i < 2; ++i) {
@@ -388,7 +390,7 @@ TEST_P(IngestFaultTest, AllOfItOrNothingAndNoLaterWriteIsLost) {
       if (written) {
         EXPECT_EQ(store.Get("later"), "x") << nth;
       }
-      const bool is_new = store.Get(Key(299)) != "(missing)";
+      const bool is_new = store.Get(IngestedKey(299)) != "(missing)";
       if (committed.ok()) {
         EXPECT_TRUE(is_new) << nth;
       }

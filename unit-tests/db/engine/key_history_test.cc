@@ -22,10 +22,10 @@ using Kind = ChangeOperation::Kind;
 using testing::ManualClock;
 using testing::TestStore;
 
-constexpr NamespaceId kSpaces[] = {kDefaultNamespace, 1};
-constexpr HistoryLimits kADay{.time_ms = 86'400'000};
+constexpr NamespaceId kSwappedSpaces[] = {kDefaultNamespace, 1};
+constexpr HistoryLimits kOneDay{.time_ms = 86'400'000};
 
-EngineOptions Keeping(const HistoryLimits& limits, const ManualClock* clock) {
+EngineOptions KeepingByClock(const HistoryLimits& limits, const ManualClock* clock) {
   EngineOptions options;
   options.sync = Durability::kNone;
   options.write_buffer_size = 16u << 10;
@@ -36,7 +36,7 @@ EngineOptions Keeping(const HistoryLimits& limits, const ManualClock* clock) {
   return options;
 }
 
-struct Value {
+struct WrittenValue {
   std::string bytes;
   uint64_t expiry_ms = 0;
   SequenceNumber version = kNoSequence;  // of the write that put it
@@ -47,24 +47,24 @@ struct Event {
   Kind kind = Kind::kSet;
   SequenceNumber version = kNoSequence;
   uint64_t instant_ms = 0;
-  std::optional<Value> value;  // from then on
+  std::optional<WrittenValue> value;  // from then on
 };
 
 // What happened to every key of the namespaces. All writes at one instant of the clock have it.
-class Model {
+class KeyHistoryModel {
  public:
-  explicit Model(const ManualClock* clock) : clock_(*clock) {}
+  explicit KeyHistoryModel(const ManualClock* clock) : clock_(*clock) {}
 
   // Ends the keys whose time is over. Requires: it is called after each move of the clock.
   void Expire() {
-    for (const NamespaceId space : kSpaces) {
+    for (const NamespaceId space : kSwappedSpaces) {
       for (auto& [key, value] : Copy(space)) {
         if (value.expiry_ms != 0 && value.expiry_ms <= clock_.WallMillis())
           End(space, key, Kind::kExpired, newest_, value.expiry_ms);
       }
     }
   }
-  void Put(NamespaceId space, const std::string& key, const Value& value) {
+  void Put(NamespaceId space, const std::string& key, const WrittenValue& value) {
     newest_ = std::max(newest_, value.version);
     now_[space][key] = value;
     events_[space][key].push_back({value.kind, value.version, clock_.WallMillis(), value});
@@ -82,25 +82,27 @@ class Model {
   }
   void Swap(SequenceNumber version) {
     newest_ = version;
-    const std::map<std::string, Value> before[] = {Copy(kSpaces[0]), Copy(kSpaces[1])};
+    const std::map<std::string, WrittenValue> before[] = {Copy(kSwappedSpaces[0]),
+                                                          Copy(kSwappedSpaces[1])};
     for (const size_t to : {0, 1}) {
       const size_t from = 1 - to;
       for (const auto& [key, value] : before[to]) {
-        if (!before[from].contains(key)) Delete(kSpaces[to], key, Kind::kSwap, version);
+        if (!before[from].contains(key)) Delete(kSwappedSpaces[to], key, Kind::kSwap, version);
       }
       for (const auto& [key, value] : before[from]) {
-        now_[kSpaces[to]][key] = value;
-        events_[kSpaces[to]][key].push_back({Kind::kSwap, version, clock_.WallMillis(), value});
+        now_[kSwappedSpaces[to]][key] = value;
+        events_[kSwappedSpaces[to]][key].push_back(
+            {Kind::kSwap, version, clock_.WallMillis(), value});
       }
     }
   }
-  const std::map<std::string, Value>& Now(NamespaceId space) { return now_[space]; }
+  const std::map<std::string, WrittenValue>& Now(NamespaceId space) { return now_[space]; }
 
   // Returns the history that a reader sees whose oldest version is `first`, newest first.
   std::vector<Event> HistoryOf(NamespaceId space, const std::string& key, SequenceNumber first,
                                uint64_t first_ms) {
     std::vector<Event> seen;
-    std::optional<Value> oldest;  // what the key had then
+    std::optional<WrittenValue> oldest;  // what the key had then
     for (const Event& event : events_[space][key]) {
       const bool is_newer =
           event.kind == Kind::kExpired ? event.instant_ms > first_ms : event.version > first;
@@ -115,8 +117,8 @@ class Model {
     return seen;
   }
   // Returns what comes back of the key, if it is missing and has a value to come back.
-  std::optional<Value> Removed(NamespaceId space, const std::string& key, SequenceNumber first,
-                               uint64_t first_ms) {
+  std::optional<WrittenValue> Removed(NamespaceId space, const std::string& key,
+                                      SequenceNumber first, uint64_t first_ms) {
     if (now_[space].contains(key)) return std::nullopt;
     for (const Event& event : HistoryOf(space, key, first, first_ms)) {
       if (!event.value) continue;
@@ -129,7 +131,7 @@ class Model {
   SequenceNumber newest() const { return newest_; }
 
  private:
-  std::map<std::string, Value> Copy(NamespaceId space) { return now_[space]; }
+  std::map<std::string, WrittenValue> Copy(NamespaceId space) { return now_[space]; }
   void End(NamespaceId space, const std::string& key, Kind kind, SequenceNumber version,
            uint64_t instant_ms) {
     now_[space].erase(key);
@@ -138,11 +140,11 @@ class Model {
 
   const ManualClock& clock_;
   SequenceNumber newest_ = kNoSequence;
-  std::map<NamespaceId, std::map<std::string, Value>> now_;
+  std::map<NamespaceId, std::map<std::string, WrittenValue>> now_;
   std::map<NamespaceId, std::map<std::string, std::vector<Event>>> events_;  // oldest first
 };
 
-std::string Text(const std::vector<Event>& events) {
+std::string EventText(const std::vector<Event>& events) {
   std::string text;
   for (const Event& event : events) {
     text += fmt::format("({} {} {} {}) ", static_cast<int>(event.kind),
@@ -152,7 +154,7 @@ std::string Text(const std::vector<Event>& events) {
   }
   return text;
 }
-std::string Text(const std::vector<KeyEvent>& events) {
+std::string EventText(const std::vector<KeyEvent>& events) {
   std::string text;
   for (const KeyEvent& event : events) {
     text += fmt::format("({} {} {} {}) ", static_cast<int>(event.kind),
@@ -165,9 +167,9 @@ std::string Text(const std::vector<KeyEvent>& events) {
 class KeyHistoryTest : public ::testing::Test {
  protected:
   void Open(const HistoryLimits& limits) {
-    store_ = std::make_unique<TestStore>(Keeping(limits, &clock_));
+    store_ = std::make_unique<TestStore>(KeepingByClock(limits, &clock_));
     WriteBatch batch;
-    batch.CreateNamespace({.id = kSpaces[1]});
+    batch.CreateNamespace({.id = kSwappedSpaces[1]});
     ASSERT_TRUE((*store_)->Write({}, &batch).ok());
   }
   static std::string KeyOf(uint64_t i) { return fmt::format("key{:03}", i); }
@@ -181,10 +183,10 @@ class KeyHistoryTest : public ::testing::Test {
   void PutSome(NamespaceId space) {
     WriteBatch batch;
     batch.UseNamespace(space);
-    std::vector<std::pair<std::string, Value>> put;
+    std::vector<std::pair<std::string, WrittenValue>> put;
     for (uint64_t i = 0; i <= random_() % 3; ++i) {
       const size_t size = random_() % 10 == 0 ? 1100 : random_() % 30;
-      Value value{.bytes = std::string(size, static_cast<char>('a' + random_() % 26))};
+      WrittenValue value{.bytes = std::string(size, static_cast<char>('a' + random_() % 26))};
       if (random_() % 3 == 0) value.expiry_ms = clock_.WallMillis() + 1000 * (1 + random_() % 60);
       put.emplace_back(Key(), value);
       batch.Put(put.back().first, value.bytes, {.expiry_ms = value.expiry_ms});
@@ -199,7 +201,7 @@ class KeyHistoryTest : public ::testing::Test {
     const std::string key = Key();
     const auto found = model_.Now(space).find(key);
     if (found == model_.Now(space).end()) return;
-    Value value = found->second;
+    WrittenValue value = found->second;
     value.kind = Kind::kExpire;
     value.expiry_ms = clock_.WallMillis() + 1000 * (1 + random_() % 60);
     WriteBatch batch;
@@ -245,7 +247,7 @@ class KeyHistoryTest : public ::testing::Test {
       return model_.DeleteFrom(space, "", "", Kind::kFlush, Commit(&batch));
     }
     if (choice < 98) {
-      batch.SwapNamespaces(kSpaces[0], kSpaces[1]);
+      batch.SwapNamespaces(kSwappedSpaces[0], kSwappedSpaces[1]);
       return model_.Swap(Commit(&batch));
     }
     clock_.Advance(1000 * (1 + random_() % 20));
@@ -257,7 +259,7 @@ class KeyHistoryTest : public ::testing::Test {
         ASSERT_TRUE((*store_)->Flush().ok());
         break;
       case 1:
-        ASSERT_TRUE((*store_)->Compact({}, {}, kSpaces[random_() % 2]).ok());
+        ASSERT_TRUE((*store_)->Compact({}, {}, kSwappedSpaces[random_() % 2]).ok());
         break;
       case 2:
         store_->Reopen();
@@ -277,7 +279,8 @@ class KeyHistoryTest : public ::testing::Test {
     const absl::StatusOr<KeyHistory> history = (*store_)->HistoryOf(space, key);
     ASSERT_TRUE(history.ok()) << history.status();
     const std::vector<Event> wanted = model_.HistoryOf(space, key, first, first_ms);
-    ASSERT_EQ(Text(history->events), Text(wanted)) << space << " " << key << " first " << first;
+    ASSERT_EQ(EventText(history->events), EventText(wanted))
+        << space << " " << key << " first " << first;
     for (size_t most : {0u, 1u, 3u}) {
       const KeyHistory part = *(*store_)->HistoryOf(space, key, most);
       ASSERT_EQ(part.events.size(), std::min(most, history->events.size()));
@@ -333,19 +336,19 @@ class KeyHistoryTest : public ::testing::Test {
   // Waits until the horizon is where the clock wants it. It stays there until something is written
   // or the clock advances.
   void SettleHorizon() {
-    for (const NamespaceId space : kSpaces)
+    for (const NamespaceId space : kSwappedSpaces)
       ASSERT_TRUE((*store_)->Compact("nothing", "nothing is here", space).ok());
   }
   void CheckAll() {
     SettleHorizon();
-    for (const NamespaceId space : kSpaces) {
+    for (const NamespaceId space : kSwappedSpaces) {
       for (uint64_t i = 0; i < kKeys && !HasFailure(); ++i) Check(space, KeyOf(i));
       CheckRemoved(space);
     }
   }
   void Run(int steps, uint64_t most_millis) {
     for (int i = 0; i < steps && !HasFailure(); ++i) {
-      WriteSomething(kSpaces[random_() % 2]);
+      WriteSomething(kSwappedSpaces[random_() % 2]);
       DoSomethingElse();
       if (most_millis > 0) {
         clock_.Advance(random_() % (most_millis / 1000) * 1000);
@@ -353,8 +356,8 @@ class KeyHistoryTest : public ::testing::Test {
       }
       if (i % 50 == 0) {
         SettleHorizon();
-        for (int k = 0; k < 5; ++k) Check(kSpaces[random_() % 2], Key());
-        CheckRemoved(kSpaces[random_() % 2]);
+        for (int k = 0; k < 5; ++k) Check(kSwappedSpaces[random_() % 2], Key());
+        CheckRemoved(kSwappedSpaces[random_() % 2]);
       }
     }
   }
@@ -363,11 +366,11 @@ class KeyHistoryTest : public ::testing::Test {
   std::mt19937_64 random_{::testing::UnitTest::GetInstance()->random_seed() + 1u};
   ManualClock clock_;
   std::unique_ptr<TestStore> store_;
-  Model model_{&clock_};
+  KeyHistoryModel model_{&clock_};
 };
 
 TEST_F(KeyHistoryTest, TheHistoryOfEveryKeyIsTheModels) {
-  Open(kADay);
+  Open(kOneDay);
   Run(1200, 0);
   CheckAll();
   ASSERT_TRUE((*store_)->Compact({}, {}).ok());
@@ -380,7 +383,8 @@ TEST_F(KeyHistoryTest, ItEndsAtTheHorizon) {
   Run(1200, 2000);
   ASSERT_TRUE((*store_)->Flush().ok());
   EXPECT_GT(*(*store_)->FirstVersion(0), model_.newest() / 2);
-  for (const NamespaceId space : kSpaces) ASSERT_TRUE((*store_)->Compact({}, {}, space).ok());
+  for (const NamespaceId space : kSwappedSpaces)
+    ASSERT_TRUE((*store_)->Compact({}, {}, space).ok());
   CheckAll();
 }
 
@@ -401,7 +405,7 @@ class KeyStateTest : public KeyHistoryTest {
 };
 
 TEST_F(KeyStateTest, TheWaysInWhichAKeyIsMissingAreToldApart) {
-  Open(kADay);
+  Open(kOneDay);
   EXPECT_EQ(StateOf("never"), KeyState::kNeverThere);
   const SequenceNumber put = Put("deleted");
   Put("expired", clock_.WallMillis() + 5'000);
@@ -457,7 +461,7 @@ TEST_F(KeyStateTest, WithoutAHistoryNobodyCanTell) {
 }
 
 TEST_F(KeyStateTest, ACloneShowsWhatItInherited) {
-  Open(kADay);
+  Open(kOneDay);
   const SequenceNumber inherited = Put("inherited");
   Put("deleted");
   ASSERT_TRUE((*store_)->Delete("deleted").ok());
@@ -486,7 +490,7 @@ TEST_F(KeyStateTest, ACloneShowsWhatItInherited) {
 }
 
 TEST_F(KeyStateTest, ADroppedDatabaseThatIsMadeAnewIsEmptyAndItsKeysComeBack) {
-  Open(kADay);
+  Open(kOneDay);
   WriteBatch batch;
   batch.Put("key", "value", 1);
   Commit(&batch);
@@ -504,7 +508,7 @@ TEST_F(KeyStateTest, ADroppedDatabaseThatIsMadeAnewIsEmptyAndItsKeysComeBack) {
 // A clock that was set back wrote a version behind newer instants: readers of the past find the key
 // expired there, and those of the present do not.
 TEST_F(KeyStateTest, AKeyThatIsThereDoesNotComeBackWhateverTheClockSays) {
-  Open(kADay);
+  Open(kOneDay);
   Put("key");
   clock_.Advance(100'000);
   Put("other");
@@ -523,7 +527,7 @@ TEST_F(KeyStateTest, AKeyThatIsThereDoesNotComeBackWhateverTheClockSays) {
 }
 
 TEST_F(KeyStateTest, AKeyOfManyVersionsIsReadInParts) {
-  Open(kADay);
+  Open(kOneDay);
   constexpr size_t kVersions = 5000;
   for (size_t i = 0; i < kVersions; ++i) Put("key");
   ASSERT_TRUE((*store_)->Delete("key").ok());

@@ -17,26 +17,26 @@ namespace {
 
 using testing::TestStore;
 
-struct Entry {
+struct MetadataEntry {
   std::string value;
   std::string metadata;
   SequenceNumber version = kNoSequence;
 };
-using Model = std::map<std::string, Entry>;
-using Models = std::map<NamespaceId, Model>;
+using MetadataModel = std::map<std::string, MetadataEntry>;
+using MetadataModels = std::map<NamespaceId, MetadataModel>;
 
-std::string Key(int i) { return fmt::format("key{:05}", i); }
+std::string KeyOfEntry(int i) { return fmt::format("key{:05}", i); }
 
-std::string Text(std::string_view key, std::string_view value, std::string_view metadata,
-                 SequenceNumber version) {
+std::string EntryText(std::string_view key, std::string_view value, std::string_view metadata,
+                      SequenceNumber version) {
   return fmt::format("{}={}+{}@{} ", key, value, metadata, version);
 }
 
-std::string Text(const Model& model, SequenceNumber newer_than, bool reverse) {
+std::string EntryText(const MetadataModel& model, SequenceNumber newer_than, bool reverse) {
   std::string text;
   for (const auto& [key, entry] : model) {
     if (entry.version <= newer_than) continue;
-    const std::string one = Text(key, entry.value, entry.metadata, entry.version);
+    const std::string one = EntryText(key, entry.value, entry.metadata, entry.version);
     text = reverse ? one + text : text + one;
   }
   return text;
@@ -58,7 +58,7 @@ class MetadataModelTest : public ::testing::TestWithParam<uint64_t> {
     return options;
   }
 
-  std::string RandomKey() { return Key(static_cast<int>(random_() % 60)); }
+  std::string RandomKey() { return KeyOfEntry(static_cast<int>(random_() % 60)); }
   NamespaceId Any() {
     return std::next(models_.begin(), static_cast<ptrdiff_t>(random_() % models_.size()))->first;
   }
@@ -78,7 +78,7 @@ class MetadataModelTest : public ::testing::TestWithParam<uint64_t> {
         puts.emplace_back(space, "");
         continue;
       }
-      Entry entry{.value = Bytes(random_() % 2 == 0 ? 200 : 5000)};
+      MetadataEntry entry{.value = Bytes(random_() % 2 == 0 ? 200 : 5000)};
       if (random_() % 3 != 0) entry.metadata = Bytes(random_() % 8 == 0 ? 3000 : 40);
       batch.Put(key, entry.value, {.metadata = entry.metadata}, space);
       models_[space][key] = entry;
@@ -126,18 +126,20 @@ class MetadataModelTest : public ::testing::TestWithParam<uint64_t> {
         {.snapshot = snapshot, .space = space, .newer_than = newer_than}, {}, {}, nullptr);
     for (reverse ? iterator->SeekToLast() : iterator->SeekToFirst(); iterator->Valid();
          reverse ? iterator->Prev() : iterator->Next()) {
-      text += Text(iterator->key(), iterator->value(), iterator->metadata(), iterator->version());
+      text +=
+          EntryText(iterator->key(), iterator->value(), iterator->metadata(), iterator->version());
     }
     return iterator->status().ok() ? text : std::string(iterator->status().message());
   }
 
-  void CheckScans(const Models& models, const Snapshot* snapshot) {
+  void CheckScans(const MetadataModels& models, const Snapshot* snapshot) {
     const SequenceNumber since = versions_.empty() ? 0 : versions_[random_() % versions_.size()];
     for (const auto& [space, model] : models) {
       SCOPED_TRACE(fmt::format("namespace {} since {}", space, since));
       for (const bool reverse : {false, true}) {
-        ASSERT_EQ(Scan(space, kNoSequence, snapshot, reverse), Text(model, kNoSequence, reverse));
-        ASSERT_EQ(Scan(space, since, snapshot, reverse), Text(model, since, reverse));
+        ASSERT_EQ(Scan(space, kNoSequence, snapshot, reverse),
+                  EntryText(model, kNoSequence, reverse));
+        ASSERT_EQ(Scan(space, since, snapshot, reverse), EntryText(model, since, reverse));
       }
     }
   }
@@ -212,9 +214,10 @@ class MetadataModelTest : public ::testing::TestWithParam<uint64_t> {
 
   TestStore store_{Options(GetParam())};
   std::mt19937_64 random_{GetParam()};
-  Models models_ = {{0, {}}};
+  MetadataModels models_ = {{0, {}}};
   std::vector<SequenceNumber> versions_;
-  std::vector<std::pair<std::shared_ptr<const Snapshot>, Models>> snapshots_;  // before the store
+  std::vector<std::pair<std::shared_ptr<const Snapshot>, MetadataModels>>
+      snapshots_;  // before the store
 };
 
 TEST_P(MetadataModelTest, AgreesWithMaps) {
@@ -262,7 +265,7 @@ TEST(MetadataTest, ValuesThatMoveToANewFileKeepIt) {
   TestStore store(options);
   const auto write = [&](int key, int round) {
     WriteBatch batch;
-    batch.Put(Key(key), std::string(4000, static_cast<char>('a' + round)),
+    batch.Put(KeyOfEntry(key), std::string(4000, static_cast<char>('a' + round)),
               {.metadata = fmt::format("{}/{}", key, round)});
     ASSERT_TRUE(store->Write({}, &batch).ok());
   };
@@ -280,7 +283,7 @@ TEST(MetadataTest, ValuesThatMoveToANewFileKeepIt) {
   ASSERT_TRUE(store->Compact({}, {}).ok());
   store.Reopen();
   for (int i = 0; i < kKeys; ++i)
-    ASSERT_EQ(MetadataOf(*store, Key(i)), fmt::format("{}/{}", i, rounds[i]));
+    ASSERT_EQ(MetadataOf(*store, KeyOfEntry(i)), fmt::format("{}/{}", i, rounds[i]));
 }
 
 TEST(MetadataTest, ATransactionSeesWhatItWrote) {
@@ -341,7 +344,7 @@ TEST(NewerThanTest, SegmentsThatHoldNothingNewerAreNotRead) {
   constexpr int kKeys = 20'000;
   WriteBatch batch;
   for (int i = 0; i < kKeys; ++i) {
-    batch.Put(Key(i), std::string(100, 'v'));
+    batch.Put(KeyOfEntry(i), std::string(100, 'v'));
     if (batch.size() == 1000) ASSERT_TRUE(store->Write({}, &batch).ok());
   }
   ASSERT_TRUE(store->Flush().ok());
@@ -349,8 +352,8 @@ TEST(NewerThanTest, SegmentsThatHoldNothingNewerAreNotRead) {
   const SequenceNumber since = store->durable_sequence();
   std::string expected;
   for (int i = 7; i < kKeys; i += 1000) {
-    batch.Put(Key(i), "new");
-    expected += Key(i) + "=new ";
+    batch.Put(KeyOfEntry(i), "new");
+    expected += KeyOfEntry(i) + "=new ";
   }
   ASSERT_TRUE(store->Write({}, &batch).ok());
   ASSERT_TRUE(store->Flush().ok());

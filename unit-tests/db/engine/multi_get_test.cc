@@ -55,7 +55,7 @@ class AskingFileSystem final : public FaultFileSystem {
   };
 };
 
-std::string Key(int i) { return fmt::format("key{:05}", i); }
+std::string KeyOfGroup(int i) { return fmt::format("key{:05}", i); }
 
 class ColdMultiGetTest : public ::testing::TestWithParam<size_t> {};
 
@@ -68,13 +68,13 @@ TEST_P(ColdMultiGetTest, AsksForAGroupAtOnce) {
   TestStore store(options);
   WriteBatch batch;
   for (int i = 0; i < kKeys; ++i)
-    batch.Put(Key(i), std::string(GetParam(), static_cast<char>('a' + i % 26)));
+    batch.Put(KeyOfGroup(i), std::string(GetParam(), static_cast<char>('a' + i % 26)));
   ASSERT_TRUE(store->Write({}, &batch).ok());
   ASSERT_TRUE(store->Compact({}, {}).ok());
-  ASSERT_NE(store.Get(Key(7)), "(missing)");  // opens what values lie in
+  ASSERT_NE(store.Get(KeyOfGroup(7)), "(missing)");  // opens what values lie in
 
   std::vector<std::string> keys;
-  for (int i = 0; i < kWanted; ++i) keys.push_back(Key(100 + i * 37));
+  for (int i = 0; i < kWanted; ++i) keys.push_back(KeyOfGroup(100 + i * 37));
   const std::vector<std::string_view> views(keys.begin(), keys.end());
   std::vector<MultiGetResult> results(kWanted);
   file_system.Watch();

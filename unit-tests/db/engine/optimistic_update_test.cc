@@ -16,7 +16,7 @@ namespace {
 using testing::Eventually;
 using testing::PipelineParts;
 
-constexpr std::string_view kKeys[] = {"key"};
+constexpr std::string_view kUpdatedKeys[] = {"key"};
 constexpr int kTriesWithOthers = 8;  // before an update takes its stripes
 
 class OptimisticUpdateTest : public ::testing::Test {
@@ -38,7 +38,8 @@ TEST_F(OptimisticUpdateTest, ALostRaceIsRunAgainWithAnEmptyBatch) {
     batch->Put("key", parts_.Get("key") + " and mine");
     return absl::OkStatus();
   };
-  const auto result = updates_.Run(kKeys, decide, [&](WriteBatch* batch) { return Submit(batch); });
+  const auto result =
+      updates_.Run(kUpdatedKeys, decide, [&](WriteBatch* batch) { return Submit(batch); });
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->sequence, parts_.versions().visible());
   EXPECT_EQ(tries, 2);
@@ -47,7 +48,7 @@ TEST_F(OptimisticUpdateTest, ALostRaceIsRunAgainWithAnEmptyBatch) {
 
 TEST_F(OptimisticUpdateTest, WhoDecidesAgainstItWritesNothing) {
   const auto result = updates_.Run(
-      kKeys, [](WriteBatch*) { return absl::FailedPreconditionError("not now"); },
+      kUpdatedKeys, [](WriteBatch*) { return absl::FailedPreconditionError("not now"); },
       [](WriteBatch*) -> absl::StatusOr<CommitResult> {
         ADD_FAILURE() << "nothing was to be submitted";
         return CommitResult{};
@@ -58,7 +59,7 @@ TEST_F(OptimisticUpdateTest, WhoDecidesAgainstItWritesNothing) {
 TEST_F(OptimisticUpdateTest, OnlyALostRaceIsRunAgain) {
   int tries = 0;
   const auto result = updates_.Run(
-      kKeys, [](WriteBatch*) { return absl::OkStatus(); },
+      kUpdatedKeys, [](WriteBatch*) { return absl::OkStatus(); },
       [&](WriteBatch*) -> absl::StatusOr<CommitResult> {
         ++tries;
         return absl::ResourceExhaustedError("no disk");
@@ -70,7 +71,7 @@ TEST_F(OptimisticUpdateTest, OnlyALostRaceIsRunAgain) {
 TEST_F(OptimisticUpdateTest, AnUpdateThatNeverWinsEnds) {
   int tries = 0;
   const auto result = updates_.Run(
-      kKeys, [](WriteBatch*) { return absl::OkStatus(); },
+      kUpdatedKeys, [](WriteBatch*) { return absl::OkStatus(); },
       [&](WriteBatch*) -> absl::StatusOr<CommitResult> {
         ++tries;
         return absl::AbortedError("lost");
@@ -128,7 +129,7 @@ TEST_F(OptimisticUpdateTest, NoIncrementOfManyWritersIsLost) {
           return absl::OkStatus();
         };
         const auto result =
-            updates_.Run(kKeys, decide, [&](WriteBatch* batch) { return Submit(batch); });
+            updates_.Run(kUpdatedKeys, decide, [&](WriteBatch* batch) { return Submit(batch); });
         ASSERT_TRUE(result.ok()) << result.status();
       }
     });

@@ -38,11 +38,11 @@ using testing::FilesWith;
 using testing::ManualClock;
 using testing::TestStore;
 
-constexpr HistoryLimits kADay{.time_ms = 86'400'000};
+constexpr HistoryLimits kHistoryOfADay{.time_ms = 86'400'000};
 constexpr char kKey[] = "the-purged-key";
 constexpr char kSecret[] = "a-secret-of-somebody";
 
-EngineOptions Options(const HistoryLimits& limits = {}) {
+EngineOptions OptionsToPurge(const HistoryLimits& limits = {}) {
   EngineOptions options;
   options.write_buffer_size = 64u << 10;
   options.segment_size = 32u << 10;
@@ -58,7 +58,7 @@ std::string Secret(size_t padding, int version) {
 
 class PurgeTest : public ::testing::Test {
  protected:
-  explicit PurgeTest(const EngineOptions& options = Options()) : store_(options) {}
+  explicit PurgeTest(const EngineOptions& options = OptionsToPurge()) : store_(options) {}
 
   void Put(std::string_view key, std::string_view value, NamespaceId space = kDefaultNamespace,
            uint64_t expiry_ms = kNoExpiry) {
@@ -241,24 +241,24 @@ TEST_F(PurgeTest, OtherNamespacesKeepTheirKey) {
 
 TEST_F(PurgeTest, ACloneThatHoldsTheKeyIsNamed) {
   WriteBatch batch;
-  constexpr NamespaceId kClone = kFirstNamedNamespace;
+  constexpr NamespaceId kCloned = kFirstNamedNamespace;
   Put(kKey, Secret(0, 1));
-  batch.CloneNamespace(kDefaultNamespace, {.id = kClone, .name = "the-clone"});
+  batch.CloneNamespace(kDefaultNamespace, {.id = kCloned, .name = "the-clone"});
   Commit(&batch);
   absl::StatusOr<PurgeResult> purged = store_->Purge(kDefaultNamespace, kKey);
   EXPECT_TRUE(absl::IsFailedPrecondition(purged.status())) << purged.status();
   EXPECT_NE(purged.status().message().find("'the-clone'"), std::string::npos) << purged.status();
   EXPECT_EQ(store_.Get(kKey), Secret(0, 1)) << "as it was";
   // The other way round.
-  purged = store_->Purge(kClone, kKey);
+  purged = store_->Purge(kCloned, kKey);
   EXPECT_TRUE(absl::IsFailedPrecondition(purged.status())) << purged.status();
   // A key that is the clone's own, and one that came after the clone.
-  Put("own", Secret(0, 2), kClone);
-  purged = store_->Purge(kClone, "own");
+  Put("own", Secret(0, 2), kCloned);
+  purged = store_->Purge(kCloned, "own");
   ASSERT_TRUE(purged.ok()) << purged.status();
   EXPECT_TRUE(purged->existed);
   EXPECT_EQ(FilesWith(store_.directory.path(), Secret(0, 2)), "");
-  batch.DropNamespace(kClone);
+  batch.DropNamespace(kCloned);
   Commit(&batch);
   EXPECT_TRUE(Purge().existed);
   ExpectNothingLeft();
@@ -317,7 +317,7 @@ TEST_P(FailingPurgeTest, TheKeyStaysHiddenAndIsPurgedWhenAskedAgain) {
   for (uint64_t nth = 1; failed && !HasFailure(); nth += nth < 8 ? 1 : nth / 4) {
     SCOPED_TRACE(nth);
     FaultFileSystem files;
-    EngineOptions options = Options();
+    EngineOptions options = OptionsToPurge();
     options.file_system = &files;
     TestStore store(options);
     Fill(&store);
@@ -336,7 +336,7 @@ TEST_P(FailingPurgeTest, TheKeyStaysHiddenAndIsPurgedWhenAskedAgain) {
       std::filesystem::copy(store.directory.path(), copy.path(),
                             std::filesystem::copy_options::recursive);
     });
-    EngineOptions plain = Options();
+    EngineOptions plain = OptionsToPurge();
     const auto opened = StorageEngine::Open(copy.path(), plain);
     ASSERT_TRUE(opened.ok()) << opened.status();
     std::string value;
@@ -412,7 +412,7 @@ TEST_F(PurgeTest, AnIngestBringsThePurgedKeyAsAnyLaterWrite) {
 
 class PurgedHistoryTest : public PurgeTest {
  protected:
-  PurgedHistoryTest() : PurgeTest(Options(kADay)) {}
+  PurgedHistoryTest() : PurgeTest(OptionsToPurge(kHistoryOfADay)) {}
 };
 
 TEST_F(PurgedHistoryTest, ThePastForgetsTheKeyAlone) {

@@ -24,7 +24,7 @@ using testing::TempDir;
 
 constexpr uint64_t kRetained = uint64_t{1} << 30;
 
-EngineOptions SmallOptions(const Clock* clock) {
+EngineOptions ReplicatedOptions(const Clock* clock) {
   EngineOptions options;
   options.sync = Durability::kNone;
   options.write_buffer_size = 64u << 10;
@@ -49,7 +49,7 @@ class ReplicationTest : public ::testing::Test {
 
   void Open(std::unique_ptr<StorageEngine>* store, const std::string& name) {
     store->reset();
-    EngineOptions options = SmallOptions(&clock_);
+    EngineOptions options = ReplicatedOptions(&clock_);
     options.follows = name != "primary";
     options.changes.bytes = retained_;
     auto opened = StorageEngine::Open(directory_.File(name), options);
@@ -268,7 +268,7 @@ TEST_F(ReplicationTest, WhatHasExpiredIsHiddenAndThePrimaryRemovesIt) {
 }
 
 TEST_F(ReplicationTest, NothingIsDurableBehindTheBound) {
-  EngineOptions options = SmallOptions(&clock_);
+  EngineOptions options = ReplicatedOptions(&clock_);
   options.sync = Durability::kAlways;
   auto opened = StorageEngine::Open(directory_.File("bounded"), options);
   ASSERT_TRUE(opened.ok());
@@ -345,7 +345,7 @@ TEST_F(ReplicationTest, AFollowerWhoseCallsFailGoesOnFromWhereItWas) {
     for (int i = 0; i < 40; ++i) ChangeSomething(primary_.get(), &random, primary_->NowMillis());
     follower_.reset();
     testing::FaultFileSystem faulty;
-    EngineOptions options = SmallOptions(&clock_);
+    EngineOptions options = ReplicatedOptions(&clock_);
     options.changes.bytes = kRetained;
     options.file_system = &faulty;
     options.follows = true;

@@ -31,7 +31,7 @@ using testing::FileOperation;
 using ::testing::HasSubstr;
 using testing::TestStore;
 
-EngineOptions SmallOptions() {
+EngineOptions SeparationOptions() {
   EngineOptions options;
   options.sync = Durability::kNone;
   options.write_buffer_size = 256 << 10;
@@ -40,24 +40,25 @@ EngineOptions SmallOptions() {
   return options;
 }
 
-std::string Key(int number) { return fmt::format("key{:05}", number); }
-std::string Value(int number, size_t size = 4096) {
+std::string KeyOfValue(int number) { return fmt::format("key{:05}", number); }
+std::string LargeValue(int number, size_t size = 4096) {
   std::string value = fmt::format("{}:", number);
   value.resize(size, static_cast<char>('a' + number % 26));
   return value;
 }
 
 // Batches, so that the log is dense.
-void Fill(TestStore& store, int begin, int end, int version = 0, size_t size = 4096) {
+void FillLarge(TestStore& store, int begin, int end, int version = 0, size_t size = 4096) {
   WriteBatch batch;
   for (int i = begin; i < end; ++i) {
-    batch.Put(Key(i), Value(i + version, size));
+    batch.Put(KeyOfValue(i), LargeValue(i + version, size));
     if (batch.size() == 8 || i + 1 == end) ASSERT_TRUE(store->Write({}, &batch).ok());
   }
 }
 
 void ExpectAll(TestStore& store, int count, int version = 0, size_t size = 4096) {
-  for (int i = 0; i < count; ++i) ASSERT_EQ(store.Get(Key(i)), Value(i + version, size)) << i;
+  for (int i = 0; i < count; ++i)
+    ASSERT_EQ(store.Get(KeyOfValue(i)), LargeValue(i + version, size)) << i;
 }
 
 uint64_t BytesOnDisk(const std::string& directory, std::string_view ending) {
@@ -151,8 +152,8 @@ TEST(ValueFileTest, GoldenHeader) {
 }
 
 TEST(ValueSeparationTest, AFlushLeavesValuesWhereTheLogWroteThem) {
-  TestStore store(SmallOptions());
-  Fill(store, 0, 500);
+  TestStore store(SeparationOptions());
+  FillLarge(store, 0, 500);
   ASSERT_TRUE(store->Flush().ok());
   // Keys and places alone.
   EXPECT_LT(store.Statistic("flushed_bytes"), 500u * 200);
@@ -166,15 +167,15 @@ TEST(ValueSeparationTest, AFlushLeavesValuesWhereTheLogWroteThem) {
   int i = 0;
   const auto iterator = store->NewIterator({}, {}, {}, nullptr);
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++i) {
-    ASSERT_EQ(iterator->key(), Key(i));
-    ASSERT_EQ(iterator->value(), Value(i));
+    ASSERT_EQ(iterator->key(), KeyOfValue(i));
+    ASSERT_EQ(iterator->value(), LargeValue(i));
     ASSERT_EQ(iterator->value_size(), 4096u);
   }
   EXPECT_EQ(i, 500);
   for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev()) {
     --i;
-    ASSERT_EQ(iterator->key(), Key(i));
-    ASSERT_EQ(iterator->value(), Value(i));
+    ASSERT_EQ(iterator->key(), KeyOfValue(i));
+    ASSERT_EQ(iterator->value(), LargeValue(i));
     ASSERT_EQ(iterator->value_size(), 4096u);
   }
   EXPECT_TRUE(iterator->status().ok()) << iterator->status();
@@ -182,20 +183,21 @@ TEST(ValueSeparationTest, AFlushLeavesValuesWhereTheLogWroteThem) {
 }
 
 TEST(ValueSeparationTest, AGetIsOneReadAndWhoWantsNoValueReadsNone) {
-  EngineOptions options = SmallOptions();
+  EngineOptions options = SeparationOptions();
   options.block_cache_size = 0;
   TestStore store(options);
-  Fill(store, 0, 500);
+  FillLarge(store, 0, 500);
   ASSERT_TRUE(store->Flush().ok());
   ASSERT_TRUE(store->Compact({}, {}).ok());
   const uint64_t before = store.Statistic("record_reads");
-  for (int i = 0; i < 500; ++i) ASSERT_EQ(store.Get(Key(i)), Value(i));
+  for (int i = 0; i < 500; ++i) ASSERT_EQ(store.Get(KeyOfValue(i)), LargeValue(i));
   EXPECT_LE(store.Statistic("record_reads") - before, 501u);
   // Without a value the file of values may as well be gone.
   for (const auto& entry : std::filesystem::directory_iterator(store.directory.path())) {
     if (entry.path().extension() == ".val") std::filesystem::resize_file(entry.path(), 0);
   }
-  const absl::StatusOr<ReadResult> size = store->Get({.without_value = true}, Key(7), nullptr);
+  const absl::StatusOr<ReadResult> size =
+      store->Get({.without_value = true}, KeyOfValue(7), nullptr);
   ASSERT_TRUE(size.ok()) << size.status();
   EXPECT_TRUE(size->found);
   EXPECT_EQ(size->value_size, 4096u);
@@ -210,19 +212,19 @@ TEST(ValueSeparationTest, AGetIsOneReadAndWhoWantsNoValueReadsNone) {
 }
 
 TEST(ValueSeparationTest, AScanLeavesItsValuesInTheBlockCache) {
-  TestStore store(SmallOptions());
-  Fill(store, 0, 40);
+  TestStore store(SeparationOptions());
+  FillLarge(store, 0, 40);
   ASSERT_TRUE(store->Flush().ok());
   const auto scan = [&](bool fill_cache) {
     const auto iterator = store->NewIterator({.fill_cache = fill_cache}, {}, {}, nullptr);
     int at = 0;
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next())
-      EXPECT_EQ(iterator->value(), Value(at++));
+      EXPECT_EQ(iterator->value(), LargeValue(at++));
     EXPECT_EQ(at, 40);
   };
   scan(false);
   const uint64_t before = store.Statistic("record_reads");
-  store.Get(Key(0));
+  store.Get(KeyOfValue(0));
   EXPECT_GT(store.Statistic("record_reads"), before);
   scan(true);
   scan(true);
@@ -232,39 +234,40 @@ TEST(ValueSeparationTest, AScanLeavesItsValuesInTheBlockCache) {
 }
 
 TEST(ValueSeparationTest, TooLargeAValueIsNotRead) {
-  TestStore store(SmallOptions());
-  Fill(store, 0, 64);
+  TestStore store(SeparationOptions());
+  FillLarge(store, 0, 64);
   ASSERT_TRUE(store->Flush().ok());
   std::string value;
-  const absl::StatusOr<ReadResult> result = store->Get({.max_value_bytes = 2000}, Key(3), &value);
+  const absl::StatusOr<ReadResult> result =
+      store->Get({.max_value_bytes = 2000}, KeyOfValue(3), &value);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_TRUE(result->too_large);
 }
 
 TEST(ValueSeparationTest, OlderVersionsAreFoundInSnapshots) {
-  TestStore store(SmallOptions());
-  Fill(store, 0, 100);
+  TestStore store(SeparationOptions());
+  FillLarge(store, 0, 100);
   const auto first = store->GetSnapshot();
-  Fill(store, 0, 100, 1000);
+  FillLarge(store, 0, 100, 1000);
   const auto second = store->GetSnapshot();
-  Fill(store, 0, 100, 2000);
+  FillLarge(store, 0, 100, 2000);
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 100; ++i) {
-      ASSERT_EQ(store.Get(Key(i), first.get()), Value(i));
-      ASSERT_EQ(store.Get(Key(i), second.get()), Value(i + 1000));
-      ASSERT_EQ(store.Get(Key(i)), Value(i + 2000));
+      ASSERT_EQ(store.Get(KeyOfValue(i), first.get()), LargeValue(i));
+      ASSERT_EQ(store.Get(KeyOfValue(i), second.get()), LargeValue(i + 1000));
+      ASSERT_EQ(store.Get(KeyOfValue(i)), LargeValue(i + 2000));
     }
     ASSERT_TRUE((round == 0 ? store->Flush() : store->Compact({}, {})).ok());
   }
 }
 
 TEST(ValueSeparationTest, WhatIsNotDenseGoesToAFileOfItsOwn) {
-  TestStore store(SmallOptions());
+  TestStore store(SeparationOptions());
   for (int i = 0; i < 200; ++i) {
     WriteBatch batch;
     for (int j = 0; j < 100; ++j)
       batch.Put(fmt::format("small{:03}{:03}", i, j), std::string(100, 's'));
-    if (i % 10 == 0) batch.Put(Key(i / 10), Value(i / 10));
+    if (i % 10 == 0) batch.Put(KeyOfValue(i / 10), LargeValue(i / 10));
     ASSERT_TRUE(store->Write({}, &batch).ok());
   }
   ASSERT_TRUE(store->Flush().ok());
@@ -278,10 +281,10 @@ TEST(ValueSeparationTest, WhatIsNotDenseGoesToAFileOfItsOwn) {
 }
 
 TEST(ValueSeparationTest, SwitchedOffValuesAreInSegments) {
-  EngineOptions options = SmallOptions();
+  EngineOptions options = SeparationOptions();
   options.value_separation_size = 0;
   TestStore store(options);
-  Fill(store, 0, 200);
+  FillLarge(store, 0, 200);
   ASSERT_TRUE(store->Flush().ok());
   EXPECT_GT(store.Statistic("flushed_bytes"), 200u * 4096);
   EXPECT_EQ(FilesOnDisk(store.directory.path(), ".val"), 0u);
@@ -289,7 +292,7 @@ TEST(ValueSeparationTest, SwitchedOffValuesAreInSegments) {
 }
 
 TEST(ValueSeparationTest, ANamespaceHasASizeOfItsOwn) {
-  EngineOptions options = SmallOptions();
+  EngineOptions options = SeparationOptions();
   options.value_separation_size = 0;
   TestStore store(options);
   WriteBatch batch;
@@ -298,9 +301,9 @@ TEST(ValueSeparationTest, ANamespaceHasASizeOfItsOwn) {
   batch.CreateNamespace(space);
   ASSERT_TRUE(store->Write({}, &batch).ok());
   for (int i = 0; i < 50; ++i) {
-    batch.Put(Key(i), Value(i), space.id);
-    batch.Put(Key(i), Value(i));
-    batch.Put("small" + Key(i), Value(i, 2000), space.id);
+    batch.Put(KeyOfValue(i), LargeValue(i), space.id);
+    batch.Put(KeyOfValue(i), LargeValue(i));
+    batch.Put("small" + KeyOfValue(i), LargeValue(i, 2000), space.id);
   }
   ASSERT_TRUE(store->Write({}, &batch).ok());
   ASSERT_TRUE(store->Flush().ok());
@@ -308,42 +311,42 @@ TEST(ValueSeparationTest, ANamespaceHasASizeOfItsOwn) {
   EXPECT_GT(store.Statistic("segment_bytes"), in_segments);
   EXPECT_LT(store.Statistic("segment_bytes"), in_segments + 50 * 1000);
   std::string value;
-  ASSERT_TRUE(store->Get({.space = space.id}, Key(7), &value)->found);
-  EXPECT_EQ(value, Value(7));
+  ASSERT_TRUE(store->Get({.space = space.id}, KeyOfValue(7), &value)->found);
+  EXPECT_EQ(value, LargeValue(7));
 }
 
 TEST(ValueSeparationTest, ACloneReadsTheValuesOfItsParent) {
-  TestStore store(SmallOptions());
-  Fill(store, 0, 100);
+  TestStore store(SeparationOptions());
+  FillLarge(store, 0, 100);
   WriteBatch batch;
   batch.CloneNamespace(kDefaultNamespace, {.id = kFirstNamedNamespace, .name = "clone"});
   ASSERT_TRUE(store->Write({}, &batch).ok());
   ASSERT_TRUE(store->Flush().ok());
-  Fill(store, 0, 100, 1000);
+  FillLarge(store, 0, 100, 1000);
   ASSERT_TRUE(store->Flush().ok());
   ASSERT_TRUE(store->Compact({}, {}).ok());
   std::string value;
-  ASSERT_TRUE(store->Get({.space = kFirstNamedNamespace}, Key(5), &value)->found);
-  EXPECT_EQ(value, Value(5));
+  ASSERT_TRUE(store->Get({.space = kFirstNamedNamespace}, KeyOfValue(5), &value)->found);
+  EXPECT_EQ(value, LargeValue(5));
   const auto iterator = store->NewIterator({.space = kFirstNamedNamespace}, {}, {}, nullptr);
   int i = 0;
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next(), ++i)
-    ASSERT_EQ(iterator->value(), Value(i));
+    ASSERT_EQ(iterator->value(), LargeValue(i));
   EXPECT_EQ(i, 100);
   ExpectAll(store, 100, 1000);
 }
 
 TEST(ValueSeparationTest, OverwritingGivesSpaceBack) {
-  TestStore store(SmallOptions());
+  TestStore store(SeparationOptions());
   constexpr int kKeys = 2000;
   std::mt19937 random(7);
   std::vector<int> versions(kKeys, 0);
-  Fill(store, 0, kKeys);
+  FillLarge(store, 0, kKeys);
   WriteBatch batch;
   for (int i = 0; i < 10 * kKeys; ++i) {
     const int key = static_cast<int>(random() % kKeys);
     versions[key] = i;
-    batch.Put(Key(key), Value(key + i));
+    batch.Put(KeyOfValue(key), LargeValue(key + i));
     if (batch.size() == 8) ASSERT_TRUE(store->Write({}, &batch).ok());
   }
   if (!batch.empty()) ASSERT_TRUE(store->Write({}, &batch).ok());
@@ -354,14 +357,16 @@ TEST(ValueSeparationTest, OverwritingGivesSpaceBack) {
                BytesOnDisk(store.directory.path(), ".seg") <
            live * 3 / 2;
   })) << BytesOnDisk(store.directory.path(), ".val") * 1.0 / live;
-  for (int i = 0; i < kKeys; ++i) ASSERT_EQ(store.Get(Key(i)), Value(i + versions[i])) << i;
+  for (int i = 0; i < kKeys; ++i)
+    ASSERT_EQ(store.Get(KeyOfValue(i)), LargeValue(i + versions[i])) << i;
   store.Reopen();
-  for (int i = 0; i < kKeys; ++i) ASSERT_EQ(store.Get(Key(i)), Value(i + versions[i])) << i;
+  for (int i = 0; i < kKeys; ++i)
+    ASSERT_EQ(store.Get(KeyOfValue(i)), LargeValue(i + versions[i])) << i;
 }
 
 TEST(ValueSeparationTest, FilesGoWhenNothingPointsIntoThem) {
-  TestStore store(SmallOptions());
-  Fill(store, 0, 500);
+  TestStore store(SeparationOptions());
+  FillLarge(store, 0, 500);
   ASSERT_TRUE(store->Flush().ok());
   EXPECT_GT(BytesOnDisk(store.directory.path(), ".val"), 400u * 4096);
   const auto iterator = store->NewIterator({}, {}, {}, nullptr);
@@ -372,7 +377,8 @@ TEST(ValueSeparationTest, FilesGoWhenNothingPointsIntoThem) {
   ASSERT_TRUE(store->Flush().ok());
   ASSERT_TRUE(store->Compact({}, {}).ok());
   // Who reads on holds them.
-  for (int i = 0; iterator->Valid(); iterator->Next(), ++i) ASSERT_EQ(iterator->value(), Value(i));
+  for (int i = 0; iterator->Valid(); iterator->Next(), ++i)
+    ASSERT_EQ(iterator->value(), LargeValue(i));
   ASSERT_TRUE(iterator->status().ok()) << iterator->status();
   const_cast<std::unique_ptr<Iterator>&>(iterator).reset();
   EXPECT_TRUE(Eventually([&] {
@@ -383,9 +389,9 @@ TEST(ValueSeparationTest, FilesGoWhenNothingPointsIntoThem) {
 }
 
 TEST(ValueSeparationTest, DamageIsNamedAndContained) {
-  EngineOptions options = SmallOptions();
+  EngineOptions options = SeparationOptions();
   TestStore store(options);
-  Fill(store, 0, 200);
+  FillLarge(store, 0, 200);
   ASSERT_TRUE(store->Flush().ok());
   store.Close();
   std::string damaged_file;
@@ -400,8 +406,8 @@ TEST(ValueSeparationTest, DamageIsNamedAndContained) {
   store.Open();
   int damaged = 0;
   for (int i = 0; i < 200; ++i) {
-    const std::string value = store.Get(Key(i));
-    if (value == Value(i)) continue;
+    const std::string value = store.Get(KeyOfValue(i));
+    if (value == LargeValue(i)) continue;
     ++damaged;
     EXPECT_THAT(value, HasSubstr("DATA_LOSS"));
     EXPECT_THAT(value, HasSubstr(damaged_file + " is damaged at offset "));
@@ -410,13 +416,13 @@ TEST(ValueSeparationTest, DamageIsNamedAndContained) {
   // Merges don't read it, and take its place along.
   ASSERT_TRUE(store->Compact({}, {}).ok());
   damaged = 0;
-  for (int i = 0; i < 200; ++i) damaged += store.Get(Key(i)) == Value(i) ? 0 : 1;
+  for (int i = 0; i < 200; ++i) damaged += store.Get(KeyOfValue(i)) == LargeValue(i) ? 0 : 1;
   EXPECT_EQ(damaged, 1);
 }
 
 TEST(ValueSeparationTest, AMissingFileIsNamed) {
-  TestStore store(SmallOptions());
-  Fill(store, 0, 200);
+  TestStore store(SeparationOptions());
+  FillLarge(store, 0, 200);
   ASSERT_TRUE(store->Flush().ok());
   store.Close();
   std::string missing;
@@ -427,8 +433,8 @@ TEST(ValueSeparationTest, AMissingFileIsNamed) {
   store.Open();
   int damaged = 0;
   for (int i = 0; i < 200; ++i) {
-    const std::string value = store.Get(Key(i));
-    if (value == Value(i)) continue;
+    const std::string value = store.Get(KeyOfValue(i));
+    if (value == LargeValue(i)) continue;
     ++damaged;
     EXPECT_THAT(value, HasSubstr(missing));
   }
@@ -439,12 +445,12 @@ TEST(ValueSeparationTest, AMissingFileIsNamed) {
 // A collection that failed was planned again and again, before any other merge.
 TEST(ValueSeparationTest, AFileThatTheDeviceFailsToReadHoldsUpNoCollection) {
   FaultFileSystem files;
-  EngineOptions options = SmallOptions();
+  EngineOptions options = SeparationOptions();
   options.file_system = &files;
   options.segment_size = 1 << 20;  // one segment points into all of the files
   TestStore store(options);
   constexpr int kKeys = 500;
-  Fill(store, 0, kKeys);
+  FillLarge(store, 0, kKeys);
   ASSERT_TRUE(store->Flush().ok());
   ASSERT_TRUE(store->Compact({}, {}).ok());
   // The file may be open under the name that it had as one of the log.
@@ -456,7 +462,7 @@ TEST(ValueSeparationTest, AFileThatTheDeviceFailsToReadHoldsUpNoCollection) {
   const auto version = [](int key) { return key % 3 == 0 ? 0 : 1000; };
   WriteBatch batch;
   for (int i = 0; i < kKeys; ++i) {
-    if (version(i) != 0) batch.Put(Key(i), Value(i + version(i)));
+    if (version(i) != 0) batch.Put(KeyOfValue(i), LargeValue(i + version(i)));
     if (batch.size() == 8) ASSERT_TRUE(store->Write({}, &batch).ok());
   }
   if (!batch.empty()) ASSERT_TRUE(store->Write({}, &batch).ok());
@@ -464,7 +470,8 @@ TEST(ValueSeparationTest, AFileThatTheDeviceFailsToReadHoldsUpNoCollection) {
   EXPECT_TRUE(Eventually([&] { return store.Statistic("compactions_value_garbage") > 0; }));
   EXPECT_LE(store.Statistic("failed_compactions"), 1u) << "it is known from then on";
   files.ClearFaults();
-  for (int i = 0; i < kKeys; ++i) ASSERT_EQ(store.Get(Key(i)), Value(i + version(i))) << i;
+  for (int i = 0; i < kKeys; ++i)
+    ASSERT_EQ(store.Get(KeyOfValue(i)), LargeValue(i + version(i))) << i;
 }
 
 class DropsAllOnceOn final : public CompactionFilter {
@@ -478,11 +485,11 @@ TEST(ValueSeparationTest, AFilterIsNotAskedAboutValuesThatCannotBeRead) {
     SCOPED_TRACE(device_fails);
     FaultFileSystem files;
     const auto filter = std::make_shared<DropsAllOnceOn>();
-    EngineOptions options = SmallOptions();
+    EngineOptions options = SeparationOptions();
     options.file_system = &files;
     options.compaction_filter = filter;
     TestStore store(options);
-    Fill(store, 0, 200);
+    FillLarge(store, 0, 200);
     ASSERT_TRUE(store->Flush().ok());
     store.Close();
     const std::string path = OldestValueFile(store.directory.path());
@@ -501,11 +508,11 @@ TEST(ValueSeparationTest, AFilterIsNotAskedAboutValuesThatCannotBeRead) {
     files.ClearFaults();
     int kept = 0;
     for (int i = 0; i < 200; ++i) {
-      const std::string value = store.Get(Key(i));
+      const std::string value = store.Get(KeyOfValue(i));
       if (value == "(missing)") continue;
       ++kept;
       if (device_fails) {
-        EXPECT_EQ(value, Value(i));
+        EXPECT_EQ(value, LargeValue(i));
       } else {
         EXPECT_THAT(value, HasSubstr("DATA_LOSS"));
       }
@@ -518,11 +525,11 @@ TEST(ValueSeparationTest, AFilterIsNotAskedAboutValuesThatCannotBeRead) {
 // The guard of mapped reads (util/os/mapped_reads.h): a value that can't be read is an error of
 // that key, and no signal.
 TEST(MappedStoreTest, AFileThatWasShortenedIsAnErrorOfItsKeys) {
-  TestStore store(SmallOptions());
+  TestStore store(SeparationOptions());
   store.options.mapped_read_budget = size_t{64} << 20;
   store.Reopen();
   constexpr int kKeys = 400;
-  ASSERT_NO_FATAL_FAILURE(Fill(store, 0, kKeys));
+  ASSERT_NO_FATAL_FAILURE(FillLarge(store, 0, kKeys));
   ASSERT_TRUE(store->Flush().ok());
   for (int pass = 0; pass < 3; ++pass) ExpectAll(store, kKeys);
   std::string largest;
@@ -536,9 +543,9 @@ TEST(MappedStoreTest, AFileThatWasShortenedIsAnErrorOfItsKeys) {
   int lost = 0;
   for (int i = 0; i < kKeys; ++i) {
     std::string value;
-    const auto read = store->Get({}, Key(i), &value);
+    const auto read = store->Get({}, KeyOfValue(i), &value);
     if (read.ok()) {
-      EXPECT_EQ(value, Value(i)) << i;
+      EXPECT_EQ(value, LargeValue(i)) << i;
     } else {
       EXPECT_TRUE(absl::IsDataLoss(read.status())) << read.status();
       EXPECT_THAT(std::string(read.status().message()), HasSubstr(".val"));
@@ -553,20 +560,20 @@ TEST(MappedStoreTest, AFileThatWasShortenedIsAnErrorOfItsKeys) {
 // they would lie beside the kernel's copy and drive each other out.
 TEST(MappedStoreTest, AScanCachesValuesOnlyIfAllFit) {
   constexpr int kKeys = 1000;
-  TestStore store(SmallOptions());
+  TestStore store(SeparationOptions());
   store.options.mapped_read_budget = size_t{64} << 20;
   const auto scan = [&] {
     const auto iterator = store->NewIterator({}, {}, {}, nullptr);
     int at = 0;
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next())
-      EXPECT_EQ(iterator->value(), Value(at++));
+      EXPECT_EQ(iterator->value(), LargeValue(at++));
     EXPECT_TRUE(iterator->status().ok()) << iterator->status();
     EXPECT_EQ(at, kKeys);
     return store.Statistic("block_cache_bytes");
   };
   store.options.block_cache_size = size_t{2} << 20;
   store.Reopen();
-  ASSERT_NO_FATAL_FAILURE(Fill(store, 0, kKeys));
+  ASSERT_NO_FATAL_FAILURE(FillLarge(store, 0, kKeys));
   ASSERT_TRUE(store->Flush().ok());
   EXPECT_LT(scan(), 200u << 10);
   store.options.block_cache_size = size_t{64} << 20;

@@ -25,9 +25,9 @@ using testing::FakeHbase;
 using testing::FakeRequest;
 using Rows = std::vector<HbaseClient::RowValue>;
 
-constexpr std::chrono::minutes kLong{1};
+constexpr std::chrono::minutes kLongTime{1};
 
-FakeAnswer RowOf(const FakeRequest& request) {
+FakeAnswer RowAsked(const FakeRequest& request) {
   hbase::pb::GetRequest get;
   EXPECT_TRUE(get.ParseFromString(request.parameter));
   hbase::pb::GetResponse response;
@@ -55,7 +55,7 @@ class HbaseDriverTest : public ::testing::Test {
   }
 
   void Get(std::function<void(const Rows& rows)> done) {
-    client_->GetRows("t", {"a"}, std::chrono::steady_clock::now() + kLong,
+    client_->GetRows("t", {"a"}, std::chrono::steady_clock::now() + kLongTime,
                      [done = std::move(done)](const Rows& rows) { done(rows); });
   }
   // Makes a call, drives it until the server holds its answer back, and drives no longer.
@@ -63,7 +63,7 @@ class HbaseDriverTest : public ::testing::Test {
     is_held_ = true;
     const std::unique_ptr<StoreDriver> driver = client_->DriveOnThisThread(epoll_);
     Get([answered](const Rows& rows) { answered->set_value(rows); });
-    driver->Wait(kLong, [] { return false; });
+    driver->Wait(kLongTime, [] { return false; });
     EXPECT_TRUE(was_asked_.HasBeenNotified());
   }
   void Wake() const {
@@ -89,7 +89,7 @@ class HbaseDriverTest : public ::testing::Test {
                          Wake();
                          may_answer_.WaitForNotification();
                        }
-                       return RowOf(request);
+                       return RowAsked(request);
                      }};
   std::unique_ptr<HbaseClient> client_;
 };
@@ -105,7 +105,7 @@ TEST_F(HbaseDriverTest, AnswersComeOnTheThreadThatDrives) {
       thread = std::this_thread::get_id();
     });
     EXPECT_FALSE(thread.has_value()) << "nobody has driven yet";
-    driver->Wait(kLong, [&] { return thread.has_value(); });
+    driver->Wait(kLongTime, [&] { return thread.has_value(); });
     EXPECT_EQ(thread, std::this_thread::get_id());
   }
   EXPECT_EQ(client_->Statistics().calls, 2u);
@@ -117,25 +117,25 @@ TEST_F(HbaseDriverTest, TheDescriptorWakesTheThread) {
   is_held_ = true;
   bool is_answered = false;
   Get([&](const Rows&) { is_answered = true; });
-  driver->Wait(kLong, [&] { return is_answered; });
+  driver->Wait(kLongTime, [&] { return is_answered; });
   EXPECT_TRUE(TakeEvent()) << "the server was asked";
   // Also again, while the call waits.
   for (int round = 0; round < 2; ++round) {
     std::thread other([this] { Wake(); });
-    driver->Wait(kLong, [&] { return is_answered; });
+    driver->Wait(kLongTime, [&] { return is_answered; });
     other.join();
     EXPECT_FALSE(is_answered);
     EXPECT_TRUE(TakeEvent());
   }
   may_answer_.Notify();
-  driver->Wait(kLong, [&] { return is_answered; });
+  driver->Wait(kLongTime, [&] { return is_answered; });
   EXPECT_TRUE(is_answered);
 }
 
 TEST_F(HbaseDriverTest, ADescriptorThatCanBeReadAlreadyEndsTheWait) {
   Wake();
   const std::unique_ptr<StoreDriver> driver = client_->DriveOnThisThread(epoll_);
-  for (int round = 0; round < 2; ++round) driver->Wait(kLong, [] { return false; });
+  for (int round = 0; round < 2; ++round) driver->Wait(kLongTime, [] { return false; });
 }
 
 TEST_F(HbaseDriverTest, AThreadThatWaitsForAnAnswerIsAnsweredByTheClient) {

@@ -24,7 +24,7 @@ using testing::Replay;
 using testing::Replayed;
 using testing::WriteFile;
 
-constexpr size_t kSmallFile = 64u << 10;
+constexpr size_t kSmallLogFile = 64u << 10;
 
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
@@ -32,7 +32,7 @@ std::string Message(const absl::Status& status) { return std::string(status.mess
 class LogRecoveryTest : public ::testing::Test {
  protected:
   // Commits each of `groups` on its own and keeps a copy of the directory as it was then.
-  void Write(const std::vector<std::string>& groups, size_t file_size = kSmallFile) {
+  void Write(const std::vector<std::string>& groups, size_t file_size = kSmallLogFile) {
     testing::TempDir live;
     LogUser user(live.path(), file_size);
     user.Open();
@@ -59,7 +59,7 @@ TEST_F(LogRecoveryTest, AnEmptyDirectoryHoldsNothing) {
 // Wherever the last write was cut off, whole batches remain, from the front, and nothing else.
 TEST_F(LogRecoveryTest, EveryCutOfTheLastBlockLeavesAPrefix) {
   testing::TempDir live;
-  LogUser user(live.path(), kSmallFile);
+  LogUser user(live.path(), kSmallLogFile);
   user.Open();
   ASSERT_TRUE(user.Commit("acknowledged").ok());
   for (int i = 2; i <= 5; ++i) ASSERT_TRUE(user.Add("batch " + std::to_string(i)).ok());
@@ -137,7 +137,7 @@ TEST_F(LogRecoveryTest, ABlockBehindANewerOneIsNotGoneOnWith) {
   append(1, 0);
   append(200, 199);
   append(120, 119);
-  bytes.resize(kSmallFile);
+  bytes.resize(kSmallLogFile);
   WriteFile(Path(), bytes);
   EXPECT_TRUE(absl::IsDataLoss(Replay(dir_.path(), 130).status));
 }
@@ -198,7 +198,7 @@ TEST_F(LogRecoveryTest, OneFlippedBitInTheLastBlockIsATear) {
 
 TEST_F(LogRecoveryTest, APauseMakesTheLastGroupsDamageCorruption) {
   testing::TempDir live;
-  LogUser user(live.path(), kSmallFile);
+  LogUser user(live.path(), kSmallLogFile);
   user.Open();
   ASSERT_TRUE(user.Commit("only group").ok());
   // After a second of rest the log writes the durable mark, a page, behind it.
@@ -240,7 +240,7 @@ TEST_F(LogRecoveryTest, ALogWithinAValueIsNoBlock) {
   Write({"first", "second", "third"});
   const std::string log_as_value = ReadFile(Path()).substr(0, 4 * kLogPageSize);
   testing::TempDir live;
-  LogUser user(live.path(), kSmallFile);
+  LogUser user(live.path(), kSmallLogFile);
   user.Open();
   ASSERT_TRUE(user.Commit("first").ok());
   ASSERT_TRUE(user.Commit(log_as_value).ok());
@@ -332,7 +332,7 @@ TEST_F(LogRecoveryTest, ADamagedFileHeaderIsCorruption) {
 // --- Ends that the manifest knows ----------------------------------------------------------------
 
 TEST_F(LogRecoveryTest, AfterACleanCloseAnyDamageIsCorruption) {
-  LogUser user(dir_.path(), kSmallFile);
+  LogUser user(dir_.path(), kSmallLogFile);
   user.Open();
   ASSERT_TRUE(user.Commit("first").ok());
   ASSERT_TRUE(user.Commit("second").ok());
@@ -352,7 +352,7 @@ TEST_F(LogRecoveryTest, AfterACleanCloseAnyDamageIsCorruption) {
 
 TEST_F(LogRecoveryTest, TheLogGoesOnBehindACut) {
   testing::TempDir live;
-  LogUser first(live.path(), kSmallFile);
+  LogUser first(live.path(), kSmallLogFile);
   first.Open();
   ASSERT_TRUE(first.Commit("one").ok());
   for (const char* batch : {"two", "cut off", "cut off too"}) ASSERT_TRUE(first.Add(batch).ok());
@@ -370,7 +370,7 @@ TEST_F(LogRecoveryTest, TheLogGoesOnBehindACut) {
   // A second life with the same sequences, and its own crash.
   testing::TempDir live_again;
   testing::CopyDirectory(dir_.path(), live_again.path());
-  LogUser second(live_again.path(), kSmallFile, /*last=*/2,
+  LogUser second(live_again.path(), kSmallLogFile, /*last=*/2,
                  /*file_number=*/cut.recovery.last_file_number + 1);
   second.Open();
   second.log().Adopt(cut.recovery.files);

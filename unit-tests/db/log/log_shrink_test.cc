@@ -16,13 +16,13 @@ using testing::LogUser;
 using testing::Replay;
 using testing::Replayed;
 
-constexpr size_t kFileSize = 1u << 20;
+constexpr size_t kWholeFileSize = 1u << 20;
 
 class LogShrinkTest : public ::testing::Test {
  protected:
   // Commits so many records of 5 bytes, each in a page of its own, and closes the log.
   void Write(int records) {
-    LogUser user(dir_.path(), kFileSize, /*last=*/0, /*file_number=*/1, &fs_);
+    LogUser user(dir_.path(), kWholeFileSize, /*last=*/0, /*file_number=*/1, &fs_);
     user.Open();
     for (int i = 0; i < records; ++i) ASSERT_TRUE(user.Commit("value").ok());
     const absl::StatusOr<LogEnd> end = user.log().Close();
@@ -41,7 +41,7 @@ class LogShrinkTest : public ::testing::Test {
 TEST_F(LogShrinkTest, AClosedLogTakesWhatItsRecordsTake) {
   Write(20);
   EXPECT_EQ(Size(), LogPageAlign(end_.offset));
-  EXPECT_LT(Size(), kFileSize / 8);
+  EXPECT_LT(Size(), kWholeFileSize / 8);
   EXPECT_EQ(FileCount(), 1u);
   const Replayed replayed = Replay(dir_.path(), 0, {end_});
   ASSERT_TRUE(replayed.status.ok()) << replayed.status;
@@ -69,20 +69,20 @@ TEST_F(LogShrinkTest, AShrunkFileIsWholeAndOneThatLostItsEndIsDamaged) {
 
 TEST_F(LogShrinkTest, AFileThatIsFullIsLeftAsItIs) {
   Write(230);
-  EXPECT_EQ(Size(), kFileSize);
+  EXPECT_EQ(Size(), kWholeFileSize);
   EXPECT_EQ(Replay(dir_.path(), 0, {end_}).batches.size(), 230u);
 }
 
 TEST_F(LogShrinkTest, WithoutRoomForTheCopyTheFileStays) {
   {
-    LogUser user(dir_.path(), kFileSize, 0, 1, &fs_);
+    LogUser user(dir_.path(), kWholeFileSize, 0, 1, &fs_);
     user.Open();
     for (int i = 0; i < 20; ++i) ASSERT_TRUE(user.Commit("value").ok());
     ASSERT_TRUE(user.log().PrepareToLeaveFile().ok());  // nothing is made any more
     fs_.Fail(FileOperation::kCreate, 1, absl::ResourceExhaustedError("the disk is full"));
     ASSERT_TRUE(user.log().Close().ok());
   }
-  EXPECT_EQ(Size(), kFileSize);
+  EXPECT_EQ(Size(), kWholeFileSize);
   EXPECT_EQ(FileCount(), 1u);
   EXPECT_EQ(Replay(dir_.path()).batches.size(), 20u);
 }

@@ -22,7 +22,7 @@ struct Built {
 
 // Returns fences of as many blocks as there are keys, with one record each. The buffer ends where
 // the fences end, so that a sanitizer sees a read behind them.
-Built Build(std::vector<std::string> keys) {
+Built BuildFences(std::vector<std::string> keys) {
   Built built;
   built.keys = std::move(keys);
   SegmentFencesBuilder builder(kBlockSize);
@@ -64,7 +64,7 @@ TEST(SegmentFences, EachKeyIsFoundByTheBlockThatLeadsToIt) {
         key.push_back(static_cast<char>(random() % letters));
     }
     std::sort(keys.begin(), keys.end());
-    const Built built = Build(keys);
+    const Built built = BuildFences(keys);
     for (const std::string& key : built.keys) {
       ExpectFound(built, key);
       ExpectFound(built, key + '\0');
@@ -79,7 +79,7 @@ TEST(SegmentFences, EachKeyIsFoundByTheBlockThatLeadsToIt) {
 TEST(SegmentFences, FencesWithoutAnOrderAreReadWithinTheirBounds) {
   // A faulty builder may write these with the right checksums: the key of fence 2 is empty, and its
   // bytes belong to the next one.
-  Built built = Build({"zza", "zzzb1", "zzzb2", "zzzb3"});
+  Built built = BuildFences({"zza", "zzzb1", "zzzb2", "zzzb3"});
   char* const ends = built.bytes.data() + 4 * sizeof(uint64_t);
   EncodeFixed32(ends + 8, DecodeFixed32(ends + 4));
   ASSERT_EQ(built.fences.Key(2), "");

@@ -27,7 +27,7 @@ using testing::RandomRecords;
 using testing::SegmentFixture;
 using namespace std::string_literals;
 
-constexpr uint64_t kNumber = 5;
+constexpr uint64_t kSharedNumber = 5;
 
 OwnedRecord Record(std::string key, SequenceNumber sequence) {
   OwnedRecord record;
@@ -62,17 +62,19 @@ class SegmentSharedKeysTest : public ::testing::Test {
     segment_.reset();
     // The blocks of a segment with the same number may still be there.
     fixture_.caches = std::make_unique<SegmentCaches>(64 << 20, 16 << 20);
-    info_ = fixture_.Build(kNumber, records_);
-    const absl::Status whole = VerifySegment(PosixFileSystem(), fixture_.Path(kNumber), info_);
+    info_ = fixture_.Build(kSharedNumber, records_);
+    const absl::Status whole =
+        VerifySegment(PosixFileSystem(), fixture_.Path(kSharedNumber), info_);
     ASSERT_TRUE(whole.ok()) << whole;
     segment_ = fixture_.Open(info_);
   }
   SegmentFooter Footer() {
-    const auto file = PosixFileSystem()->OpenForRead(fixture_.Path(kNumber)).value();
-    return ReadSegmentFooter(*file, kNumber, info_.file_size, nullptr).value();
+    const auto file = PosixFileSystem()->OpenForRead(fixture_.Path(kSharedNumber)).value();
+    return ReadSegmentFooter(*file, kSharedNumber, info_.file_size, nullptr).value();
   }
   void Flip(uint64_t offset, int bit = 0) {
-    std::fstream file(fixture_.Path(kNumber), std::ios::in | std::ios::out | std::ios::binary);
+    std::fstream file(fixture_.Path(kSharedNumber),
+                      std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(static_cast<std::streamoff>(offset));
     const int byte = file.get() ^ (1 << bit);
     file.seekp(static_cast<std::streamoff>(offset));
@@ -168,7 +170,7 @@ class SegmentSharedKeysTest : public ::testing::Test {
     fixture_.caches = std::make_unique<SegmentCaches>(64 << 20, 16 << 20);
     auto builder = SegmentBuilder::Create(
         PosixFileSystem(),
-        {.directory = fixture_.directory.path(), .number = kNumber, .shares_keys = true});
+        {.directory = fixture_.directory.path(), .number = kSharedNumber, .shares_keys = true});
     ASSERT_TRUE(builder.ok());
     SequenceNumber sequence = 1000;
     for (size_t i = 0; i < keys.size(); ++i) {
@@ -191,7 +193,7 @@ class SegmentSharedKeysTest : public ::testing::Test {
 TEST_F(SegmentSharedKeysTest, WhatAllKeysShareStandsThereOnce) {
   Build(NumberedRecords(10'000, 20));
   SegmentFixture whole;
-  const uint64_t before = whole.Build(kNumber, records_).file_size;
+  const uint64_t before = whole.Build(kSharedNumber, records_).file_size;
   // 21 bytes a key, of which all but the last five are the same.
   EXPECT_LT(info_.file_size + 10'000 * 14, before);
   EXPECT_EQ(Footer().key_base, NumberedKey(0));
@@ -206,8 +208,8 @@ TEST_F(SegmentSharedKeysTest, WithoutCommonBytesNothingIsOtherwise) {
     const auto bytes_of = [&](bool shares_keys) {
       SegmentFixture fixture;
       fixture.shares_keys = shares_keys;
-      fixture.Build(kNumber, records);
-      std::ifstream file(fixture.Path(kNumber), std::ios::binary);
+      fixture.Build(kSharedNumber, records);
+      std::ifstream file(fixture.Path(kSharedNumber), std::ios::binary);
       return std::string(std::istreambuf_iterator<char>(file), {});
     };
     EXPECT_EQ(bytes_of(true), bytes_of(false));
@@ -305,7 +307,7 @@ TEST_F(SegmentSharedKeysTest, EachFlippedBitIsFoundAndNothingWrongIsRead) {
       SCOPED_TRACE(::testing::Message() << "bit " << bit << " of byte " << offset);
       Flip(offset, bit);
       EXPECT_TRUE(
-          absl::IsDataLoss(VerifySegment(PosixFileSystem(), fixture_.Path(kNumber), info_)));
+          absl::IsDataLoss(VerifySegment(PosixFileSystem(), fixture_.Path(kSharedNumber), info_)));
       ASSERT_NO_FATAL_FAILURE(ExpectNothingWrong());
       Flip(offset, bit);
     }
@@ -338,7 +340,7 @@ TEST_F(SegmentSharedKeysTest, AKeyIsComparedWithBaseAndRest) {
 TEST_F(SegmentSharedKeysTest, RecordsWithACauseHoldWholeKeys) {
   auto builder = SegmentBuilder::Create(
       PosixFileSystem(),
-      {.directory = fixture_.directory.path(), .number = kNumber, .shares_keys = true});
+      {.directory = fixture_.directory.path(), .number = kSharedNumber, .shares_keys = true});
   ASSERT_TRUE(builder.ok());
   for (uint64_t i = 0; i < 100; ++i) {
     const OwnedRecord owned = Record(NumberedKey(i), i + 1);
@@ -347,7 +349,7 @@ TEST_F(SegmentSharedKeysTest, RecordsWithACauseHoldWholeKeys) {
     ASSERT_TRUE((*builder)->Add(record).ok());
   }
   info_ = (*builder)->Finish().value();
-  ASSERT_TRUE(VerifySegment(PosixFileSystem(), fixture_.Path(kNumber), info_).ok());
+  ASSERT_TRUE(VerifySegment(PosixFileSystem(), fixture_.Path(kSharedNumber), info_).ok());
   segment_ = fixture_.Open(info_);
   const auto records = segment_->NewIterator(true);
   uint64_t i = 0;
@@ -366,7 +368,8 @@ TEST_F(SegmentSharedKeysTest, ADamagedBaseIsFoundAndTheFirstRecordHasItToo) {
   ASSERT_GT(base_begin, footer_begin);
   for (size_t i = 0; i < footer.key_base.size(); ++i) {
     Flip(base_begin + i);
-    EXPECT_TRUE(absl::IsDataLoss(VerifySegment(PosixFileSystem(), fixture_.Path(kNumber), info_)));
+    EXPECT_TRUE(
+        absl::IsDataLoss(VerifySegment(PosixFileSystem(), fixture_.Path(kSharedNumber), info_)));
     SegmentCaches caches(1 << 20, 1 << 20);
     auto segment =
         Segment::Open(PosixFileSystem(), fixture_.directory.path(), info_, &caches).value();
@@ -376,9 +379,9 @@ TEST_F(SegmentSharedKeysTest, ADamagedBaseIsFoundAndTheFirstRecordHasItToo) {
     EXPECT_FALSE(records->Valid());
     EXPECT_TRUE(absl::IsDataLoss(records->status()));
 
-    const auto file = PosixFileSystem()->OpenForRead(fixture_.Path(kNumber)).value();
+    const auto file = PosixFileSystem()->OpenForRead(fixture_.Path(kSharedNumber)).value();
     size_t at = 0;
-    const auto survey = SurveySegment(*file, kNumber, info_.file_size,
+    const auto survey = SurveySegment(*file, kSharedNumber, info_.file_size,
                                       [&](uint64_t, uint64_t, const RecordView& record) {
                                         EXPECT_EQ(Copy(record), records_[at++]);
                                         return absl::OkStatus();
@@ -394,11 +397,11 @@ TEST_F(SegmentSharedKeysTest, WithoutFooterAndFirstRecordNoKeyIsGuessed) {
   Build(MixedRecords());
   Flip(info_.file_size - kSegmentTailSize - 1);
   Flip(6);
-  const auto file = PosixFileSystem()->OpenForRead(fixture_.Path(kNumber)).value();
+  const auto file = PosixFileSystem()->OpenForRead(fixture_.Path(kSharedNumber)).value();
   const auto count = [&](std::string_view first_key) {
     size_t found = 0;
     const auto survey = SurveySegment(
-        *file, kNumber, info_.file_size,
+        *file, kSharedNumber, info_.file_size,
         [&](uint64_t, uint64_t, const RecordView& record) {
           const auto place =
               std::lower_bound(records_.begin(), records_.end(), Copy(record), Before);

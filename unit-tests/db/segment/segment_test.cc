@@ -49,17 +49,17 @@ void ExpectAllFound(Segment& segment, const std::vector<OwnedRecord>& records) {
   }
 }
 
-struct Shape {
+struct LookupShape {
   const char* name;
   size_t table_bytes;
   size_t block_bytes;
   bool hand_over;
 };
 
-class SegmentGetTest : public ::testing::TestWithParam<Shape> {};
+class SegmentGetTest : public ::testing::TestWithParam<LookupShape> {};
 
 TEST_P(SegmentGetTest, FindsEachVersionOfEachKeyAndNothingElse) {
-  const Shape& shape = GetParam();
+  const LookupShape& shape = GetParam();
   for (const std::vector<size_t>& sizes : std::vector<std::vector<size_t>>{
            {0, 1, 100}, {0, 10, 900, 1100, 5000}, {0, 3000, 70000, (1 << 20) + 17}}) {
     const bool large = sizes.back() > 100000;
@@ -84,11 +84,11 @@ TEST_P(SegmentGetTest, FindsEachVersionOfEachKeyAndNothingElse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Caches, SegmentGetTest,
-                         ::testing::Values(Shape{"Resident", 64 << 20, 0, true},
-                                           Shape{"Cached", 64 << 20, 64 << 20, true},
-                                           Shape{"ReadBack", 64 << 20, 1 << 20, false},
-                                           Shape{"NoCaches", 0, 0, false},
-                                           Shape{"BlocksOnly", 0, 4 << 20, true}),
+                         ::testing::Values(LookupShape{"Resident", 64 << 20, 0, true},
+                                           LookupShape{"Cached", 64 << 20, 64 << 20, true},
+                                           LookupShape{"ReadBack", 64 << 20, 1 << 20, false},
+                                           LookupShape{"NoCaches", 0, 0, false},
+                                           LookupShape{"BlocksOnly", 0, 4 << 20, true}),
                          [](const auto& shape) { return shape.param.name; });
 
 TEST(SegmentTest, TheInfoSaysWhatTheSegmentHolds) {

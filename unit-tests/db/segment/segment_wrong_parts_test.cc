@@ -22,17 +22,17 @@ using testing::Lookup;
 using testing::NumberedRecords;
 using testing::SegmentFixture;
 
-constexpr uint64_t kNumber = 7;
+constexpr uint64_t kDamagedNumber = 7;
 
 class SegmentWrongPartsTest : public ::testing::Test {
  protected:
   SegmentWrongPartsTest() {
-    info_ = fixture_.Build(kNumber, records_);
-    std::ifstream file(fixture_.Path(kNumber), std::ios::binary);
+    info_ = fixture_.Build(kDamagedNumber, records_);
+    std::ifstream file(fixture_.Path(kDamagedNumber), std::ios::binary);
     bytes_.assign(std::istreambuf_iterator<char>(file), {});
-    const auto opened = PosixFileSystem()->OpenForRead(fixture_.Path(kNumber));
-    footer_ = *ReadSegmentFooter(**opened, kNumber, info_.file_size, nullptr);
-    EXPECT_TRUE(VerifySegment(PosixFileSystem(), fixture_.Path(kNumber), info_).ok());
+    const auto opened = PosixFileSystem()->OpenForRead(fixture_.Path(kDamagedNumber));
+    footer_ = *ReadSegmentFooter(**opened, kDamagedNumber, info_.file_size, nullptr);
+    EXPECT_TRUE(VerifySegment(PosixFileSystem(), fixture_.Path(kDamagedNumber), info_).ok());
     EXPECT_GE(footer_.fence_count, 4u);
     EXPECT_EQ(footer_.table_pages, 1u);
   }
@@ -42,7 +42,7 @@ class SegmentWrongPartsTest : public ::testing::Test {
   void SealFences() {
     const std::string_view body(fences(), footer_.fences_size - 4);
     EncodeFixed32(fences() + body.size(),
-                  Checksum(body, SegmentPartSeed(kNumber, SegmentPart::kFences, 0)));
+                  Checksum(body, SegmentPartSeed(kDamagedNumber, SegmentPart::kFences, 0)));
     Write();
   }
 
@@ -54,8 +54,8 @@ class SegmentWrongPartsTest : public ::testing::Test {
       if (const uint64_t slot = DecodeFixed64(page + at); (slot >> 1 & 0x7f) != 0)
         EncodeFixed64(page + at, change(slot));
     }
-    EncodeFixed32(page,
-                  Checksum({page + 4, kOffsetTablePageSize - 4}, OffsetTablePageSeed(kNumber, 0)));
+    EncodeFixed32(page, Checksum({page + 4, kOffsetTablePageSize - 4},
+                                 OffsetTablePageSeed(kDamagedNumber, 0)));
     Write();
   }
 
@@ -64,13 +64,14 @@ class SegmentWrongPartsTest : public ::testing::Test {
     char* const tail = bytes_.data() + bytes_.size() - kSegmentTailSize;
     const std::string_view body =
         std::string_view(bytes_).substr(begin, bytes_.size() - kSegmentTailSize - begin);
-    EncodeFixed32(tail + 16, Checksum(body, SegmentPartSeed(kNumber, SegmentPart::kFooter)));
-    EncodeFixed32(tail + 20, Checksum({tail, 20}, SegmentPartSeed(kNumber, SegmentPart::kTail)));
+    EncodeFixed32(tail + 16, Checksum(body, SegmentPartSeed(kDamagedNumber, SegmentPart::kFooter)));
+    EncodeFixed32(tail + 20,
+                  Checksum({tail, 20}, SegmentPartSeed(kDamagedNumber, SegmentPart::kTail)));
     Write();
   }
 
   std::string Verified() const {
-    return VerifySegment(PosixFileSystem(), fixture_.Path(kNumber), info_).ToString();
+    return VerifySegment(PosixFileSystem(), fixture_.Path(kDamagedNumber), info_).ToString();
   }
 
   SegmentFixture fixture_;
@@ -80,7 +81,7 @@ class SegmentWrongPartsTest : public ::testing::Test {
   std::string bytes_;
 
  private:
-  void Write() const { std::ofstream(fixture_.Path(kNumber), std::ios::binary) << bytes_; }
+  void Write() const { std::ofstream(fixture_.Path(kDamagedNumber), std::ios::binary) << bytes_; }
 };
 
 TEST_F(SegmentWrongPartsTest, FencesOutOfOrderAreRefused) {

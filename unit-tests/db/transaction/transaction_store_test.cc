@@ -11,7 +11,7 @@ namespace {
 
 using testing::TestStore;
 
-void Set(Store* store, std::string_view key, std::string_view value) {
+void SetOutside(Store* store, std::string_view key, std::string_view value) {
   WriteBatch batch;
   batch.Put(key, value);
   ASSERT_TRUE(store->Write({}, &batch).ok());
@@ -19,8 +19,8 @@ void Set(Store* store, std::string_view key, std::string_view value) {
 
 TEST(TransactionStoreTest, TakesBatchesAndUpdatesIntoTheTransaction) {
   TestStore store;
-  Set(&*store, "a", "1");
-  Set(&*store, "b", "2");
+  SetOutside(&*store, "a", "1");
+  SetOutside(&*store, "b", "2");
   Transaction transaction(&*store);
   StoreContents& inside = *transaction.contents();
   WriteBatch batch;

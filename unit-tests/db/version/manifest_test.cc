@@ -18,7 +18,7 @@ namespace {
 using namespace std::string_literals;
 using namespace std::string_view_literals;
 
-SegmentInfo Segment(uint64_t number, const std::string& smallest, const std::string& largest) {
+SegmentInfo SegmentOf(uint64_t number, const std::string& smallest, const std::string& largest) {
   SegmentInfo info;
   info.number = number;
   info.file_size = 4096 * number;
@@ -41,12 +41,12 @@ Manifest Example() {
   manifest.namespaces = {{0, 1}, {7, 4}};
   manifest.log_ends = {{40, 65536, 350}};
   manifest.clean_end = true;
-  SegmentInfo exclusive = Segment(9, "\0\0\0\1n"s, "\0\0\0\2"s);
+  SegmentInfo exclusive = SegmentOf(9, "\0\0\0\1n"s, "\0\0\0\2"s);
   exclusive.largest_is_exclusive = true;
   manifest.levels = {
-      {{Segment(12, "\0\0\0\1a"s, "\0\0\0\1b"s)}, {Segment(11, "\0\0\0\1\0"s, "\0\0\0\1x"s)}},
+      {{SegmentOf(12, "\0\0\0\1a"s, "\0\0\0\1b"s)}, {SegmentOf(11, "\0\0\0\1\0"s, "\0\0\0\1x"s)}},
       {},
-      {{Segment(8, "\0\0\0\1a"s, "\0\0\0\1m"s), exclusive}}};
+      {{SegmentOf(8, "\0\0\0\1a"s, "\0\0\0\1m"s), exclusive}}};
   GenerationKeyCounts change;
   change.Add(1, {-3, 1000});
   manifest.counted_groups = {{{11, 12}, change}};
@@ -87,7 +87,7 @@ Manifest SmallManifest() {
   manifest.namespaces = {{0, 1}};
   manifest.log_ends = {{2, 128, 5}};
   manifest.clean_end = true;
-  SegmentInfo segment = Segment(1, "\0\0\0\1a"s, "\0\0\0\1b"s);
+  SegmentInfo segment = SegmentOf(1, "\0\0\0\1a"s, "\0\0\0\1b"s);
   segment.largest_is_exclusive = true;
   segment.live.Add(1, {2, 64});
   manifest.levels = {{{segment}}};
