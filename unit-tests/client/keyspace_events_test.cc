@@ -24,7 +24,7 @@ using testing::TempDir;
 using Words = std::vector<std::string>;
 
 // The reply to a request, of which only a text matters; also an error's.
-std::string Ask(Client& client, const Words& request) {
+std::string AskForText(Client& client, const Words& request) {
   const std::vector<std::string_view> words(request.begin(), request.end());
   EXPECT_EQ(client.Send(words), absl::OkStatus());
   const absl::StatusOr<Reply> reply = client.Receive();
@@ -48,7 +48,7 @@ class EventLog {
   // All that was told before `client` has its next reply.
   Words Take(Client& client) {
     const std::string end = "__key end end";
-    Ask(client, {"PUBLISH", "__key end", "end"});
+    AskForText(client, {"PUBLISH", "__key end", "end"});
     while (told_.empty() || told_.back() != end) {
       if (!client_->pipeline().WaitForPush(std::chrono::seconds(10)).ok()) return {"nothing comes"};
     }
@@ -191,10 +191,10 @@ std::vector<Words> CommandsTogether() {
 Words Told(const ClientOptions& options, const std::string& letters) {
   const absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(options);
   EXPECT_TRUE(client.ok()) << client.status();
-  EXPECT_EQ(Ask(**client, {"CONFIG", "SET", "notify-keyspace-events", letters}), "OK");
-  Ask(**client, {"SET", "other", "1"});
-  const std::string payload = Ask(**client, {"DUMP", "other"});
-  Ask(**client, {"DEL", "other"});
+  EXPECT_EQ(AskForText(**client, {"CONFIG", "SET", "notify-keyspace-events", letters}), "OK");
+  AskForText(**client, {"SET", "other", "1"});
+  const std::string payload = AskForText(**client, {"DUMP", "other"});
+  AskForText(**client, {"DEL", "other"});
   EventLog log(options);
   Words told;
   bool queues = false;
@@ -205,7 +205,7 @@ Words Told(const ClientOptions& options, const std::string& letters) {
   for (const Words& command : commands) {
     Words request = command;
     std::replace(request.begin(), request.end(), std::string(kPayload), payload);
-    Ask(**client, request);
+    AskForText(**client, request);
     queues = (queues || command[0] == "MULTI") && command[0] != "EXEC" && command[0] != "DISCARD";
     if (queues) continue;
     std::string words;
@@ -247,12 +247,12 @@ TEST_F(KeyspaceEventsBesideRedisTest, TheSameIsTold) {
 
 TEST_F(KeyspaceEventsBesideRedisTest, LettersAreShownAlike) {
   const std::unique_ptr<Client> redis = redis_->Connect(), varve = *Client::Connect(options_);
-  EXPECT_EQ(Ask(*varve, {"CONFIG", "GET", "notify-keyspace-events"}), "xKE");
+  EXPECT_EQ(AskForText(*varve, {"CONFIG", "GET", "notify-keyspace-events"}), "xKE");
   for (const char* letters :
        {"", "KEA", "$gKE", "Elshmd", "tdzslhexg$", "KKK", "Az", "KEy", "K E", "kea"}) {
     for (const Words& request : {Words{"CONFIG", "SET", "notify-keyspace-events", letters},
                                  {"CONFIG", "GET", "notify-keyspace-events"}}) {
-      EXPECT_EQ(Ask(*varve, request), Ask(*redis, request)) << letters;
+      EXPECT_EQ(AskForText(*varve, request), AskForText(*redis, request)) << letters;
     }
   }
 }

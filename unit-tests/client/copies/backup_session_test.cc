@@ -21,19 +21,19 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string Bulk(const std::string& text) {
+std::string EncodedBulk(const std::string& text) {
   return "$" + std::to_string(text.size()) + "\r\n" + text + "\r\n";
 }
 
 std::string StatusReply(std::map<std::string, std::string> fields) {
   std::string reply = "*" + std::to_string(2 * fields.size()) + "\r\n";
-  for (const auto& [name, value] : fields) reply += Bulk(name) + Bulk(value);
+  for (const auto& [name, value] : fields) reply += EncodedBulk(name) + EncodedBulk(value);
   return reply;
 }
 
 std::string ListReply(const std::vector<std::pair<std::string, std::string>>& files) {
   std::string reply = "*" + std::to_string(files.size()) + "\r\n";
-  for (const auto& [name, size] : files) reply += "*2\r\n" + Bulk(name) + size + "\r\n";
+  for (const auto& [name, size] : files) reply += "*2\r\n" + EncodedBulk(name) + size + "\r\n";
   return reply;
 }
 
@@ -104,7 +104,7 @@ TEST_F(BackupSessionTest, AFileThatIsNoneIsRefused) {
         ListReply({{"a", ":5"}, {"a", ":5"}, {"MANIFEST", ":9"}}),
         ListReply({{"a", ":-5"}, {"MANIFEST", ":9"}}), ListReply({{"a", "+5"}, {"MANIFEST", ":9"}}),
         ListReply({{"MANIFEST", ":9"}, {"a", ":5"}}), ListReply({{"a", ":5"}}), ListReply({}),
-        std::string("*1\r\n*1\r\n") + Bulk("MANIFEST"), std::string("+OK\r\n")}) {
+        std::string("*1\r\n*1\r\n") + EncodedBulk("MANIFEST"), std::string("+OK\r\n")}) {
     Script("BACKUP LIST SIZES", reply);
     const absl::Status status = session_->Files().status();
     EXPECT_TRUE(absl::IsDataLoss(status)) << reply;
@@ -130,7 +130,7 @@ TEST_F(BackupSessionTest, AStatusWithoutSenseIsRefused) {
 TEST_F(BackupSessionTest, APieceOfAnotherLengthIsDamage) {
   ASSERT_EQ(session_->Start(), absl::OkStatus());
   const SealedFile file{"000001.seg", 10};
-  for (const std::string& reply : {Bulk("1234"), Bulk("12345678901"), Bulk(""),
+  for (const std::string& reply : {EncodedBulk("1234"), EncodedBulk("12345678901"), EncodedBulk(""),
                                    std::string(":10\r\n"), std::string("$-1\r\n")}) {
     Script("BACKUP FETCH 000001.seg 0 10", reply);
     session_->Request(file, 0, 10);

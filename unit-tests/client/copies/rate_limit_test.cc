@@ -7,21 +7,21 @@
 namespace varve {
 namespace {
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 
 TEST(RateLimitTest, WithoutALimitNothingWaits) {
   const testing::ManualClock clock;
   RateLimit limit(0, clock);
-  EXPECT_EQ(limit.PieceSize(kMiB), kMiB);
-  for (int i = 0; i < 100; ++i) limit.Spend(kMiB);
+  EXPECT_EQ(limit.PieceSize(kMebibyte), kMebibyte);
+  for (int i = 0; i < 100; ++i) limit.Spend(kMebibyte);
   EXPECT_EQ(limit.Wait(), absl::ZeroDuration());
 }
 
 TEST(RateLimitTest, APieceIsDueWhenThoseBeforeHaveHadTheirTime) {
   testing::ManualClock clock;
-  RateLimit limit(4 * kMiB, clock);
+  RateLimit limit(4 * kMebibyte, clock);
   EXPECT_EQ(limit.Wait(), absl::ZeroDuration());
-  limit.Spend(kMiB);
+  limit.Spend(kMebibyte);
   EXPECT_EQ(limit.Wait(), absl::Milliseconds(250));
   clock.Advance(100);
   EXPECT_EQ(limit.Wait(), absl::Milliseconds(150));
@@ -31,19 +31,19 @@ TEST(RateLimitTest, APieceIsDueWhenThoseBeforeHaveHadTheirTime) {
 
 TEST(RateLimitTest, NoBurstFollowsAPause) {
   testing::ManualClock clock;
-  RateLimit limit(4 * kMiB, clock);
-  limit.Spend(kMiB);
+  RateLimit limit(4 * kMebibyte, clock);
+  limit.Spend(kMebibyte);
   clock.Advance(60'000);
   EXPECT_EQ(limit.Wait(), absl::ZeroDuration());
-  limit.Spend(kMiB);
+  limit.Spend(kMebibyte);
   EXPECT_EQ(limit.Wait(), absl::Milliseconds(250));
 }
 
 TEST(RateLimitTest, PiecesAreSmallWhereTheRateIs) {
   const testing::ManualClock clock;
-  EXPECT_EQ(RateLimit(100 * kMiB, clock).PieceSize(kMiB), kMiB);
-  EXPECT_EQ(RateLimit(kMiB, clock).PieceSize(kMiB), kMiB / 16);
-  EXPECT_EQ(RateLimit(1, clock).PieceSize(kMiB), 4096u);
+  EXPECT_EQ(RateLimit(100 * kMebibyte, clock).PieceSize(kMebibyte), kMebibyte);
+  EXPECT_EQ(RateLimit(kMebibyte, clock).PieceSize(kMebibyte), kMebibyte / 16);
+  EXPECT_EQ(RateLimit(1, clock).PieceSize(kMebibyte), 4096u);
   EXPECT_EQ(RateLimit(1, clock).PieceSize(1000), 1000u);
 }
 

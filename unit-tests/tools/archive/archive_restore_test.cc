@@ -403,13 +403,12 @@ TEST_F(ArchiveRestoreTest, GroupsOfKeysComeBackAndRefuseTheSame) {
 }
 
 TEST(CommitReplayTest, WhatChangesAloneCannotRepeatIsNamed) {
-  using Kind = ChangeOperation::Kind;
   Change commit{.version = 42};
-  commit.operations = {{.kind = Kind::kClone, .name = "copy", .key = "source"}};
+  commit.operations = {{.kind = ChangeOperation::Kind::kClone, .name = "copy", .key = "source"}};
   EXPECT_EQ(WhyNotReplayed(commit), "");
   commit.operations[0].value = "17";
   EXPECT_THAT(WhyNotReplayed(commit), AllOf(HasSubstr("42"), HasSubstr("copy")));
-  commit.operations = {{.kind = Kind::kIngest, .key = "a", .value = "b"}};
+  commit.operations = {{.kind = ChangeOperation::Kind::kIngest, .key = "a", .value = "b"}};
   EXPECT_THAT(WhyNotReplayed(commit), AllOf(HasSubstr("42"), HasSubstr("INGEST")));
 }
 
