@@ -19,7 +19,7 @@ using testing::Ask;
 using testing::Eventually;
 using testing::TempDir;
 
-constexpr uint64_t kLimit = 32u << 20, kReserve = 8u << 20;
+constexpr uint64_t kDiskLimit = 32u << 20, kDiskReserve = 8u << 20;
 
 class BoundedServerTest : public ::testing::Test {
  protected:
@@ -60,13 +60,13 @@ class BoundedServerTest : public ::testing::Test {
   void FillTheDisk() {
     auto filler = files_.OpenForWrite(FillerPath(), /*create=*/true);
     ASSERT_TRUE(filler.ok()) << filler.status();
-    ASSERT_TRUE((*filler)->Allocate(0, kLimit - kReserve / 2 - files_.used()).ok());
+    ASSERT_TRUE((*filler)->Allocate(0, kDiskLimit - kDiskReserve / 2 - files_.used()).ok());
     ASSERT_TRUE(files_.IsTight());
   }
   std::string FillerPath() const { return dir_.File("data") + "/filler"; }
 
   TempDir dir_;
-  BoundedFileSystem files_{PosixFileSystem(), dir_.File("data"), kLimit, kReserve};
+  BoundedFileSystem files_{PosixFileSystem(), dir_.File("data"), kDiskLimit, kDiskReserve};
   std::unique_ptr<StorageEngine> store_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Client> client_;
@@ -78,14 +78,14 @@ TEST_F(BoundedServerTest, NearTheBoundOnlyWhatAddsDataIsRefused) {
   int written = 0;
   for (; reply == "OK" && written < 100'000; ++written) {
     reply = Set(written);
-    ASSERT_LE(files_.used(), kLimit);
+    ASSERT_LE(files_.used(), kDiskLimit);
   }
   EXPECT_EQ(reply.substr(0, 9), "!MISCONF ") << reply;
   EXPECT_NE(reply.find("max-disk-bytes"), std::string::npos) << reply;
   EXPECT_GT(written, 4000);
   EXPECT_EQ(Do({"GET", "key100001"}), std::string(1000, 'v'));
   EXPECT_EQ(Do({"DEL", "key100001"}), "1");
-  EXPECT_NE(Do({"INFO", "memory"}).find("max_disk_bytes:" + std::to_string(kLimit)),
+  EXPECT_NE(Do({"INFO", "memory"}).find("max_disk_bytes:" + std::to_string(kDiskLimit)),
             std::string::npos);
   ASSERT_EQ(Do({"FLUSHALL"}), "OK");
   ASSERT_EQ(Do({"COMPACT"}), "OK");
@@ -97,7 +97,7 @@ TEST_F(BoundedServerTest, WhatMayBeEvictedGoesFirst) {
   std::string reply = "OK";
   for (int key = 0; reply == "OK" && key < 100'000; ++key) {
     reply = Set(key);
-    ASSERT_LE(files_.used(), kLimit);
+    ASSERT_LE(files_.used(), kDiskLimit);
   }
   EXPECT_TRUE(Eventually([&] { return server_->state().evictor.evicted_keys() > 0; }));
 }
@@ -110,7 +110,7 @@ TEST_F(BoundedServerTest, APolicyThatIsSetOnAFullDiskEvicts) {
   EXPECT_EQ(Set(0).substr(0, 9), "!MISCONF ");
   ASSERT_EQ(Do({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"}), "OK");
   EXPECT_TRUE(Eventually([&] { return server_->state().evictor.evicted_keys() > 0; }));
-  EXPECT_LE(files_.used(), kLimit);
+  EXPECT_LE(files_.used(), kDiskLimit);
 }
 
 // Merges give back what the filler takes here.

@@ -27,9 +27,7 @@ using testing::Resp;
 using testing::ServerProcess;
 using testing::TempDir;
 
-constexpr const char* kServer = VARVE_SERVER_MAIN;
-
-std::unique_ptr<Client> Connect(const ServerProcess& server) {
+std::unique_ptr<Client> ConnectToSurvivor(const ServerProcess& server) {
   absl::StatusOr<std::unique_ptr<Client>> client =
       Client::Connect("127.0.0.1", server.port(), std::chrono::seconds(60));
   EXPECT_TRUE(client.ok()) << client.status() << server.log();
@@ -105,9 +103,9 @@ TEST_P(KillTest, EveryAcknowledgedWriteSurvivesAndEachBatchIsWhole) {
   std::mt19937 random(std::random_device{}());
   std::vector<Writer> writers;
   for (int cycle = 0; cycle < 4; ++cycle) {
-    ServerProcess server(kServer, dir.File("data"), flags);
+    ServerProcess server(VARVE_SERVER_MAIN, dir.File("data"), flags);
     ASSERT_NE(server.port(), 0) << server.log();
-    const std::unique_ptr<Client> reader = Connect(server);
+    const std::unique_ptr<Client> reader = ConnectToSurvivor(server);
     for (const Writer& writer : writers) writer.Check(reader.get());
     if (HasFatalFailure()) return;
 
@@ -116,7 +114,7 @@ TEST_P(KillTest, EveryAcknowledgedWriteSurvivesAndEachBatchIsWhole) {
       writers.push_back({std::to_string(cycle) + "-" + std::to_string(t)});
     std::vector<std::thread> threads;
     for (size_t i = before; i < writers.size(); ++i) {
-      std::unique_ptr<Client> client = Connect(server);
+      std::unique_ptr<Client> client = ConnectToSurvivor(server);
       ASSERT_NE(client, nullptr);
       threads.emplace_back(
           [&writers, i, client = std::move(client)] { writers[i].Run(client.get()); });
@@ -126,9 +124,9 @@ TEST_P(KillTest, EveryAcknowledgedWriteSurvivesAndEachBatchIsWhole) {
     EXPECT_EQ(server.process().Wait(), 1000 + SIGKILL);
     for (std::thread& thread : threads) thread.join();
   }
-  ServerProcess server(kServer, dir.File("data"), flags);
+  ServerProcess server(VARVE_SERVER_MAIN, dir.File("data"), flags);
   ASSERT_NE(server.port(), 0) << server.log();
-  const std::unique_ptr<Client> reader = Connect(server);
+  const std::unique_ptr<Client> reader = ConnectToSurvivor(server);
   int acknowledged = 0;
   for (const Writer& writer : writers) {
     writer.Check(reader.get());
@@ -143,9 +141,9 @@ TEST_P(KillTest, AHundredThousandPutsSurviveAKill) {
   TempDir dir;
   const std::vector<std::string> flags = {"--sync=" + GetParam(), "--write-buffer-size=1MiB"};
   {
-    ServerProcess server(kServer, dir.File("data"), flags);
+    ServerProcess server(VARVE_SERVER_MAIN, dir.File("data"), flags);
     ASSERT_NE(server.port(), 0) << server.log();
-    const std::unique_ptr<Client> client = Connect(server);
+    const std::unique_ptr<Client> client = ConnectToSurvivor(server);
     for (int i = 0; i < kPuts; i += kAhead) {
       for (int j = i; j < i + kAhead; ++j) {
         ASSERT_TRUE(
@@ -156,9 +154,9 @@ TEST_P(KillTest, AHundredThousandPutsSurviveAKill) {
     server.process().Kill(SIGKILL);
     server.process().Wait();
   }
-  ServerProcess server(kServer, dir.File("data"), flags);
+  ServerProcess server(VARVE_SERVER_MAIN, dir.File("data"), flags);
   ASSERT_NE(server.port(), 0) << server.log();
-  const std::unique_ptr<Client> client = Connect(server);
+  const std::unique_ptr<Client> client = ConnectToSurvivor(server);
   EXPECT_EQ(*client->Count("-", "+"), kPuts);
   for (int i = 0; i < kPuts; i += kAhead) {
     for (int j = i; j < i + kAhead; ++j)
@@ -171,24 +169,24 @@ TEST_P(KillTest, AHundredThousandPutsSurviveAKill) {
 TEST(SignalTest, SigtermAndSigintStopGracefully) {
   for (const int signal : {SIGTERM, SIGINT}) {
     TempDir dir;
-    ServerProcess server(kServer, dir.File("data"));
+    ServerProcess server(VARVE_SERVER_MAIN, dir.File("data"));
     ASSERT_NE(server.port(), 0) << server.log();
-    const std::unique_ptr<Client> client = Connect(server);
+    const std::unique_ptr<Client> client = ConnectToSurvivor(server);
     ASSERT_TRUE(client->Put("k", "v").ok());
     server.process().Kill(signal);
     EXPECT_EQ(server.process().Wait(), 0) << server.log();
     EXPECT_FALSE(client->Ping().ok());
-    ServerProcess again(kServer, dir.File("data"));
+    ServerProcess again(VARVE_SERVER_MAIN, dir.File("data"));
     ASSERT_NE(again.port(), 0) << again.log();
-    EXPECT_EQ(**Connect(again)->Get("k"), "v");
+    EXPECT_EQ(**ConnectToSurvivor(again)->Get("k"), "v");
   }
 }
 
 TEST(SignalTest, ASecondSignalForcesTheEnd) {
   TempDir dir;
-  ServerProcess server(kServer, dir.File("data"));
+  ServerProcess server(VARVE_SERVER_MAIN, dir.File("data"));
   ASSERT_NE(server.port(), 0) << server.log();
-  ASSERT_TRUE(Connect(server)->Put("large", std::string(16u << 20, 'x')).ok());
+  ASSERT_TRUE(ConnectToSurvivor(server)->Put("large", std::string(16u << 20, 'x')).ok());
   // Takes no replies, so a graceful stop waits for it.
   RawConnection hanging(server.port(), 64 << 10);
   ASSERT_TRUE(hanging.Send(Resp({"GET", "large"})));
@@ -204,13 +202,13 @@ TEST(SignalTest, ASecondSignalForcesTheEnd) {
 
 TEST(StartTest, ASecondServerOnTheSameDirectoryRefuses) {
   TempDir dir;
-  ServerProcess first(kServer, dir.File("data"));
+  ServerProcess first(VARVE_SERVER_MAIN, dir.File("data"));
   ASSERT_NE(first.port(), 0) << first.log();
-  Process second(kServer, {"--dir=" + dir.File("data"), "--port=0", "--http-port=0"},
+  Process second(VARVE_SERVER_MAIN, {"--dir=" + dir.File("data"), "--port=0", "--http-port=0"},
                  dir.File("second.log"));
   EXPECT_EQ(second.Wait(), 1) << ReadFile(dir.File("second.log"));
   EXPECT_NE(ReadFile(dir.File("second.log")).find(dir.File("data")), std::string::npos);
-  EXPECT_EQ(Connect(first)->Ping(), absl::OkStatus());
+  EXPECT_EQ(ConnectToSurvivor(first)->Ping(), absl::OkStatus());
 }
 
 TEST(StartTest, WrongSettingsAreNamed) {
@@ -226,12 +224,12 @@ TEST(StartTest, WrongSettingsAreNamed) {
                                                        {"--execution=fast"},
                                                        {"stray"}};
   for (const std::vector<std::string>& flags : wrong) {
-    Process process(kServer, flags, dir.File("log"));
+    Process process(VARVE_SERVER_MAIN, flags, dir.File("log"));
     EXPECT_EQ(process.Wait(), 2) << flags[0];
     const std::string name = flags[0].substr(0, flags[0].find('='));
     EXPECT_NE(ReadFile(dir.File("log")).find(name), std::string::npos) << ReadFile(dir.File("log"));
   }
-  Process help(kServer, {"--help"}, dir.File("log"));
+  Process help(VARVE_SERVER_MAIN, {"--help"}, dir.File("log"));
   EXPECT_EQ(help.Wait(), 0);
   for (const char* flag : {"--bind=", "--port=7777", "--sync=always", "--write-buffer-size=64MiB",
                            "--maxclients=10000"}) {
@@ -246,7 +244,7 @@ TEST(StartTest, TooLittleMemoryForItsThreadsIsSaidInWords) {
   Process process(
       "sh",
       {"-c", "ulimit -v 1500000; exec \"$0\" --threads=256 --port=0 --http-port=0 --dir=\"$1\"",
-       kServer, dir.File("data")},
+       VARVE_SERVER_MAIN, dir.File("data")},
       dir.File("log"));
   EXPECT_EQ(process.Wait(), 1);
   EXPECT_NE(ReadFile(dir.File("log")).find("--threads=256: the system gives only"),
@@ -260,7 +258,7 @@ TEST(StartTest, RunningOutOfMemoryIsSaidInWordsAndLosesNothing) {
   Process process(
       "sh",
       {"-c", "ulimit -v 700000; exec \"$0\" --threads=2 --port=0 --http-port=0 --dir=\"$1\"",
-       kServer, dir.File("data")},
+       VARVE_SERVER_MAIN, dir.File("data")},
       log);
   constexpr std::string_view kBefore = " on 127.0.0.1:";
   size_t at = std::string::npos;
@@ -276,9 +274,9 @@ TEST(StartTest, RunningOutOfMemoryIsSaidInWordsAndLosesNothing) {
               "\r\n");
   EXPECT_EQ(process.Wait(), 1) << ReadFile(log);
   EXPECT_NE(ReadFile(log).find("server_main: out of memory"), std::string::npos) << ReadFile(log);
-  ServerProcess again(kServer, dir.File("data"));
+  ServerProcess again(VARVE_SERVER_MAIN, dir.File("data"));
   ASSERT_NE(again.port(), 0) << again.log();
-  EXPECT_EQ(**Connect(again)->Get("k"), "v");
+  EXPECT_EQ(**ConnectToSurvivor(again)->Get("k"), "v");
 }
 #endif
 
@@ -286,7 +284,7 @@ TEST(ForeignClientsTest, RedisCliAndRedisBenchmarkWork) {
   if (std::system("command -v redis-cli redis-benchmark >/dev/null") != 0)
     GTEST_SKIP() << "redis-tools are not installed";
   TempDir dir;
-  ServerProcess server(kServer, dir.File("data"));
+  ServerProcess server(VARVE_SERVER_MAIN, dir.File("data"));
   ASSERT_NE(server.port(), 0) << server.log();
   const std::string port = std::to_string(server.port());
   const std::string out = dir.File("out");

@@ -22,12 +22,12 @@ using testing::Eventually;
 using testing::ServerProcess;
 using testing::TempDir;
 
-constexpr uint64_t kLimit = uint64_t{64} << 20;
-constexpr int kTogether = 50;
+constexpr uint64_t kServersDiskLimit = uint64_t{64} << 20;
+constexpr int kWritesTogether = 50;
 
 class DiskLimitProcessTest : public ::testing::Test {
  protected:
-  void Start(uint64_t limit = kLimit) {
+  void Start(uint64_t limit = kServersDiskLimit) {
     server_ = std::make_unique<ServerProcess>(
         VARVE_SERVER_MAIN, dir_.File("data"),
         std::vector<std::string>{"--sync=no", "--memory-limit=128MiB",
@@ -47,16 +47,16 @@ class DiskLimitProcessTest : public ::testing::Test {
   static std::string Name(int key) { return "key:" + std::to_string(1'000'000 + key); }
   // Writes values that nothing compresses until a write is refused. Returns how many were not.
   int WriteUntilRefused(int from, std::string* refusal) {
-    for (int key = from;; key += kTogether) {
+    for (int key = from;; key += kWritesTogether) {
       std::vector<std::string> request = {"MSET"};
-      for (int i = 0; i < kTogether; ++i) {
+      for (int i = 0; i < kWritesTogether; ++i) {
         std::string value(1000, '\0');
         for (char& c : value) c = static_cast<char>(random_());
         request.insert(request.end(), {Name(key + i), std::move(value)});
       }
       *refusal = Do(request);
       if (*refusal != "OK" || key > 1'000'000) return key - from;
-      if (key % 1000 == 0) EXPECT_LE(BytesOnDisk(), kLimit);
+      if (key % 1000 == 0) EXPECT_LE(BytesOnDisk(), kServersDiskLimit);
     }
   }
   uint64_t BytesOnDisk() const {
@@ -92,7 +92,7 @@ TEST_F(DiskLimitProcessTest, WritesEndAtTheLimitAndGoOnOnceThereIsRoom) {
   for (const int signal : {SIGKILL, SIGTERM}) {
     End(signal);
     Start();
-    EXPECT_LE(BytesOnDisk(), kLimit);
+    EXPECT_LE(BytesOnDisk(), kServersDiskLimit);
     EXPECT_EQ(Do({"DBSIZE"}), std::to_string(written));
     EXPECT_EQ(Do({"STRLEN", Name(written - 1)}), "1000");
   }
@@ -109,7 +109,7 @@ TEST_F(DiskLimitProcessTest, WritesEndAtTheLimitAndGoOnOnceThereIsRoom) {
     return more > written / 4;
   })) << more
       << " of " << written << ": " << refusal;
-  EXPECT_LE(BytesOnDisk(), kLimit);
+  EXPECT_LE(BytesOnDisk(), kServersDiskLimit);
   End(SIGKILL);
   Start();
   EXPECT_EQ(Do({"DBSIZE"}), std::to_string(written - written / 2 + more + 1));

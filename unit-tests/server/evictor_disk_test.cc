@@ -13,18 +13,18 @@ namespace varve {
 namespace {
 
 // So large that a 128th of it is far more than what logs allocate ahead of time.
-constexpr uint64_t kLimit = 1u << 30;
+constexpr uint64_t kEvictorsDiskLimit = 1u << 30;
 
 class EvictorDiskTest : public testing::EvictorFixture {
  protected:
-  EvictorDiskTest() : EvictorFixture(kLimit) {}
+  EvictorDiskTest() : EvictorFixture(kEvictorsDiskLimit) {}
 
   std::string filler() const { return data() + "/filler"; }
   // Takes room of the directory, so that only a part of the reserve is left. The file is sparse.
   void FillTheDisk() {
     auto file = disk_->OpenForWrite(filler(), /*create=*/true);
     ASSERT_TRUE(file.ok()) << file.status();
-    ASSERT_TRUE((*file)->Truncate(kLimit - disk_->reserve() / 2 - disk_->used()).ok());
+    ASSERT_TRUE((*file)->Truncate(kEvictorsDiskLimit - disk_->reserve() / 2 - disk_->used()).ok());
     ASSERT_TRUE(disk_->IsTight());
   }
 };

@@ -22,16 +22,16 @@ using testing::Eventually;
 using testing::ServerProcess;
 using testing::TempDir;
 
-std::unique_ptr<Client> Connect(uint16_t port) {
+std::unique_ptr<Client> ConnectToPort(uint16_t port) {
   absl::StatusOr<std::unique_ptr<Client>> client =
       Client::Connect("127.0.0.1", port, std::chrono::seconds(60));
   return client.ok() ? *std::move(client) : nullptr;
 }
 
 // Writes one key after the other until the server is gone.
-struct Writer {
+struct FeedWriter {
   void Run(uint16_t port) {
-    const std::unique_ptr<Client> client = Connect(port);
+    const std::unique_ptr<Client> client = ConnectToPort(port);
     if (client == nullptr) return;
     for (;;) {
       const std::string number = std::to_string(next++);
@@ -49,7 +49,7 @@ struct Writer {
 };
 
 // Reads the feed until the server is gone, and goes on where it stopped with the next one.
-struct Reader {
+struct FeedReader {
   // Returns false once the server is gone.
   bool ReadOnce(Client* client, const std::string& block) {
     const absl::StatusOr<Reply> reply =
@@ -66,7 +66,7 @@ struct Reader {
     return true;
   }
   void Run(uint16_t port) {
-    const std::unique_ptr<Client> client = Connect(port);
+    const std::unique_ptr<Client> client = ConnectToPort(port);
     while (client != nullptr && ReadOnce(client.get(), "1000")) continue;
   }
   void Take(const Reply& commit) {
@@ -91,16 +91,16 @@ TEST(FeedKillTest, WhatWasAcknowledgedIsDeliveredOnce) {
   constexpr int kKills = 4;
   constexpr uint64_t kBetweenKills = 150;  // acknowledged commits of each writer
   TempDir dir;
-  Writer writers[2];
+  FeedWriter writers[2];
   writers[0].name = "a";
   writers[1].name = "b";
-  Reader reader;
+  FeedReader reader;
   for (int life = 0; life <= kKills; ++life) {
     ServerProcess server(VARVE_SERVER_MAIN, dir.File("data"),
                          {"--change-retention-bytes=256MiB", "--write-buffer-size=256KiB"});
     ASSERT_NE(server.port(), 0) << server.log();
     if (life == kKills) {
-      const std::unique_ptr<Client> client = Connect(server.port());
+      const std::unique_ptr<Client> client = ConnectToPort(server.port());
       do {
         ASSERT_TRUE(reader.ReadOnce(client.get(), "1"));
       } while (!reader.got_nothing);
@@ -110,10 +110,10 @@ TEST(FeedKillTest, WhatWasAcknowledgedIsDeliveredOnce) {
       break;
     }
     std::vector<std::thread> threads;
-    for (Writer& writer : writers)
+    for (FeedWriter& writer : writers)
       threads.emplace_back([&writer, &server] { writer.Run(server.port()); });
     threads.emplace_back([&] { reader.Run(server.port()); });
-    for (Writer& writer : writers) {
+    for (FeedWriter& writer : writers) {
       const uint64_t enough = writer.count.load() + kBetweenKills;
       EXPECT_TRUE(Eventually([&] { return writer.count.load() >= enough; }));
     }
@@ -121,7 +121,7 @@ TEST(FeedKillTest, WhatWasAcknowledgedIsDeliveredOnce) {
     server.process().Wait();
     for (std::thread& thread : threads) thread.join();
   }
-  for (const Writer& writer : writers) {
+  for (const FeedWriter& writer : writers) {
     for (const std::string& number : writer.acknowledged) {
       EXPECT_EQ(reader.values[writer.name + number], number);
       EXPECT_EQ(reader.values[writer.name + number + "+"], number);

@@ -29,20 +29,19 @@ using testing::TempDir;
 using testing::TrueLru;
 using testing::ZipfKeys;
 
-constexpr const char* kServer = VARVE_SERVER_MAIN;
-constexpr size_t kKeys = 100'000, kRequests = 300'000, kTogether = 32;
-constexpr size_t kEntrySize = 100;
+constexpr size_t kZipfKeys = 100'000, kZipfRequests = 300'000, kReadsTogether = 32;
+constexpr size_t kCacheEntrySize = 100;
 
-std::string Key(size_t key) {
+std::string CacheKey(size_t key) {
   const std::string digits = std::to_string(key);
   return "key:" + std::string(8 - digits.size(), '0') + digits;
 }
-const std::string& Value() {
-  static const std::string value(kEntrySize - 12, 'v');
+const std::string& CacheValue() {
+  static const std::string value(kCacheEntrySize - 12, 'v');
   return value;
 }
 
-std::unique_ptr<Client> Connect(const ServerProcess& server) {
+std::unique_ptr<Client> ConnectToCache(const ServerProcess& server) {
   absl::StatusOr<std::unique_ptr<Client>> client =
       Client::Connect("127.0.0.1", server.port(), std::chrono::seconds(60));
   EXPECT_TRUE(client.ok()) << client.status() << server.log();
@@ -58,11 +57,11 @@ uint64_t Stat(Client& client, const std::string& name) {
 // Sends the requests of a cache: GETs, and a SET for each key that was missing. Returns the hits in
 // a hundred.
 double HitsOf(Client& client) {
-  ZipfKeys keys(kKeys, 0.99);
+  ZipfKeys keys(kZipfKeys, 0.99);
   size_t hits = 0;
-  for (size_t request = 0; request < kRequests; request += kTogether) {
+  for (size_t request = 0; request < kZipfRequests; request += kReadsTogether) {
     std::vector<std::string> asked;
-    for (size_t i = 0; i < kTogether; ++i) asked.push_back(Key(keys.Next()));
+    for (size_t i = 0; i < kReadsTogether; ++i) asked.push_back(CacheKey(keys.Next()));
     for (const std::string& key : asked)
       EXPECT_TRUE(client.Send(std::vector<std::string_view>{"GET", key}).ok());
     std::vector<std::string> missing;
@@ -72,19 +71,19 @@ double HitsOf(Client& client) {
       testing::ReplyText(*reply) == "nil" ? missing.push_back(key) : void(++hits);
     }
     for (const std::string& key : missing)
-      EXPECT_TRUE(client.Send(std::vector<std::string_view>{"SET", key, Value()}).ok());
+      EXPECT_TRUE(client.Send(std::vector<std::string_view>{"SET", key, CacheValue()}).ok());
     for (size_t i = 0; i < missing.size(); ++i)
       EXPECT_EQ(testing::ReplyText(*client.Receive()), "OK");
   }
-  return 100.0 * static_cast<double>(hits) / kRequests;
+  return 100.0 * static_cast<double>(hits) / kZipfRequests;
 }
 
 double TrueLruHits(size_t capacity) {
-  ZipfKeys keys(kKeys, 0.99);
+  ZipfKeys keys(kZipfKeys, 0.99);
   TrueLru lru(capacity);
   size_t hits = 0;
-  for (size_t request = 0; request < kRequests; ++request) hits += lru.Use(keys.Next()) ? 1 : 0;
-  return 100.0 * static_cast<double>(hits) / kRequests;
+  for (size_t request = 0; request < kZipfRequests; ++request) hits += lru.Use(keys.Next()) ? 1 : 0;
+  return 100.0 * static_cast<double>(hits) / kZipfRequests;
 }
 
 TEST(HitRatioTest, IsThatOfTrueLruAndNotBelowThatOfRedis) {
@@ -97,10 +96,10 @@ TEST(HitRatioTest, IsThatOfTrueLruAndNotBelowThatOfRedis) {
   const size_t capacity = std::stoull(Ask(*peer, {"DBSIZE"}));
   ASSERT_GT(capacity, 1000u);
   TempDir dir;
-  ServerProcess server(kServer, dir.File("data"),
-                       {"--sync=no", "--maxmemory=" + std::to_string(capacity * kEntrySize),
+  ServerProcess server(VARVE_SERVER_MAIN, dir.File("data"),
+                       {"--sync=no", "--maxmemory=" + std::to_string(capacity * kCacheEntrySize),
                         "--maxmemory-policy=allkeys-lru"});
-  const std::unique_ptr<Client> client = Connect(server);
+  const std::unique_ptr<Client> client = ConnectToCache(server);
   ASSERT_NE(client, nullptr);
   const double hits = HitsOf(*client), true_hits = TrueLruHits(capacity);
   EXPECT_LE(std::stoull(Ask(*client, {"DBSIZE"})), capacity);
@@ -119,27 +118,28 @@ TEST(EvictionKillTest, ReadsCountAfterAKill) {
   const std::vector<std::string> settings = {"--sync=no", "--maxmemory=100000",
                                              "--maxmemory-policy=allkeys-lru"};
   for (size_t round = 0; round < 3; ++round) {
-    ServerProcess server(kServer, dir.File("data"), settings);
-    const std::unique_ptr<Client> client = Connect(server);
+    ServerProcess server(VARVE_SERVER_MAIN, dir.File("data"), settings);
+    const std::unique_ptr<Client> client = ConnectToCache(server);
     ASSERT_NE(client, nullptr);
     for (size_t key = 0; round == 0 && key < 100; ++key)
-      ASSERT_EQ(Ask(*client, {"SET", Key(key), Value()}), "OK");
+      ASSERT_EQ(Ask(*client, {"SET", CacheKey(key), CacheValue()}), "OK");
     // More than fits, less than would take the keys that are read with it.
     const size_t first = 1000 + 2000 * round, last = first + 699;
     for (size_t key = first; key <= last; ++key)
-      ASSERT_EQ(Ask(*client, {"SET", Key(key), Value()}), "OK");
+      ASSERT_EQ(Ask(*client, {"SET", CacheKey(key), CacheValue()}), "OK");
     // The store knows to a second when something was written; this write says that all before it
     // was written before the reads.
     ASSERT_TRUE(Eventually([&] {
-      return std::stoull(Ask(*client, {"OBJECT", "IDLETIME", Key(last)})) >= 2;
+      return std::stoull(Ask(*client, {"OBJECT", "IDLETIME", CacheKey(last)})) >= 2;
     }));
-    ASSERT_EQ(Ask(*client, {"SET", Key(last), Value()}), "OK");
+    ASSERT_EQ(Ask(*client, {"SET", CacheKey(last), CacheValue()}), "OK");
     for (size_t key = 0; key < 100; ++key)
-      ASSERT_EQ(Ask(*client, {"GET", Key(key)}), Value()) << "round " << round << " key " << key;
+      ASSERT_EQ(Ask(*client, {"GET", CacheKey(key)}), CacheValue())
+          << "round " << round << " key " << key;
     // What is noted after this moment has all of them, unless an earlier round had; and one more
     // read lets there be something to note.
     const uint64_t noted = Stat(*client, "eviction_noted_reads");
-    ASSERT_EQ(Ask(*client, {"GET", Key(last)}), Value());
+    ASSERT_EQ(Ask(*client, {"GET", CacheKey(last)}), CacheValue());
     ASSERT_TRUE(Eventually([&] { return Stat(*client, "eviction_noted_reads") > noted; }));
     server.process().Kill(SIGKILL);
     server.process().Wait();
@@ -150,16 +150,16 @@ TEST(EvictionKillTest, ReadsCountAfterAKill) {
 void BearLoad(int port, size_t first_key, std::atomic<bool>* is_over) {
   constexpr size_t kOwnKeys = 25'000;
   auto client = Client::Connect("127.0.0.1", port, std::chrono::seconds(60));
-  for (size_t request = 0; client.ok() && !*is_over; request += kTogether) {
-    for (size_t i = 0; i < kTogether; ++i) {
-      const std::string key = Key(first_key + (request + i) * 7 % kOwnKeys);
+  for (size_t request = 0; client.ok() && !*is_over; request += kReadsTogether) {
+    for (size_t i = 0; i < kReadsTogether; ++i) {
+      const std::string key = CacheKey(first_key + (request + i) * 7 % kOwnKeys);
       const bool writes = i % 8 == 0;
       const absl::Status sent =
-          writes ? (*client)->Send(std::vector<std::string_view>{"SET", key, Value()})
+          writes ? (*client)->Send(std::vector<std::string_view>{"SET", key, CacheValue()})
                  : (*client)->Send(std::vector<std::string_view>{"GET", key});
       if (!sent.ok()) return;
     }
-    for (size_t i = 0; i < kTogether; ++i) {
+    for (size_t i = 0; i < kReadsTogether; ++i) {
       if (!(*client)->Receive().ok()) return;
     }
   }
@@ -175,11 +175,11 @@ TEST(EvictionKillTest, ReadsThatWereAnsweredBeforeAKillCountUnderLoad) {
   constexpr size_t kRead = 500;
   uint64_t dropped = 0;
   {
-    ServerProcess server(kServer, dir.File("data"), settings);
-    const std::unique_ptr<Client> client = Connect(server);
+    ServerProcess server(VARVE_SERVER_MAIN, dir.File("data"), settings);
+    const std::unique_ptr<Client> client = ConnectToCache(server);
     ASSERT_NE(client, nullptr);
     for (size_t key = 0; key <= kRead + 1; ++key)
-      ASSERT_EQ(Ask(*client, {"SET", Key(key), Value()}), "OK");
+      ASSERT_EQ(Ask(*client, {"SET", CacheKey(key), CacheValue()}), "OK");
     std::atomic<bool> is_over{false};
     std::thread one([&] { BearLoad(server.port(), 10'000, &is_over); });
     std::thread other([&] { BearLoad(server.port(), 50'000, &is_over); });
@@ -189,24 +189,25 @@ TEST(EvictionKillTest, ReadsThatWereAnsweredBeforeAKillCountUnderLoad) {
       other.join();
     };
     ASSERT_TRUE(Eventually([&] {
-      return std::stoull(Ask(*client, {"OBJECT", "IDLETIME", Key(kRead)})) >= 6;
+      return std::stoull(Ask(*client, {"OBJECT", "IDLETIME", CacheKey(kRead)})) >= 6;
     }));
-    for (size_t key = 0; key < kRead; ++key) ASSERT_EQ(Ask(*client, {"GET", Key(key)}), Value());
+    for (size_t key = 0; key < kRead; ++key)
+      ASSERT_EQ(Ask(*client, {"GET", CacheKey(key)}), CacheValue());
     std::this_thread::sleep_for(std::chrono::seconds(10));
     dropped = Stat(*client, "eviction_dropped_reads");
     server.process().Kill(SIGKILL);
     server.process().Wait();
   }
-  ServerProcess server(kServer, dir.File("data"), settings);
-  const std::unique_ptr<Client> client = Connect(server);
+  ServerProcess server(VARVE_SERVER_MAIN, dir.File("data"), settings);
+  const std::unique_ptr<Client> client = ConnectToCache(server);
   ASSERT_NE(client, nullptr);
   // Before the order is open, writes alone count, and no read is noted.
   ASSERT_TRUE(Eventually([&] {
-    return Ask(*client, {"GET", Key(kRead + 1)}) == Value() &&
+    return Ask(*client, {"GET", CacheKey(kRead + 1)}) == CacheValue() &&
            Stat(*client, "eviction_noted_reads") > 0;
   }));
   const auto idle = [&](size_t key) {
-    return std::stoull(Ask(*client, {"OBJECT", "IDLETIME", Key(key)}));
+    return std::stoull(Ask(*client, {"OBJECT", "IDLETIME", CacheKey(key)}));
   };
   size_t lost = 0;
   for (size_t key = 0; key < kRead; ++key) lost += idle(key) + 3 > idle(kRead) ? 1 : 0;

@@ -30,7 +30,7 @@ using testing::LogLines;
 using testing::ManualClock;
 using testing::TempDir;
 
-constexpr EvictionRule kLru{EvictionOrder::kLru};
+constexpr EvictionRule kLeastRecent{EvictionOrder::kLru};
 
 class IndexFaultsTest : public ::testing::Test {
  protected:
@@ -130,7 +130,7 @@ class FullOnFaultsTest : public IndexFaultsTest {
 
   void OpenEvictor() {
     evictor_ = std::make_unique<Evictor>(store_.get(), &clients_, &replication_);
-    evictor_->SetDatabases(kLru, kKeys * kEntrySize);
+    evictor_->SetDatabases(kLeastRecent, kKeys * kEntrySize);
     evictor_->Start(access_, 24u << 20, &disk_, Evictor::Work::kByCallers);
     evictor_->RunRound();
   }

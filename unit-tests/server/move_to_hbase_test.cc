@@ -24,14 +24,14 @@ using testing::Process;
 using testing::ServerProcess;
 using Words = std::vector<std::string>;
 
-constexpr size_t kMaxValue = 16u << 10;
+constexpr size_t kMaxMovedValue = 16u << 10;
 
 class MoveToHbaseTest : public ::testing::Test {
  protected:
   MoveToHbaseTest() {
     HbaseStoreOptions options;
     options.beat = std::chrono::milliseconds(5);
-    options.max_value_size = kMaxValue;
+    options.max_value_size = kMaxMovedValue;
     absl::StatusOr<std::unique_ptr<HbaseStore>> store =
         HbaseStore::Open(std::make_unique<testing::ClientInMemory>(&tables_), options);
     EXPECT_TRUE(store.ok()) << store.status();
@@ -117,7 +117,7 @@ TEST_F(MoveToHbaseTest, KeysArriveWithWhatBelongsToThem) {
 
 TEST_F(MoveToHbaseTest, WhatTheTargetLacksIsNamed) {
   AtSource("", {"NAMESPACE", "CREATE", "n", "MAXKEYS", "100", "KEEP", "1h"});
-  AtSource("n", {"MSET", "a", "1", "large", std::string(kMaxValue + 1, 'v'), "z", "1"});
+  AtSource("n", {"MSET", "a", "1", "large", std::string(kMaxMovedValue + 1, 'v'), "z", "1"});
   EXPECT_EQ(Move({"--finish"}), 2);
   EXPECT_THAT(said_, AllOf(HasSubstr("the target does not take KEEP 1h KEEPBYTES 0 of n"),
                            HasSubstr("--skip-options")));

@@ -26,9 +26,9 @@ using testing::ServerProcess;
 using testing::TempDir;
 using Words = std::vector<std::string>;
 
-class Node {
+class FailoverNode {
  public:
-  Node(const TempDir& directory, const std::string& name)
+  FailoverNode(const TempDir& directory, const std::string& name)
       : port_(RedisServer::FreePort()),
         process_(VARVE_SERVER_MAIN, directory.File(name), {fmt::format("--port={}", port_)}) {
     EXPECT_NE(process_.port(), 0) << process_.log();
@@ -55,7 +55,7 @@ class Node {
     const size_t begin = at + name.size() + 2;
     return info.substr(begin, info.find('\r', begin) - begin);
   }
-  bool Follow(const Node& primary) const {
+  bool Follow(const FailoverNode& primary) const {
     return Do({"REPLICAOF", "127.0.0.1", primary.port()}) == "OK" &&
            Eventually([&] { return Info("master_link_status") == "up"; });
   }
@@ -71,14 +71,14 @@ class FailoverTest : public ::testing::Test {
   bool Ended() {
     return Eventually([&] { return a_.Info("master_failover_state") == "no-failover"; });
   }
-  bool IsOnline(const Node& primary, const Node& follower) {
+  bool IsOnline(const FailoverNode& primary, const FailoverNode& follower) {
     return Eventually([&] {
       return primary.Do({"ROLE"}).find("(127.0.0.1 " + follower.port() + " ") != std::string::npos;
     });
   }
 
   TempDir directory_;
-  Node a_{directory_, "a"};
+  FailoverNode a_{directory_, "a"};
 };
 
 TEST_F(FailoverTest, RefusalsHaveRedisWords) {
@@ -91,7 +91,7 @@ TEST_F(FailoverTest, RefusalsHaveRedisWords) {
   EXPECT_EQ(a_.Do({"FAILOVER", "TIMEOUT", "0"}), "!ERR FAILOVER timeout must be greater than 0");
   EXPECT_EQ(a_.Do({"FAILOVER", "ABORT", "TO", "h", "7"}), "!ERR syntax error");
   EXPECT_EQ(a_.Do({"FAILOVER", "TIMEOUT", "5", "TIMEOUT", "6"}), "!ERR syntax error");
-  const Node b(directory_, "b");
+  const FailoverNode b(directory_, "b");
   ASSERT_TRUE(b.Follow(a_));
   ASSERT_TRUE(IsOnline(a_, b));
   EXPECT_EQ(b.Do({"FAILOVER"}), "!ERR FAILOVER is not valid when server is a replica.");
@@ -103,7 +103,7 @@ TEST_F(FailoverTest, RefusalsHaveRedisWords) {
 }
 
 TEST_F(FailoverTest, AFollowerTakesOverAndTheOldPrimaryFollowsIt) {
-  const Node b(directory_, "b");
+  const FailoverNode b(directory_, "b");
   ASSERT_TRUE(b.Follow(a_));
   ASSERT_TRUE(IsOnline(a_, b));
   EXPECT_EQ(a_.Do({"SET", "before", "1"}), "OK");
@@ -122,7 +122,7 @@ TEST_F(FailoverTest, AFollowerTakesOverAndTheOldPrimaryFollowsIt) {
 
 // Writers write all the time, each on to the server that takes writes.
 TEST_F(FailoverTest, NothingAcknowledgedIsLostUnderLoad) {
-  const Node b(directory_, "b");
+  const FailoverNode b(directory_, "b");
   ASSERT_TRUE(b.Follow(a_));
   ASSERT_TRUE(IsOnline(a_, b));
   constexpr int kWriters = 4;
@@ -161,7 +161,7 @@ TEST_F(FailoverTest, NothingAcknowledgedIsLostUnderLoad) {
 
 // A follower that stands still has not everything.
 TEST_F(FailoverTest, WithoutAFollowerThatHasEverythingThePrimaryStaysOne) {
-  Node b(directory_, "b");
+  FailoverNode b(directory_, "b");
   ASSERT_TRUE(b.Follow(a_));
   ASSERT_TRUE(IsOnline(a_, b));
   b.process().Kill(SIGSTOP);

@@ -9,12 +9,12 @@
 namespace varve {
 namespace {
 
-using Words = std::vector<std::string_view>;
+using WordViews = std::vector<std::string_view>;
 
 std::string TypeOf(std::string_view name) { return std::string(FindStreamCommand(name).type); }
 
 // The key and its database, or "none".
-std::string Target(const Words& words) {
+std::string Target(const WordViews& words) {
   const std::optional<StreamTarget> target = TargetOf(words);
   return target ? std::string(target->key) + "@" + std::string(target->database) : "none";
 }
@@ -55,25 +55,25 @@ TEST(StreamCommandsTest, TheTargetIsWhatGoes) {
 }
 
 TEST(StreamCommandsTest, TheTypeOfAPayload) {
-  EXPECT_EQ(RestoredType(Words{"RESTORE", "a", "0", std::string_view("\0x", 2)}), "string");
-  EXPECT_EQ(RestoredType(Words{"RESTORE", "a", "0", "\x10x"}), "hash");
-  EXPECT_EQ(RestoredType(Words{"RESTORE", "a", "0", "\x7Fx"}), "");
-  EXPECT_EQ(RestoredType(Words{"RESTORE", "a", "0", ""}), "");
-  EXPECT_EQ(RestoredType(Words{"RESTORE", "a"}), "");
+  EXPECT_EQ(RestoredType(WordViews{"RESTORE", "a", "0", std::string_view("\0x", 2)}), "string");
+  EXPECT_EQ(RestoredType(WordViews{"RESTORE", "a", "0", "\x10x"}), "hash");
+  EXPECT_EQ(RestoredType(WordViews{"RESTORE", "a", "0", "\x7Fx"}), "");
+  EXPECT_EQ(RestoredType(WordViews{"RESTORE", "a", "0", ""}), "");
+  EXPECT_EQ(RestoredType(WordViews{"RESTORE", "a"}), "");
 }
 
 TEST(StreamCommandsTest, ThePartsOfAnMsetex) {
-  const Words words = {"MSETEX", "2", "a", "1", "b", "2", "XX", "PXAT", "5"};
+  const WordViews words = {"MSETEX", "2", "a", "1", "b", "2", "XX", "PXAT", "5"};
   const SetMany parts = PartsOfSetMany(words);
-  EXPECT_EQ(Words(parts.pairs.begin(), parts.pairs.end()), (Words{"a", "1", "b", "2"}));
-  EXPECT_EQ(Words(parts.options.begin(), parts.options.end()), (Words{"PXAT", "5"}));
-  const std::vector<Words> wrong = {{"MSETEX"},
-                                    {"MSETEX", "0", "a", "1"},
-                                    {"MSETEX", "-1", "a", "1"},
-                                    {"MSETEX", "x", "a", "1"},
-                                    {"MSETEX", "2", "a", "1", "b"},
-                                    {"MSETEX", "9223372036854775807", "a", "1"}};
-  for (const Words& each : wrong) EXPECT_TRUE(PartsOfSetMany(each).pairs.empty());
+  EXPECT_EQ(WordViews(parts.pairs.begin(), parts.pairs.end()), (WordViews{"a", "1", "b", "2"}));
+  EXPECT_EQ(WordViews(parts.options.begin(), parts.options.end()), (WordViews{"PXAT", "5"}));
+  const std::vector<WordViews> wrong = {{"MSETEX"},
+                                        {"MSETEX", "0", "a", "1"},
+                                        {"MSETEX", "-1", "a", "1"},
+                                        {"MSETEX", "x", "a", "1"},
+                                        {"MSETEX", "2", "a", "1", "b"},
+                                        {"MSETEX", "9223372036854775807", "a", "1"}};
+  for (const WordViews& each : wrong) EXPECT_TRUE(PartsOfSetMany(each).pairs.empty());
 }
 
 }  // namespace

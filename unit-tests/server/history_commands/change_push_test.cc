@@ -29,9 +29,9 @@ using Words = std::vector<std::string>;
 constexpr std::chrono::minutes kLong{1};
 
 // A client of the stream that keeps a copy of the keys.
-class Follower {
+class PushFollower {
  public:
-  explicit Follower(uint16_t port, const Words& login = {}) {
+  explicit PushFollower(uint16_t port, const Words& login = {}) {
     ClientOptions options;
     options.port = port;
     options.protocol = 3;
@@ -130,7 +130,7 @@ class ChangePushTest : public ::testing::Test {
 TEST_F(ChangePushTest, CommitsArePushedAsTheyCome) {
   ASSERT_EQ(Do({"SET", "before", "1"}), "OK");
   const int64_t now = Now();
-  Follower follower(server_.port());
+  PushFollower follower(server_.port());
   ASSERT_EQ(follower.Do({"CHANGES", "STREAM", "SINCE", std::to_string(now)}), "OK");
   ASSERT_TRUE(follower.UntilProgress(now));
   EXPECT_EQ(follower.progress, now);
@@ -166,7 +166,7 @@ TEST_F(ChangePushTest, ASnapshotAndTheChangesBehindItMakeACopy) {
       if (i % 500 == 0) Ask(*client, {"DELRANGE", "[k10", "(k12"});
     }
   });
-  Follower follower(server_.port());
+  PushFollower follower(server_.port());
   EXPECT_EQ(follower.Do({"CHANGES", "STREAM", "FROM", "SNAPSHOT"}), "OK");
   EXPECT_TRUE(follower.Until([&] { return follower.snapshot_end >= 0; }));
   writer.join();
@@ -177,13 +177,13 @@ TEST_F(ChangePushTest, ASnapshotAndTheChangesBehindItMakeACopy) {
 
 TEST_F(ChangePushTest, FiltersHoldForSnapshotAndChanges) {
   ASSERT_EQ(Do({"MSET", "a:1", "x", "b:1", "y"}), "OK");
-  Follower follower(server_.port());
+  PushFollower follower(server_.port());
   ASSERT_EQ(follower.Do({"CHANGES", "STREAM", "FROM", "SNAPSHOT", "PREFIX", "a:"}), "OK");
   ASSERT_TRUE(follower.UntilProgress(Now()));
   ASSERT_EQ(Do({"MSET", "a:2", "z", "b:2", "q"}), "OK");
   ASSERT_TRUE(follower.UntilProgress(Now()));
   EXPECT_EQ(follower.copy, (std::map<std::string, std::string>{{"a:1", "x"}, {"a:2", "z"}}));
-  Follower all(server_.port());
+  PushFollower all(server_.port());
   EXPECT_EQ(all.Do({"CHANGES", "STREAM", "FROM", "SNAPSHOT", "NAMESPACE", "ALL"}),
             "!ERR FROM SNAPSHOT takes one namespace");
 }
@@ -300,7 +300,7 @@ class LargeCommitsTest : public ChangePushTest {
  protected:
   // Has the follower's sockets full, the server in the middle of a message, and what is left of the
   // message put away.
-  void Stall(Follower* follower) {
+  void Stall(PushFollower* follower) {
     ASSERT_EQ(follower->Do({"CLIENT", "SETNAME", "stalled"}), "OK");
     ASSERT_EQ(follower->Do({"CHANGES", "STREAM", "SINCE", std::to_string(Now())}), "OK");
     int put_away = 0, at_end = 0;
@@ -332,7 +332,7 @@ class LargeCommitsTest : public ChangePushTest {
 };
 
 TEST_F(LargeCommitsTest, AStalledReaderHasAPartOfOneAndGetsTheRest) {
-  Follower follower(server_.port());
+  PushFollower follower(server_.port());
   ASSERT_NO_FATAL_FAILURE(Stall(&follower));
   ASSERT_EQ(Do({"DEL", "key1"}), "1");
   EXPECT_EQ(follower.Do({"PING"}), "PONG");  // behind the message
@@ -343,7 +343,7 @@ TEST_F(LargeCommitsTest, AStalledReaderHasAPartOfOneAndGetsTheRest) {
 
 TEST_F(LargeCommitsTest, AReaderWithoutRightsToTheRestIsClosed) {
   ASSERT_EQ(Do({"ACL", "SETUSER", "alice", "on", ">secret", "~key*", "+@all"}), "OK");
-  Follower follower(server_.port(), {"AUTH", "alice", "secret"});
+  PushFollower follower(server_.port(), {"AUTH", "alice", "secret"});
   ASSERT_NO_FATAL_FAILURE(Stall(&follower));
   ASSERT_EQ(Do({"ACL", "SETUSER", "alice", "resetkeys", "~other"}), "OK");
   EXPECT_FALSE(follower.UntilProgress(Now()));
@@ -354,7 +354,7 @@ TEST_F(LargeCommitsTest, AReaderWithoutRightsToTheRestIsClosed) {
 }
 
 TEST_F(ChangePushTest, ACommitLargerThanAnyLimitIsPushedWhole) {
-  Follower follower(server_.port());
+  PushFollower follower(server_.port());
   ASSERT_EQ(Do({"CONFIG", "SET", "client-output-buffer-limit", "pubsub 1mb 1mb 1"}), "OK");
   ASSERT_EQ(follower.Do({"CHANGES", "STREAM", "SINCE", std::to_string(Now())}), "OK");
   const std::string value(3u << 20, 'v');
@@ -365,7 +365,7 @@ TEST_F(ChangePushTest, ACommitLargerThanAnyLimitIsPushedWhole) {
 
 TEST_F(ChangePushTest, ChangedRightsHoldForAStream) {
   ASSERT_EQ(Do({"ACL", "SETUSER", "alice", "on", ">secret", "~app:*", "+@read", "+ping"}), "OK");
-  Follower follower(server_.port(), {"AUTH", "alice", "secret"});
+  PushFollower follower(server_.port(), {"AUTH", "alice", "secret"});
   ASSERT_EQ(follower.Do({"CHANGES", "STREAM", "SINCE", std::to_string(Now())}), "OK");
   ASSERT_EQ(Do({"MSET", "app:1", "x", "other", "y"}), "OK");
   ASSERT_TRUE(follower.UntilProgress(Now()));
@@ -384,9 +384,9 @@ TEST_F(ChangePushTest, ChangedRightsHoldForAStream) {
 
 TEST_F(ChangePushTest, ManyStreamsEndWithTheServer) {
   const std::string now = std::to_string(Now());
-  std::vector<std::unique_ptr<Follower>> followers;
+  std::vector<std::unique_ptr<PushFollower>> followers;
   for (int i = 0; i < 50; ++i) {
-    followers.push_back(std::make_unique<Follower>(server_.port()));
+    followers.push_back(std::make_unique<PushFollower>(server_.port()));
     ASSERT_EQ(followers.back()->Do({"CHANGES", "STREAM", "SINCE", now}), "OK");
   }
   ASSERT_EQ(Do({"SET", "k", "v"}), "OK");

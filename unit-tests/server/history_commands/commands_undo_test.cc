@@ -26,7 +26,7 @@ using testing::Resp;
 using testing::TestServer;
 using Words = std::vector<std::string>;
 
-constexpr uint64_t kDay = 86'400'000;
+constexpr uint64_t kUndoPeriodMs = 86'400'000;
 constexpr std::string_view kNoKeyRights =
     "!NOPERM this user has no permissions to access one of the keys used as arguments";
 
@@ -35,7 +35,7 @@ class UndoTest : public ::testing::Test {
   static EngineOptions Keeping(const ManualClock* clock) {
     EngineOptions options = TestServer::SmallEngine();
     options.clock = clock;
-    options.history.time_ms = kDay;
+    options.history.time_ms = kUndoPeriodMs;
     return options;
   }
   std::string Do(const Words& arguments) { return Ask(*client_, arguments); }

@@ -72,12 +72,12 @@ TEST_F(RedisMetricsTest, HasTheSeriesOfDashboard763) {
   EXPECT_NE(page.find("redis_db_keys{db=\"db15\"} 0\n"), std::string::npos) << page;
 }
 
-constexpr const char* kExporter = "prometheus-redis-exporter";
+constexpr const char* kRedisExporter = "prometheus-redis-exporter";
 
 // What Debian's exporter tells of the server at that port.
 std::string ExportedFrom(uint16_t server, const std::string& log) {
   const uint16_t port = testing::FreePort();
-  const testing::Process exporter(kExporter,
+  const testing::Process exporter(kRedisExporter,
                                   {"--redis.addr=redis://127.0.0.1:" + std::to_string(server),
                                    "--web.listen-address=127.0.0.1:" + std::to_string(port)},
                                   log);
@@ -100,7 +100,7 @@ std::set<std::string> SeriesOfDashboard763In(const std::string& exported) {
 }
 
 TEST_F(RedisMetricsTest, DebiansExporterTellsTheSame) {
-  if (!testing::HasProgram(kExporter)) GTEST_SKIP() << kExporter << " is not installed";
+  if (!testing::HasProgram(kRedisExporter)) GTEST_SKIP() << kRedisExporter << " is not installed";
   testing::TempDir dir;
   const std::string exported = ExportedFrom(server_.port(), dir.File("exporter.log"));
   const std::string page = Page();
@@ -116,7 +116,7 @@ TEST_F(RedisMetricsTest, DebiansExporterTellsTheSame) {
 
 // The exporter has the same series of the dashboard for Varve as for Redis itself.
 TEST_F(RedisMetricsTest, DebiansExporterHasTheSameSeriesOfRedis) {
-  for (const char* program : {kExporter, "redis-server", "redis-cli"}) {
+  for (const char* program : {kRedisExporter, "redis-server", "redis-cli"}) {
     if (!testing::HasProgram(program)) GTEST_SKIP() << program << " is not installed";
   }
   testing::TempDir dir;

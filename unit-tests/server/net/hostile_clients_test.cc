@@ -23,19 +23,16 @@
 namespace varve {
 namespace {
 
+using std::chrono::steady_clock;
 using testing::kMemoryIsTold;
 using testing::RawConnection;
 using testing::ResidentBytes;
 using testing::Resp;
 using testing::ServerProcess;
 using testing::TempDir;
-
-using Clock = std::chrono::steady_clock;
 using Connections = std::vector<std::unique_ptr<RawConnection>>;
 
-const char kServer[] = VARVE_SERVER_MAIN;
-
-constexpr size_t kMany = 500;  // connections
+constexpr size_t kManyConnections = 500;
 // 64 MB for 10,000 of them, and what the polite client writes.
 constexpr size_t kMostOfMany = 4'000'000;
 constexpr size_t kMostOfFew = 8'000'000;
@@ -71,11 +68,12 @@ class PoliteClient {
     }
   }
   bool Ask(const std::string& request, const std::string& reply) {
-    const Clock::time_point begin = Clock::now();
+    const steady_clock::time_point begin = steady_clock::now();
     EXPECT_TRUE(connection_.Send(request));
     const std::string got = connection_.Receive(reply.size());
     EXPECT_EQ(got, reply);
-    waits_.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
+    waits_.push_back(
+        std::chrono::duration<double, std::milli>(steady_clock::now() - begin).count());
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return got == reply;
   }
@@ -91,10 +89,10 @@ class HostileClientsTest : public ::testing::Test {
   void SetUp() override {
     rlimit limit{};
     ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    if (limit.rlim_max < 3 * kMany) GTEST_SKIP() << "too few files may be open";
+    if (limit.rlim_max < 3 * kManyConnections) GTEST_SKIP() << "too few files may be open";
     limit.rlim_cur = limit.rlim_max;
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    server_ = std::make_unique<ServerProcess>(kServer, dir_.File("data"));
+    server_ = std::make_unique<ServerProcess>(VARVE_SERVER_MAIN, dir_.File("data"));
     ASSERT_NE(server_->port(), 0) << server_->log();
     RawConnection client(server_->port());
     const std::string large(kLargeValue, 'x');
@@ -122,7 +120,7 @@ class HostileClientsTest : public ::testing::Test {
     const size_t before = ServerBytes();
     size_t largest = before;
     begin();
-    for (const auto end = Clock::now() + kLasts; Clock::now() < end;) {
+    for (const auto end = steady_clock::now() + kLasts; steady_clock::now() < end;) {
       keep_up();
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       largest = std::max(largest, ServerBytes());
@@ -142,13 +140,14 @@ class HostileClientsTest : public ::testing::Test {
 
 TEST_F(HostileClientsTest, Idle) {
   Endure(kMostOfMany, [&] {
-    Open(kMany, "PING\r\n");
+    Open(kManyConnections, "PING\r\n");
     for (const auto& connection : connections_) ASSERT_EQ(connection->Receive(7), "+PONG\r\n");
   });
 }
 
 TEST_F(HostileClientsTest, HalfCommands) {
-  Endure(kMostOfMany, [&] { Open(kMany, "*3\r\n$3\r\nSET\r\n$4\r\nhalf\r\n$1000\r\nhalf a val"); });
+  Endure(kMostOfMany,
+         [&] { Open(kManyConnections, "*3\r\n$3\r\nSET\r\n$4\r\nhalf\r\n$1000\r\nhalf a val"); });
   ASSERT_TRUE(connections_.back()->Send(std::string(990, 'x') + "\r\n"));
   EXPECT_EQ(connections_.back()->Receive(5), "+OK\r\n");
 }

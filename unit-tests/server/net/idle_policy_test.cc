@@ -12,14 +12,14 @@ namespace {
 constexpr std::chrono::microseconds kFast{100};
 constexpr std::chrono::milliseconds kSlow{2};
 
-struct Client {};
+struct IdleClient {};
 
 class IdlePolicyTest : public ::testing::Test {
  protected:
   void Serve(IdlePolicy* policy, std::vector<int> round, uint32_t times = 1) {
-    std::vector<Client*> clients;
+    std::vector<IdleClient*> clients;
     for (const int client : round) clients.push_back(&clients_[client]);
-    for (uint32_t i = 0; i < times; ++i) policy->Served<Client>(clients);
+    for (uint32_t i = 0; i < times; ++i) policy->Served<IdleClient>(clients);
   }
   // Rounds until one is kept; many: none was.
   uint32_t RoundsOff() {
@@ -34,7 +34,7 @@ class IdlePolicyTest : public ::testing::Test {
     return times;
   }
 
-  Client clients_[4];
+  IdleClient clients_[4];
   IdlePolicy::Time now_ = std::chrono::steady_clock::now();
   IdlePolicy policy_{/*is_only_loop=*/true, /*processors=*/2};
 };

@@ -28,7 +28,7 @@ using testing::ResidentBytes;
 using testing::Resp;
 using testing::TestServer;
 
-constexpr size_t kConnections = 1000;
+constexpr size_t kIdleConnections = 1000;
 constexpr size_t kBytesOfOne = 6400;  // 64 MB for 10,000 of them
 
 // Opens many connections that each send `bytes`, and says by how much the process grew for it.
@@ -39,12 +39,13 @@ size_t GrowthOf(TestServer* server, const std::string& bytes,
   const ServerState& state = server->state();
   const uint64_t received = state.statistics.bytes_in.load();
   const size_t before = ResidentBytes();
-  for (size_t i = 0; i < kConnections; ++i) {
+  for (size_t i = 0; i < kIdleConnections; ++i) {
     connections->push_back(std::make_unique<RawConnection>(server->port()));
     EXPECT_TRUE(connections->back()->Send(bytes));
   }
-  EXPECT_TRUE(Eventually(
-      [&] { return state.statistics.bytes_in.load() >= received + kConnections * bytes.size(); }));
+  EXPECT_TRUE(Eventually([&] {
+    return state.statistics.bytes_in.load() >= received + kIdleConnections * bytes.size();
+  }));
   EXPECT_EQ(server->Connect()->Ping(), absl::OkStatus());
   return std::max(ResidentBytes(), before) - before;
 }
@@ -62,7 +63,7 @@ class LimitsTest : public ::testing::Test {
   void SetUp() override {
     rlimit limit{};
     ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    if (limit.rlim_max < 3 * kConnections) GTEST_SKIP() << "too few files may be open";
+    if (limit.rlim_max < 3 * kIdleConnections) GTEST_SKIP() << "too few files may be open";
     limit.rlim_cur = limit.rlim_max;
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   }
@@ -73,7 +74,7 @@ class LimitsTest : public ::testing::Test {
 TEST_F(LimitsTest, IdleConnectionsAreSmall) {
   const size_t growth = GrowthOf(&server_, "PING\r\n", &connections_);
   if (kMemoryIsTold) {
-    EXPECT_LT(growth, kConnections * kBytesOfOne);
+    EXPECT_LT(growth, kIdleConnections * kBytesOfOne);
   }
   for (const auto& connection : connections_) EXPECT_EQ(connection->Receive(7), "+PONG\r\n");
 }
@@ -82,7 +83,7 @@ TEST_F(LimitsTest, IdleConnectionsGiveTheirBuffersBack) {
   const std::string message(32u << 10, 'm');  // together 32 MB in, and out
   const std::string reply = "$32768\r\n" + message + "\r\n";
   const auto talk = [&] {
-    for (size_t i = 0; i < kConnections; ++i) {
+    for (size_t i = 0; i < kIdleConnections; ++i) {
       connections_.push_back(std::make_unique<RawConnection>(server_.port()));
       ASSERT_TRUE(connections_.back()->Send(Resp({"PING", message})));
       ASSERT_TRUE(connections_.back()->Receive(reply.size()) == reply);
@@ -93,7 +94,7 @@ TEST_F(LimitsTest, IdleConnectionsGiveTheirBuffersBack) {
   const size_t before = ResidentBytes();
   talk();  // in memory that the first ones don't need any more
   if (kMemoryIsTold) {
-    EXPECT_LT(ResidentBytes(), before + 2 * kConnections * kBytesOfOne);
+    EXPECT_LT(ResidentBytes(), before + 2 * kIdleConnections * kBytesOfOne);
   }
 }
 
@@ -101,7 +102,7 @@ TEST_F(LimitsTest, HalfCommandsTakeLittleMoreThanTheirBytes) {
   const std::string half = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1000\r\nhalf a val";
   const size_t growth = GrowthOf(&server_, half, &connections_);
   if (kMemoryIsTold) {
-    EXPECT_LT(growth, kConnections * kBytesOfOne);
+    EXPECT_LT(growth, kIdleConnections * kBytesOfOne);
   }
   ASSERT_TRUE(connections_[0]->Send(std::string(990, 'x') + "\r\n"));
   EXPECT_EQ(connections_[0]->Receive(5), "+OK\r\n");
@@ -111,7 +112,7 @@ TEST_F(LimitsTest, AnnouncedLengthsTakeNoMemory) {
   const size_t growth =
       GrowthOf(&server_, "*1048576\r\n$3\r\nSET\r\n$536870912\r\nx", &connections_);
   if (kMemoryIsTold) {
-    EXPECT_LT(growth, kConnections * kBytesOfOne);
+    EXPECT_LT(growth, kIdleConnections * kBytesOfOne);
   }
 }
 

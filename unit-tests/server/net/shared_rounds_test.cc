@@ -19,7 +19,7 @@ using testing::RawConnection;
 using testing::Resp;
 using testing::TestServer;
 
-constexpr int kKeys = 500;
+constexpr int kSharedKeys = 500;
 constexpr int kClients = 8;
 constexpr int kReadsAPipeline = 10;
 
@@ -29,7 +29,7 @@ class SharedRoundsTest : public ::testing::Test {
  protected:
   SharedRoundsTest() : server_(Options()) {
     const std::unique_ptr<Client> client = server_.Connect();
-    for (int i = 0; i < kKeys; ++i) EXPECT_TRUE(client->Put(Key(i), Value(i)).ok());
+    for (int i = 0; i < kSharedKeys; ++i) EXPECT_TRUE(client->Put(Key(i), Value(i)).ok());
     pooled_before_ = server_.state().statistics.batches_pooled.load();
   }
 
@@ -54,7 +54,7 @@ class SharedRoundsTest : public ::testing::Test {
   static bool Converse(RawConnection* connection, std::mt19937* random) {
     std::string requests, replies;
     for (int i = 0; i < kReadsAPipeline; ++i) {
-      const int key = static_cast<int>((*random)() % kKeys);
+      const int key = static_cast<int>((*random)() % kSharedKeys);
       requests += Resp({"GET", Key(key)});
       replies += "$" + std::to_string(Value(key).size()) + "\r\n" + Value(key) + "\r\n";
       if (i == kReadsAPipeline / 2) {
@@ -136,7 +136,7 @@ TEST_F(SharedRoundsTest, ConnectionsMayBeKilledAndVanishAndTheServerStop) {
   for (int i = 0; i < kClients; ++i)
     connections.push_back(std::make_unique<RawConnection>(server_.port()));
   std::string requests;
-  for (int i = 0; i < 2000; ++i) requests += Resp({"GET", Key(i % kKeys)});
+  for (int i = 0; i < 2000; ++i) requests += Resp({"GET", Key(i % kSharedKeys)});
   for (const auto& connection : connections) ASSERT_TRUE(connection->Send(requests));
   server_.Stop();
 }

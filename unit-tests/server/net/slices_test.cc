@@ -23,9 +23,9 @@ using testing::RawConnection;
 using testing::Resp;
 using testing::TestServer;
 
-constexpr int kKeys = 100000;
+constexpr int kSlicedKeys = 100000;
 // Of such commands in one batch take 10 s at least, where nothing ends them.
-constexpr uint64_t kMany = 1000;
+constexpr uint64_t kManyCommands = 1000;
 
 std::string Repeat(const std::string& request, uint64_t times) {
   std::string requests;
@@ -38,9 +38,9 @@ class SlicesTest : public ::testing::Test {
   void Start(ServerOptions options) {
     server_ = std::make_unique<TestServer>(options);
     const std::string value(8, 'v');
-    for (int i = 0; i < kKeys;) {
+    for (int i = 0; i < kSlicedKeys;) {
       WriteBatch batch;
-      for (int end = std::min(i + 1000, kKeys); i < end; ++i)
+      for (int end = std::min(i + 1000, kSlicedKeys); i < end; ++i)
         batch.Put(std::to_string(1000000 + i), value);
       ASSERT_TRUE(server_->store().Write({}, &batch).ok());
     }
@@ -76,13 +76,13 @@ TEST_F(SlicesTest, LongCommandsTakeTurnsWithOthers) {
     std::vector<std::unique_ptr<RawConnection>> busy;
     for (const std::string& command : commands) {
       busy.push_back(std::make_unique<RawConnection>(server_->port()));
-      ASSERT_TRUE(busy.back()->Send(Repeat(command, kMany)));
+      ASSERT_TRUE(busy.back()->Send(Repeat(command, kManyCommands)));
     }
     EXPECT_EQ(busy[0]->Receive(9), ":100000\r\n");
     for (int i = 0; i < 20; ++i) ASSERT_EQ(**client_->Get("1000000"), std::string(8, 'v'));
     // A client that had to wait for a batch to end would have found its thousand done.
-    EXPECT_LT(Done("COUNT"), kMany);
-    EXPECT_LT(Done("RANGE"), kMany);
+    EXPECT_LT(Done("COUNT"), kManyCommands);
+    EXPECT_LT(Done("RANGE"), kManyCommands);
     EXPECT_EQ(busy[0]->Receive(9 * kAwaited), Repeat(":100000\r\n", kAwaited));
     EXPECT_EQ(busy[2]->Receive(4 * kAwaited), Repeat("*0\r\n", kAwaited));
     EXPECT_EQ(busy[3]->Receive(4 * kAwaited), Repeat("*0\r\n", kAwaited));
@@ -115,8 +115,8 @@ TEST_F(SlicesTest, ATransactionThatIsLeftHalfwayHasDoneNothing) {
   {
     RawConnection busy(server_->port());
     ASSERT_TRUE(busy.Send(Resp({"MULTI"}) + Resp({"SET", "1", "first"}) +
-                          Repeat(Resp({"COUNT", "-", "+"}), kMany) + Resp({"EXEC"})));
-    const std::string queued = "+OK\r\n" + Repeat("+QUEUED\r\n", kMany + 1);
+                          Repeat(Resp({"COUNT", "-", "+"}), kManyCommands) + Resp({"EXEC"})));
+    const std::string queued = "+OK\r\n" + Repeat("+QUEUED\r\n", kManyCommands + 1);
     EXPECT_EQ(busy.Receive(queued.size()), queued);
     std::string list;
     ASSERT_TRUE(Eventually([&] {
@@ -209,11 +209,11 @@ TEST_F(SlicesTest, ALostConnectionEndsItsCounts) {
   for (const Execution execution : {Execution::kPool, Execution::kInline}) {
     Start(OneThread(execution));
     RawConnection connection(server_->port());
-    ASSERT_TRUE(connection.Send(Repeat(Resp({"COUNT", "-", "+"}), kMany)));
+    ASSERT_TRUE(connection.Send(Repeat(Resp({"COUNT", "-", "+"}), kManyCommands)));
     ASSERT_TRUE(Eventually([&] { return Done("COUNT") > 0; }));
     connection.Vanish();
     EXPECT_TRUE(Eventually([&] { return Alone(); }));
-    EXPECT_LT(Done("COUNT"), kMany);
+    EXPECT_LT(Done("COUNT"), kManyCommands);
     EXPECT_EQ(client_->Ping(), absl::OkStatus());
   }
 }
@@ -221,10 +221,10 @@ TEST_F(SlicesTest, ALostConnectionEndsItsCounts) {
 TEST_F(SlicesTest, AStopEndsCounts) {
   Start(OneThread());
   RawConnection connection(server_->port());
-  ASSERT_TRUE(connection.Send(Repeat(Resp({"COUNT", "-", "+"}), kMany)));
+  ASSERT_TRUE(connection.Send(Repeat(Resp({"COUNT", "-", "+"}), kManyCommands)));
   ASSERT_TRUE(Eventually([&] { return Done("COUNT") > 0; }));
   server_->server().Stop();
-  EXPECT_LT(Done("COUNT"), kMany);
+  EXPECT_LT(Done("COUNT"), kManyCommands);
 }
 
 TEST_F(SlicesTest, AReplyThatIsNotTakenLosesItsSnapshot) {

@@ -22,7 +22,7 @@ using testing::Rules;
 using testing::TempDir;
 using testing::UserWith;
 
-std::string ErrorOf(std::string_view text) {
+std::string FileErrorOf(std::string_view text) {
   const absl::StatusOr<std::vector<User>> users = ParseAclText(Rules(), "users.acl", text);
   const absl::string_view message = users.status().message();
   return {message.data(), message.size()};
@@ -68,17 +68,17 @@ TEST(AclFileTest, BlanksAndEmptyLinesDoNotMatter) {
 }
 
 TEST(AclFileTest, ErrorsNameFileAndLine) {
-  EXPECT_EQ(ErrorOf("user a on\nfoo b\n"),
+  EXPECT_EQ(FileErrorOf("user a on\nfoo b\n"),
             "users.acl:2: should start with user keyword followed by the username.");
-  EXPECT_EQ(ErrorOf("user\n"),
+  EXPECT_EQ(FileErrorOf("user\n"),
             "users.acl:1: should start with user keyword followed by the username.");
-  EXPECT_EQ(ErrorOf("user a on\n\nuser a off\n"), "users.acl:3: Duplicate user 'a' found.");
-  EXPECT_EQ(ErrorOf("user a +nosuch\nuser b ~x\nuser c (+get\n"),
+  EXPECT_EQ(FileErrorOf("user a on\n\nuser a off\n"), "users.acl:3: Duplicate user 'a' found.");
+  EXPECT_EQ(FileErrorOf("user a +nosuch\nuser b ~x\nuser c (+get\n"),
             "users.acl:1: Error in applying operation '+nosuch': Unknown command or category name "
             "in ACL. users.acl:3: Unmatched parenthesis in acl selector starting at '(+get'.");
   std::string many;
   for (int i = 0; i < 1000; ++i) many += "wrong\n";
-  EXPECT_LT(ErrorOf(many).size(), 1000u);
+  EXPECT_LT(FileErrorOf(many).size(), 1000u);
 }
 
 TEST(AclFileTest, WhatIsNoFileIsRefused) {
@@ -115,7 +115,7 @@ TEST(AclFileTest, DamagedTextIsReadOrRefusedAndNeverHalfOfIt) {
       damaged[random() % damaged.size()] = static_cast<char>(random() % 256);
     const auto users = ParseAclText(Rules(), "users.acl", damaged);
     if (!users.ok()) {
-      EXPECT_TRUE(ErrorOf(damaged).starts_with("users.acl:"));
+      EXPECT_TRUE(FileErrorOf(damaged).starts_with("users.acl:"));
       continue;
     }
     std::string again;
