@@ -22,7 +22,7 @@ using testing::TestStore;
 
 constexpr int kKeys = 3000;
 
-std::string Key(int number) { return fmt::format("key:{:06}", number); }
+std::string PaddedKey(int number) { return fmt::format("key:{:06}", number); }
 
 // Every tenth value is random and so stays plain.
 std::string Value(int number) {
@@ -42,7 +42,7 @@ class RepairCompressedTest : public ::testing::Test {
  protected:
   void SetUp() override {
     WriteBatch batch;
-    for (int i = 0; i < kKeys; ++i) batch.Put(Key(i), Value(i));
+    for (int i = 0; i < kKeys; ++i) batch.Put(PaddedKey(i), Value(i));
     ASSERT_TRUE(store_->Write({}, &batch).ok());
     ASSERT_TRUE(store_->Flush().ok());
     ASSERT_TRUE(store_->Compact("", "").ok());
@@ -75,7 +75,7 @@ class RepairCompressedTest : public ::testing::Test {
   int Count() {
     int found = 0;
     for (int i = 0; i < kKeys; ++i) {
-      const std::string value = store_.Get(Key(i));
+      const std::string value = store_.Get(PaddedKey(i));
       if (value == "(missing)") continue;
       ++found;
       EXPECT_EQ(value, Value(i));
@@ -118,10 +118,10 @@ TEST_F(RepairCompressedTest, WithoutTheDictionaryPlainValuesStay) {
 
 TEST_F(RepairCompressedTest, ADamagedRecordCostsOneKey) {
   // The record leaves "key:00", which it shares with the first one, to the key base.
-  Damage([](const std::string& bytes) { return bytes.find(Key(1500).substr(6)) + 24; });
+  Damage([](const std::string& bytes) { return bytes.find(PaddedKey(1500).substr(6)) + 24; });
   EXPECT_NE(RepairAndOpen(&store_), "");
   EXPECT_EQ(Count(), kKeys - 1);
-  EXPECT_EQ(store_.Get(Key(1500)), "(missing)");
+  EXPECT_EQ(store_.Get(PaddedKey(1500)), "(missing)");
   ExpectSound();
 }
 

@@ -30,14 +30,14 @@ using testing::SimulatedDisk;
 using testing::SimulatedFileSystem;
 using Files = MemoryFileSystem::Files;
 
-const std::string kDirectory(kStoreDirectory);
+const std::string kImageDirectory(kStoreDirectory);
 // Of what a power cut leaves, beside those that SimulatedDisk names.
 constexpr uint64_t kDrawnChoices = 30;
 
 // All of it on disk.
 SimulatedDisk DiskWith(const Files& files) {
   SimulatedDisk disk;
-  disk.Apply({.type = DiskEvent::Type::kMakeDirectory, .path = kDirectory});
+  disk.Apply({.type = DiskEvent::Type::kMakeDirectory, .path = kImageDirectory});
   for (const auto& [path, bytes] : files) {
     const uint64_t inode = disk.next_inode();
     disk.Apply({.type = DiskEvent::Type::kCreate, .path = path});
@@ -50,7 +50,7 @@ SimulatedDisk DiskWith(const Files& files) {
 
 Files FilesOf(const SimulatedDisk& disk) {
   Files files;
-  for (const std::string& directory : {kDirectory, kDirectory + "/damaged"}) {
+  for (const std::string& directory : {kImageDirectory, kImageDirectory + "/damaged"}) {
     for (const std::string& name : disk.List(directory)) {
       const std::string path = directory + "/" + name;
       if (const auto inode = disk.Find(path)) files[path] = disk.Content(*inode);
@@ -87,7 +87,7 @@ class RepairPowerCutTest : public ::testing::Test {
   // The changes that a repair of `disk` makes, which must succeed; `*after`: what it leaves.
   static std::vector<DiskEvent> Repair(const SimulatedDisk& disk, SimulatedDisk* after) {
     SimulatedFileSystem file_system(disk);
-    const auto report = RepairStore(&file_system, kDirectory, {});
+    const auto report = RepairStore(&file_system, kImageDirectory, {});
     EXPECT_TRUE(report.ok()) << report.status();
     *after = file_system.disk();
     return file_system.trace();
@@ -124,10 +124,10 @@ class RepairPowerCutTest : public ::testing::Test {
   void StartAgain(const SimulatedDisk& disk, const std::string& what, bool interrupted_again) {
     if (!seen_.insert(disk.Hash()).second) return;
     SCOPED_TRACE(what);
-    if (disk.Find(RepairPlanPath(kDirectory))) {
+    if (disk.Find(RepairPlanPath(kImageDirectory))) {
       MemoryFileSystem half(FilesOf(disk));
       ASSERT_TRUE(absl::IsFailedPrecondition(
-          StorageEngine::Open(kDirectory, ImageOptions(&half)).status()));
+          StorageEngine::Open(kImageDirectory, ImageOptions(&half)).status()));
     }
     SimulatedDisk after;
     const std::vector<DiskEvent> trace = Repair(disk, &after);

@@ -30,7 +30,7 @@ constexpr uint64_t kSeeds = 1, kStride = 7;
 #endif
 // Some calls are rare: more runs are made for them.
 constexpr uint64_t kFewCalls = 8, kMostSeeds = 20;
-constexpr int kSteps = 60;
+constexpr int kFaultySteps = 60;
 // Seconds of the simulation's clock until a store that can go on does.
 constexpr int kPatience = 60;
 
@@ -68,7 +68,7 @@ class FaultRun {
   absl::Status Run() {
     if (const absl::Status opened = workload_.Open(); absl::IsFailedPrecondition(opened))
       return opened;
-    VARVE_RETURN_IF_ERROR(workload_.Run(kSteps));
+    VARVE_RETURN_IF_ERROR(workload_.Run(kFaultySteps));
     if (!MayFailReads(fault_) && workload_.store() != nullptr) {
       workload_.Put().IgnoreError();  // notices what a read would only learn by waiting
       // Where flushes fail, the write was refused and has noticed nothing.

@@ -24,12 +24,12 @@ namespace varve::testing {
 namespace {
 
 #ifdef VARVE_SANITIZED
-constexpr uint64_t kSeeds = 30;
+constexpr uint64_t kInterleavings = 30;
 #else
-constexpr uint64_t kSeeds = 300;
+constexpr uint64_t kInterleavings = 300;
 #endif
 
-using Shown = std::map<std::string, std::string>;
+using KeysSeen = std::map<std::string, std::string>;
 
 class Interleaving {
  public:
@@ -60,10 +60,10 @@ class Interleaving {
   }
 
  private:
-  using Change = std::function<void(Shown*)>;
+  using Change = std::function<void(KeysSeen*)>;
   struct Observation {
     SequenceNumber from, to;  // shows what was there at one of these
-    Shown shown;
+    KeysSeen shown;
   };
 
   void Open() {
@@ -89,15 +89,15 @@ class Interleaving {
         if (dice < 8) {
           std::string value = fmt::format("{}.{} {}", writer, i, std::string(random() % 600, 'v'));
           batch.Put(key, value);
-          changes.push_back([key, value](Shown* shown) { (*shown)[key] = value; });
+          changes.push_back([key, value](KeysSeen* shown) { (*shown)[key] = value; });
         } else if (dice < 11) {
           batch.Delete(key);
-          changes.push_back([key](Shown* shown) { shown->erase(key); });
+          changes.push_back([key](KeysSeen* shown) { shown->erase(key); });
         } else {
           const std::string end = key + "~";
           const std::string begin = key.substr(0, 4);
           batch.DeleteRange(begin, end);
-          changes.push_back([begin, end](Shown* shown) {
+          changes.push_back([begin, end](KeysSeen* shown) {
             shown->erase(shown->lower_bound(begin), shown->lower_bound(end));
           });
         }
@@ -123,8 +123,8 @@ class Interleaving {
   }
 
   // Others go on between its steps.
-  static Shown WalkWith(Iterator* iterator, bool reverse) {
-    Shown shown;
+  static KeysSeen WalkWith(Iterator* iterator, bool reverse) {
+    KeysSeen shown;
     for (reverse ? iterator->SeekToLast() : iterator->SeekToFirst(); iterator->Valid();
          reverse ? iterator->Prev() : iterator->Next()) {
       EXPECT_TRUE(shown.emplace(iterator->key(), iterator->value()).second) << iterator->key();
@@ -133,7 +133,7 @@ class Interleaving {
     EXPECT_TRUE(iterator->status().ok()) << iterator->status();
     return shown;
   }
-  static Shown Walk(StorageEngine* store, const Snapshot* snapshot) {
+  static KeysSeen Walk(StorageEngine* store, const Snapshot* snapshot) {
     ReadOptions options;
     options.snapshot = snapshot;
     options.wait_until_durable = false;
@@ -146,7 +146,7 @@ class Interleaving {
     for (int i = 0; i < 8; ++i) {
       const std::shared_ptr<const Snapshot> snapshot = store_->GetSnapshot();
       const SequenceNumber at = snapshot->sequence();
-      Shown first = Walk(store_.get(), snapshot.get());
+      KeysSeen first = Walk(store_.get(), snapshot.get());
       absl::SleepFor(absl::Milliseconds(random() % 60));
       EXPECT_TRUE(Walk(store_.get(), snapshot.get()) == first)
           << "a snapshot at " << at << " has changed";
@@ -167,7 +167,7 @@ class Interleaving {
       const SequenceNumber from = store_->GetSnapshot()->sequence();
       const auto iterator = store_->NewIterator({.wait_until_durable = false}, {}, {}, nullptr);
       const SequenceNumber to = store_->GetSnapshot()->sequence();
-      Shown first = WalkWith(iterator.get(), random() % 2 == 0);
+      KeysSeen first = WalkWith(iterator.get(), random() % 2 == 0);
       absl::SleepFor(absl::Milliseconds(random() % 60));
       EXPECT_TRUE(WalkWith(iterator.get(), random() % 2 == 0) == first)
           << "what an iterator shows has changed";
@@ -200,9 +200,9 @@ class Interleaving {
     observations_.push_back(std::move(observation));
   }
 
-  Shown At(SequenceNumber sequence) {
+  KeysSeen At(SequenceNumber sequence) {
     absl::MutexLock lock(&mutex_);
-    Shown shown;
+    KeysSeen shown;
     for (const auto& [last, changes] : history_) {
       if (last > sequence) break;
       for (const Change& change : changes) change(&shown);
@@ -235,7 +235,7 @@ class Interleaving {
 
 TEST(InterleavingsTest, SnapshotsAndIteratorsStayAndNothingIsLost) {
   spdlog::set_level(spdlog::level::off);
-  for (uint64_t seed = 0; seed < kSeeds && !::testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < kInterleavings && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Interleaving(seed).Run();
   }

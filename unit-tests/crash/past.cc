@@ -14,7 +14,7 @@ namespace {
 
 using Kind = ChangeOperation::Kind;
 
-constexpr int kKeys = 60;
+constexpr int kPastKeys = 60;
 
 const Entry* EntryAt(const Contents& contents, NamespaceId space, std::string_view key) {
   const auto found = contents.spaces.find(space);
@@ -67,8 +67,8 @@ absl::Status CheckEvents(const std::vector<KeyEvent>& events, const std::vector<
 }
 
 // Every change that the key went through behind `first` is an event.
-absl::Status CheckChanges(const std::vector<KeyEvent>& events, const std::vector<Moment>& moments,
-                          SequenceNumber first) {
+absl::Status CheckToldChanges(const std::vector<KeyEvent>& events,
+                              const std::vector<Moment>& moments, SequenceNumber first) {
   for (size_t i = 0; i + 1 < moments.size() && moments[i].version > first; ++i) {
     const Moment& after = moments[i];
     const Moment& before = moments[i + 1];
@@ -114,7 +114,7 @@ absl::Status CheckKeyHistory(StorageEngine* store, const KnownPast& past, Namesp
   VARVE_ASSIGN_OR_RETURN(const SequenceNumber first, store->FirstVersion(space));
   const std::vector<Moment> moments = MomentsOf(past, space, key);
   absl::Status status = CheckEvents(told.events, moments);
-  if (status.ok()) status = CheckChanges(told.events, moments, first);
+  if (status.ok()) status = CheckToldChanges(told.events, moments, first);
   const Entry* const now = moments.front().entry;
   if (status.ok() && !Expires(now) && (told.state == KeyState::kFound) != (now != nullptr))
     status = WrongAnswer("it has another state");
@@ -131,7 +131,7 @@ absl::Status CheckRemoved(StorageEngine* store, const KnownPast& past, Namespace
   for (const RemovedKey& each : removed.keys) found[each.key] = &each;
   const uint64_t now_ms = store->NowMillis();
   const Contents& contents = *past.history.At(past.last);
-  for (int i = 0; i < kKeys; ++i) {
+  for (int i = 0; i < kPastKeys; ++i) {
     const std::string key = fmt::format("key{}", i);
     const auto each = found.find(key);
     const RemovedKey* const back = each == found.end() ? nullptr : each->second;

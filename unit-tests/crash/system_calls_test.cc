@@ -49,7 +49,7 @@ bool GoesWrong(Call call) {
 }
 
 template <typename Function>
-Function* Library(const char* name) {
+Function* RealCall(const char* name) {
   void* const address = dlsym(RTLD_NEXT, name);
   if (address == nullptr) abort();
   return reinterpret_cast<Function*>(address);
@@ -64,14 +64,14 @@ int open(const char* path, int flags, ...) {
   va_start(list, flags);
   const auto mode = va_arg(list, mode_t);
   va_end(list);
-  static auto* const real = Library<int(const char*, int, ...)>("open");
+  static auto* const real = RealCall<int(const char*, int, ...)>("open");
   if (!GoesWrong(Call::kOpen)) return real(path, flags, mode);
   errno = plan.error;
   return -1;
 }
 
 ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
-  static auto* const real = Library<ssize_t(int, void*, size_t, off_t)>("pread");
+  static auto* const real = RealCall<ssize_t(int, void*, size_t, off_t)>("pread");
   if (!GoesWrong(Call::kRead)) return real(fd, buffer, size, offset);
   if (plan.error == 0) return real(fd, buffer, std::min(size, plan.at_most), offset);
   errno = plan.error;
@@ -79,40 +79,40 @@ ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
 }
 
 ssize_t pwrite(int fd, const void* buffer, size_t size, off_t offset) {
-  static auto* const real = Library<ssize_t(int, const void*, size_t, off_t)>("pwrite");
+  static auto* const real = RealCall<ssize_t(int, const void*, size_t, off_t)>("pwrite");
   if (!GoesWrong(Call::kWrite)) return real(fd, buffer, size, offset);
   if (plan.error == 0) return real(fd, buffer, std::min(size, plan.at_most), offset);
   errno = plan.error;
   return -1;
 }
 
-#define VARVE_CALL_OF_A_DESCRIPTOR(name, call)          \
-  int name(int fd) {                                    \
-    static auto* const real = Library<int(int)>(#name); \
-    if (!GoesWrong(call)) return real(fd);              \
-    errno = plan.error;                                 \
-    return -1;                                          \
+#define VARVE_CALL_OF_A_DESCRIPTOR(name, call)           \
+  int name(int fd) {                                     \
+    static auto* const real = RealCall<int(int)>(#name); \
+    if (!GoesWrong(call)) return real(fd);               \
+    errno = plan.error;                                  \
+    return -1;                                           \
   }
 VARVE_CALL_OF_A_DESCRIPTOR(fdatasync, Call::kSync)
 VARVE_CALL_OF_A_DESCRIPTOR(fsync, Call::kSyncDirectory)
 #undef VARVE_CALL_OF_A_DESCRIPTOR
 
 int sync_file_range(int fd, off_t offset, off_t size, unsigned flags) {
-  static auto* const real = Library<int(int, off_t, off_t, unsigned)>("sync_file_range");
+  static auto* const real = RealCall<int(int, off_t, off_t, unsigned)>("sync_file_range");
   if (!GoesWrong(Call::kWriteback)) return real(fd, offset, size, flags);
   errno = plan.error;
   return -1;
 }
 
 int ftruncate(int fd, off_t size) noexcept {
-  static auto* const real = Library<int(int, off_t)>("ftruncate");
+  static auto* const real = RealCall<int(int, off_t)>("ftruncate");
   if (!GoesWrong(Call::kTruncate)) return real(fd, size);
   errno = plan.error;
   return -1;
 }
 
 int flock(int fd, int operation) noexcept {
-  static auto* const real = Library<int(int, int)>("flock");
+  static auto* const real = RealCall<int(int, int)>("flock");
   if (!GoesWrong(Call::kLock)) return real(fd, operation);
   errno = plan.error;
   return -1;

@@ -8,7 +8,7 @@
 namespace varve::prove {
 namespace {
 
-constexpr size_t kMaxComplaints = 5;
+constexpr size_t kMaxComplaintsOfOne = 5;
 
 // Bytes to fill values with; two values of different steps begin at different places of it.
 const std::string& Filler() {
@@ -321,7 +321,7 @@ void Writer::Complain(const State& found, uint64_t least, Verdict* verdict) cons
   for (size_t key = 0; key < kKeys; ++key) {
     if (allowed[key]) continue;
     ++verdict->lost;
-    if (verdict->complaints.size() < kMaxComplaints) {
+    if (verdict->complaints.size() < kMaxComplaintsOfOne) {
       verdict->complaints.push_back(
           fmt::format("{} has {}, which is not what it had after {} steps, {}, nor later", Key(key),
                       Describe(found[key]), least, Describe(state[key])));

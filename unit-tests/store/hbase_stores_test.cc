@@ -37,7 +37,7 @@ class StoreOverMemory final : public StoreUnderTest {
   StoreOverTables store_{std::make_unique<testing::ClientInMemory>(&tables_), {}};
 };
 
-std::vector<StoreFactory> Stores() {
+std::vector<StoreFactory> StoresOverHbase() {
   std::vector<StoreFactory> stores{{"Memory", [] { return std::make_unique<StoreOverMemory>(); }}};
 #if defined(VARVE_HAS_HBASE)
   stores.push_back({"Cluster", []() -> std::unique_ptr<StoreUnderTest> {
@@ -58,7 +58,7 @@ std::vector<StoreFactory> Stores() {
   return stores;
 }
 
-INSTANTIATE_TEST_SUITE_P(Hbase, StoreConformanceTest, ::testing::ValuesIn(Stores()),
+INSTANTIATE_TEST_SUITE_P(Hbase, StoreConformanceTest, ::testing::ValuesIn(StoresOverHbase()),
                          [](const auto& each) { return each.param.name; });
 
 }  // namespace

@@ -46,7 +46,7 @@ class StoreFarAway final : public StoreUnderTest {
   testing::DelayedStore delayed_;
 };
 
-std::vector<StoreFactory> Stores() {
+std::vector<StoreFactory> LocalStores() {
   EngineOptions small;
   small.write_buffer_size = 64u << 10;
   return {{"Embedded", [] { return std::make_unique<EmbeddedStore>(EngineOptions()); }},
@@ -55,7 +55,7 @@ std::vector<StoreFactory> Stores() {
           {"FarAway", [] { return std::make_unique<StoreFarAway>(); }}};
 }
 
-INSTANTIATE_TEST_SUITE_P(Stores, StoreConformanceTest, ::testing::ValuesIn(Stores()),
+INSTANTIATE_TEST_SUITE_P(Stores, StoreConformanceTest, ::testing::ValuesIn(LocalStores()),
                          [](const auto& each) { return each.param.name; });
 
 TEST(StoreCapabilitiesTest, TheEmbeddedEngineKeepsEveryPromiseOfThisProcess) {

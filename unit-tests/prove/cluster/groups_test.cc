@@ -16,10 +16,10 @@
 namespace varve::testing {
 namespace {
 
-constexpr int kWriters = 4;
-constexpr int kGroups = 10;  // of each writer
-constexpr int kKeys = 5;     // of each group
-constexpr int kLimit = 100;  // more than a group has
+constexpr int kGroupWriters = 4;
+constexpr int kGroupsOfAWriter = 10;
+constexpr int kKeysOfAGroup = 5;
+constexpr int kBeyondAGroup = 100;  // more than a group has
 
 std::string GroupName(int writer, int group) { return fmt::format("w{}g{:02}", writer, group); }
 
@@ -38,7 +38,7 @@ void Complain(std::string complaint, Seen* seen) {
 absl::Status WriteGroup(const std::string& group, const std::string& value, bool by_transaction,
                         Client* client) {
   std::vector<std::string> keys;
-  for (int key = 0; key < kKeys; ++key) keys.push_back(fmt::format("{}:{}", group, key));
+  for (int key = 0; key < kKeysOfAGroup; ++key) keys.push_back(fmt::format("{}:{}", group, key));
   if (!by_transaction) {
     std::vector<std::string_view> request = {"MSET"};
     for (const std::string& key : keys) request.insert(request.end(), {key, value});
@@ -54,7 +54,7 @@ absl::Status WriteGroup(const std::string& group, const std::string& value, bool
 
 void WriteGroups(int writer, const std::atomic<bool>& stop, Client* client, Seen* seen) {
   for (uint64_t number = 1; !stop.load(); ++number) {
-    const std::string group = GroupName(writer, static_cast<int>(number % kGroups));
+    const std::string group = GroupName(writer, static_cast<int>(number % kGroupsOfAWriter));
     const std::string value = fmt::format("{}-{}", writer, number);
     const absl::Status status = WriteGroup(group, value, number % 3 == 0, client);
     if (!status.ok()) return Complain(group + ": " + status.ToString(), seen);
@@ -67,21 +67,21 @@ void WriteGroups(int writer, const std::atomic<bool>& stop, Client* client, Seen
 // an I/O thread asks for the range; without one, a thread that may wait does.
 void CheckGroup(const std::string& group, bool with_limit, Client* client, Seen* seen) {
   RangeQuery query;
-  if (with_limit) query.limit = kLimit;
+  if (with_limit) query.limit = kBeyondAGroup;
   const auto pairs = client->Prefix(group + ":", query);
   if (!pairs.ok()) return Complain(group + ": " + pairs.status().ToString(), seen);
   std::set<std::string> values;
   for (const auto& [key, value] : *pairs) values.insert(value);
   ++seen->done;
-  if (pairs->size() == kKeys && values.size() == 1) return;
+  if (pairs->size() == kKeysOfAGroup && values.size() == 1) return;
   Complain(fmt::format("{} is torn: {} keys, {} values", group, pairs->size(), values.size()),
            seen);
 }
 
 void ReadGroups(const std::atomic<bool>& stop, Client* client, Seen* seen) {
   for (bool with_limit = true; !stop.load(); with_limit = !with_limit) {
-    for (int i = 0; i < kWriters * kGroups && !stop.load(); ++i) {
-      CheckGroup(GroupName(i / kGroups, i % kGroups), with_limit, client, seen);
+    for (int i = 0; i < kGroupWriters * kGroupsOfAWriter && !stop.load(); ++i) {
+      CheckGroup(GroupName(i / kGroupsOfAWriter, i % kGroupsOfAWriter), with_limit, client, seen);
     }
   }
 }
@@ -89,8 +89,8 @@ void ReadGroups(const std::atomic<bool>& stop, Client* client, Seen* seen) {
 // Two groups are refused together, whether or not they lie in one region.
 void TryTwoGroups(const std::atomic<bool>& stop, Client* client, Seen* seen) {
   for (int i = 0; !stop.load(); ++i) {
-    const std::string one = GroupName(i % kWriters, 0) + ":0";
-    const std::string two = GroupName(i % kWriters, 1 + i % (kGroups - 1)) + ":0";
+    const std::string one = GroupName(i % kGroupWriters, 0) + ":0";
+    const std::string two = GroupName(i % kGroupWriters, 1 + i % (kGroupsOfAWriter - 1)) + ":0";
     const auto reply = client->Call({"MSET", one, "torn", two, "torn"});
     ++seen->done;
     if (!reply.ok() && absl::StartsWith(reply.status().message(), "CROSSGROUP")) continue;
@@ -119,12 +119,12 @@ TEST_F(ClusterGroupsTest, StayWholeWhileRegionsSplitAndMove) {
   const auto created =
       ConnectTo(*servers_[0])->Call({"NAMESPACE", "CREATE", "groups", "GROUP", ":"});
   ASSERT_TRUE(created.ok()) << created.status();
-  constexpr size_t kThreads = kWriters + 3;
+  constexpr size_t kThreads = kGroupWriters + 3;
   std::vector<std::unique_ptr<Client>> clients;
   for (size_t i = 0; i < kThreads; ++i) clients.push_back(Connect(i));
   std::vector<Seen> seen(kThreads);
-  for (int writer = 0; writer < kWriters; ++writer) {
-    for (int group = 0; group < kGroups; ++group) {
+  for (int writer = 0; writer < kGroupWriters; ++writer) {
+    for (int group = 0; group < kGroupsOfAWriter; ++group) {
       ASSERT_TRUE(WriteGroup(GroupName(writer, group), "first", false, clients[0].get()).ok());
     }
   }
@@ -133,7 +133,8 @@ TEST_F(ClusterGroupsTest, StayWholeWhileRegionsSplitAndMove) {
   std::vector<std::thread> threads;
   for (size_t i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] {
-      if (i < kWriters) return WriteGroups(static_cast<int>(i), stop, clients[i].get(), &seen[i]);
+      if (i < kGroupWriters)
+        return WriteGroups(static_cast<int>(i), stop, clients[i].get(), &seen[i]);
       if (i + 1 < kThreads) return ReadGroups(stop, clients[i].get(), &seen[i]);
       TryTwoGroups(stop, clients[i].get(), &seen[i]);
     });
@@ -149,7 +150,7 @@ TEST_F(ClusterGroupsTest, StayWholeWhileRegionsSplitAndMove) {
     for (const auto& [group, value] : one.last) {
       const auto pairs = clients.back()->Prefix(group + ":");
       ASSERT_TRUE(pairs.ok()) << pairs.status();
-      EXPECT_EQ(pairs->size(), size_t{kKeys}) << group;
+      EXPECT_EQ(pairs->size(), size_t{kKeysOfAGroup}) << group;
       for (const auto& [key, found] : *pairs) EXPECT_EQ(found, value) << key;
     }
   }

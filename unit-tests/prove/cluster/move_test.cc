@@ -22,7 +22,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-constexpr int kKeys = 3000;
+constexpr int kMovedKeys = 3000;
 
 class ClusterMoveTest : public ::testing::Test {
  protected:
@@ -56,7 +56,7 @@ class ClusterMoveTest : public ::testing::Test {
     const std::unique_ptr<Client> client = ConnectTo(source_.port());
     ASSERT_TRUE(client->Call({"NAMESPACE", "CREATE", "users", "PX", "999999999"}).ok());
     const std::unique_ptr<Client> users = ConnectTo(source_.port(), "users");
-    for (int i = 0; i < kKeys; ++i) {
+    for (int i = 0; i < kMovedKeys; ++i) {
       const std::string key = fmt::format("user{}:name", i);
       ASSERT_TRUE(users->Call({"SET", key, std::string(500, 'v'), "META", "m"}).ok());
       if (i % 3 == 0) ASSERT_TRUE(users->Call({"PERSIST", key}).ok());
@@ -69,7 +69,7 @@ class ClusterMoveTest : public ::testing::Test {
     const std::unique_ptr<Client> users = ConnectTo(source_.port(), "users");
     std::mt19937 random(1);
     while (!*ends) {
-      const std::string key = fmt::format("user{}:name", random() % kKeys);
+      const std::string key = fmt::format("user{}:name", random() % kMovedKeys);
       ASSERT_EQ(users->Put(key, fmt::to_string(random())), absl::OkStatus());
       if (random() % 50 == 0)
         ASSERT_TRUE(users->Call({"DELRANGE", "[" + key, "[" + key + "x"}).ok());

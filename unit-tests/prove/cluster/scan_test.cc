@@ -11,13 +11,13 @@
 namespace varve::testing {
 namespace {
 
-constexpr size_t kKeys = 100'000;
+constexpr size_t kScannedKeys = 100'000;
 
 // Keys of any bytes, among them zeros and those above 0x7f, in order.
 std::vector<std::string> AnyKeys() {
   std::mt19937_64 random(24);
   std::vector<std::string> keys;
-  for (size_t i = 0; keys.size() < kKeys; ++i) {
+  for (size_t i = 0; keys.size() < kScannedKeys; ++i) {
     std::string key;
     const uint64_t first = random(), second = random();
     key.assign(reinterpret_cast<const char*>(&first), sizeof(first));

@@ -27,7 +27,7 @@ constexpr uint64_t kFailovers = 5, kRounds = 4;
 
 uint64_t RandomSeed() { return std::random_device{}(); }
 
-FailoverFigures FailOver(const TempDir& directory, bool sync_replicas, bool own_keys) {
+FailoverFigures FiguresOf(const TempDir& directory, bool sync_replicas, bool own_keys) {
   return RunFailovers({.server = VARVE_SERVER_MAIN,
                        .directory = directory.path(),
                        .seed = RandomSeed(),
@@ -46,21 +46,21 @@ void ExpectGood(const FailoverFigures& figures) {
 
 TEST(FailoverTest, WithSyncReplicasNothingAcknowledgedIsLost) {
   TempDir directory;
-  const FailoverFigures figures = FailOver(directory, /*sync_replicas=*/true, /*own_keys=*/true);
+  const FailoverFigures figures = FiguresOf(directory, /*sync_replicas=*/true, /*own_keys=*/true);
   ExpectGood(figures);
   EXPECT_EQ(figures.diverged, 0u);
 }
 
 TEST(FailoverTest, ClientsThatShareKeysAreServedOverFailovers) {
   TempDir directory;
-  const FailoverFigures figures = FailOver(directory, /*sync_replicas=*/true, /*own_keys=*/false);
+  const FailoverFigures figures = FiguresOf(directory, /*sync_replicas=*/true, /*own_keys=*/false);
   ExpectGood(figures);
   EXPECT_GT(figures.reads, 0u);
 }
 
 TEST(FailoverTest, WithoutSyncReplicasWhatIsLostIsInTheDivergedFiles) {
   TempDir directory;
-  ExpectGood(FailOver(directory, /*sync_replicas=*/false, /*own_keys=*/true));
+  ExpectGood(FiguresOf(directory, /*sync_replicas=*/false, /*own_keys=*/true));
 }
 
 TEST(FollowerTest, AFollowerIsItsPrimaryAtItsVersion) {

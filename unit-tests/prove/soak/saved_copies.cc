@@ -26,7 +26,7 @@ using Words = std::vector<std::string>;
 constexpr uint64_t kFullAfter = 4;
 // How far the archive reaches back at least. The versions that are noted are some seconds apart,
 // and the one that is asked for lies well within that time.
-constexpr const char* kKept = "2min";
+constexpr const char* kKeepFor = "2min";
 constexpr absl::Duration kBetweenNotes = absl::Seconds(2);
 constexpr size_t kNotes = 20;
 
@@ -54,7 +54,7 @@ absl::Status SavedCopies::Begin() {
   archiver_.emplace(client_,
                     Words{fmt::format("--port={}", scene_.primary), "archive",
                           directory_ + "/archive", "--interval=200ms", "--base-every=1min",
-                          std::string("--keep=") + kKept, "--feed-size=256MiB"},
+                          std::string("--keep=") + kKeepFor, "--feed-size=256MiB"},
                     directory_ + "/archive.log");
   const bool has_base = testing::Eventually(
       [&] {
