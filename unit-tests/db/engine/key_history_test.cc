@@ -12,6 +12,7 @@
 
 #include "fmt/format.h"
 #include "unit-tests/testing/manual_clock.h"
+#include "unit-tests/testing/rounds.h"
 #include "unit-tests/testing/test_store.h"
 #include "varve/namespace_status.h"
 
@@ -371,7 +372,7 @@ class KeyHistoryTest : public ::testing::Test {
 
 TEST_F(KeyHistoryTest, TheHistoryOfEveryKeyIsTheModels) {
   Open(kOneDay);
-  Run(1200, 0);
+  Run(testing::Rounds(1200), 0);
   CheckAll();
   ASSERT_TRUE((*store_)->Compact({}, {}).ok());
   store_->Reopen();

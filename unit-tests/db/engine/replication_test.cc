@@ -13,6 +13,7 @@
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/fault_file_system.h"
 #include "unit-tests/testing/manual_clock.h"
+#include "unit-tests/testing/rounds.h"
 #include "unit-tests/testing/test_store.h"
 #include "varve/checkpoint.h"
 #include "varve/storage_engine.h"
@@ -209,7 +210,7 @@ void ChangeSomething(StorageEngine* store, std::mt19937* random, uint64_t now_ms
 
 TEST_F(ReplicationTest, AFollowerHasWhatThePrimaryHas) {
   std::mt19937 random(20261126);
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < testing::Rounds(40); ++round) {
     for (int i = 0; i < 50; ++i) ChangeSomething(primary_.get(), &random, primary_->NowMillis());
     clock_.Advance(100);
     const absl::Status caught_up = CatchUp(primary_.get(), follower_.get());
@@ -341,7 +342,7 @@ TEST_F(ReplicationTest, WhatDoesNotFollowIsRefused) {
 // A follower whose disk fails at some call goes on from where it was, once it is opened anew.
 TEST_F(ReplicationTest, AFollowerWhoseCallsFailGoesOnFromWhereItWas) {
   std::mt19937 random(4);
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < testing::Rounds(40); ++round) {
     for (int i = 0; i < 40; ++i) ChangeSomething(primary_.get(), &random, primary_->NowMillis());
     follower_.reset();
     testing::FaultFileSystem faulty;

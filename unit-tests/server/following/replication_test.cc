@@ -457,9 +457,10 @@ TEST_F(FollowingTest, ACopyStaysWithinTheBoundOfTheDisk) {
   Node follower(directory_, "follower",
                 {"--memory-limit=128MiB", fmt::format("--max-disk-bytes={}", kLimit)});
   std::mt19937_64 random(1);
-  std::string value(100'000, '\0');
+  std::vector<uint64_t> words(12'500);
   for (int i = 0; i < 800; ++i) {
-    for (char& c : value) c = static_cast<char>(random());
+    for (uint64_t& word : words) word = random();
+    const std::string value(reinterpret_cast<const char*>(words.data()), words.size() * 8);
     ASSERT_EQ(primary.Do({"SET", fmt::format("key{}", i), value}), "OK");
   }
   follower.Follow(primary);

@@ -13,6 +13,7 @@
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/manual_clock.h"
+#include "unit-tests/testing/rounds.h"
 
 namespace varve {
 namespace {
@@ -289,7 +290,7 @@ TEST_F(UndoTest, AQuotaHolds) {
 
 TEST_F(UndoTest, WhatOthersWriteMeanwhileStays) {
   constexpr int kKeys = 200;
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < testing::Rounds(20); ++round) {
     for (int i = 0; i < kKeys; ++i) ASSERT_EQ(Do({"SET", fmt::format("k{}", i), "old"}), "OK");
     ASSERT_EQ(Do({"DELRANGE", "[k", "(l"}), "OK");
     std::thread writer([&] {

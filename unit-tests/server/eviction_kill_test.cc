@@ -1,4 +1,4 @@
-// Eviction in server_main: beside Debian's redis-server on the same requests, and across kill -9.
+// Eviction in server_main across kill -9.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,8 +11,6 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "client/client.h"
-#include "unit-tests/server/access_trace.h"
-#include "unit-tests/server/following/redis_server.h"
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/testing/eventually.h"
 #include "unit-tests/testing/server_process.h"
@@ -23,13 +21,10 @@ namespace {
 
 using testing::Ask;
 using testing::Eventually;
-using testing::RedisServer;
 using testing::ServerProcess;
 using testing::TempDir;
-using testing::TrueLru;
-using testing::ZipfKeys;
 
-constexpr size_t kZipfKeys = 100'000, kZipfRequests = 300'000, kReadsTogether = 32;
+constexpr size_t kReadsTogether = 32;
 constexpr size_t kCacheEntrySize = 100;
 
 std::string CacheKey(size_t key) {
@@ -52,63 +47,6 @@ uint64_t Stat(Client& client, const std::string& name) {
   const std::string info = Ask(client, {"INFO", "stats"});
   const size_t begin = info.find("\r\n" + name + ":") + name.size() + 3;
   return std::stoull(info.substr(begin, info.find('\r', begin) - begin));
-}
-
-// Sends the requests of a cache: GETs, and a SET for each key that was missing. Returns the hits in
-// a hundred.
-double HitsOf(Client& client) {
-  ZipfKeys keys(kZipfKeys, 0.99);
-  size_t hits = 0;
-  for (size_t request = 0; request < kZipfRequests; request += kReadsTogether) {
-    std::vector<std::string> asked;
-    for (size_t i = 0; i < kReadsTogether; ++i) asked.push_back(CacheKey(keys.Next()));
-    for (const std::string& key : asked)
-      EXPECT_TRUE(client.Send(std::vector<std::string_view>{"GET", key}).ok());
-    std::vector<std::string> missing;
-    for (const std::string& key : asked) {
-      const absl::StatusOr<Reply> reply = client.Receive();
-      if (!reply.ok()) return 0;
-      testing::ReplyText(*reply) == "nil" ? missing.push_back(key) : void(++hits);
-    }
-    for (const std::string& key : missing)
-      EXPECT_TRUE(client.Send(std::vector<std::string_view>{"SET", key, CacheValue()}).ok());
-    for (size_t i = 0; i < missing.size(); ++i)
-      EXPECT_EQ(testing::ReplyText(*client.Receive()), "OK");
-  }
-  return 100.0 * static_cast<double>(hits) / kZipfRequests;
-}
-
-double TrueLruHits(size_t capacity) {
-  ZipfKeys keys(kZipfKeys, 0.99);
-  TrueLru lru(capacity);
-  size_t hits = 0;
-  for (size_t request = 0; request < kZipfRequests; ++request) hits += lru.Use(keys.Next()) ? 1 : 0;
-  return 100.0 * static_cast<double>(hits) / kZipfRequests;
-}
-
-TEST(HitRatioTest, IsThatOfTrueLruAndNotBelowThatOfRedis) {
-  if (!RedisServer::IsInstalled()) GTEST_SKIP() << "no redis-server here";
-  RedisServer redis({"--maxmemory", "4mb", "--maxmemory-policy", "allkeys-lru"});
-  const std::unique_ptr<Client> peer = redis.Connect();
-  ASSERT_NE(peer, nullptr) << redis.log();
-  const double redis_hits = HitsOf(*peer);
-  // The same number of keys for both, whatever memory Redis takes for each.
-  const size_t capacity = std::stoull(Ask(*peer, {"DBSIZE"}));
-  ASSERT_GT(capacity, 1000u);
-  TempDir dir;
-  ServerProcess server(VARVE_SERVER_MAIN, dir.File("data"),
-                       {"--sync=no", "--maxmemory=" + std::to_string(capacity * kCacheEntrySize),
-                        "--maxmemory-policy=allkeys-lru"});
-  const std::unique_ptr<Client> client = ConnectToCache(server);
-  ASSERT_NE(client, nullptr);
-  const double hits = HitsOf(*client), true_hits = TrueLruHits(capacity);
-  EXPECT_LE(std::stoull(Ask(*client, {"DBSIZE"})), capacity);
-  RecordProperty("capacity", std::to_string(capacity));
-  RecordProperty("varve_percent", std::to_string(hits));
-  RecordProperty("redis_percent", std::to_string(redis_hits));
-  RecordProperty("true_lru_percent", std::to_string(true_hits));
-  EXPECT_GE(hits, true_hits - 1);
-  EXPECT_GE(hits, redis_hits);
 }
 
 // In each round keys are evicted that were written before the last round's reads; what was read
