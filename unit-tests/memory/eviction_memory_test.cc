@@ -19,7 +19,7 @@
 namespace varve::testing {
 namespace {
 
-constexpr uint64_t kLimit = 1u << 30, kMostAllocations = 5000;
+constexpr uint64_t kEvictionLimit = 1u << 30, kMostAllocationsOfEviction = 5000;
 
 // An evictor without a thread.
 class EvictionMemoryTest : public ::testing::Test {
@@ -102,7 +102,8 @@ class EvictionMemoryTest : public ::testing::Test {
 
   const TempDir dir_;
   const std::string data_ = dir_.File("data"), access_ = data_ + "/access";
-  BoundedFileSystem disk_{PosixFileSystem(), data_, kLimit, /*least_reserve=*/kLimit / 4};
+  BoundedFileSystem disk_{PosixFileSystem(), data_, kEvictionLimit,
+                          /*least_reserve=*/kEvictionLimit / 4};
   Clients clients_{&AccessCatalog(), ServerOptions()};
   ReplicationState replication_;
   std::unique_ptr<StorageEngine> store_;
@@ -112,7 +113,7 @@ class EvictionMemoryTest : public ::testing::Test {
 TEST_F(EvictionMemoryTest, AQuotaThatCouldNotBeCountedIsCountedLater) {
   BoundCache(10 * kKeys);
   uint64_t nth = 1;
-  for (bool reached = true; reached && nth < kMostAllocations; ++nth) {
+  for (bool reached = true; reached && nth < kMostAllocationsOfEviction; ++nth) {
     Put(kCache);
     RunRound();
     BoundCache(kKeys / 2);
@@ -122,20 +123,20 @@ TEST_F(EvictionMemoryTest, AQuotaThatCouldNotBeCountedIsCountedLater) {
     BoundCache(10 * kKeys);
   }
   EXPECT_GT(nth, 2u) << "no allocation failed";
-  EXPECT_LT(nth, kMostAllocations);
+  EXPECT_LT(nth, kMostAllocationsOfEviction);
 }
 
 TEST_F(EvictionMemoryTest, WhatCouldNotBeCountedForTheDiskIsCountedLater) {
   const std::string filler = data_ + "/filler";
   evictor_->SetDatabases(kLru, 0);
   uint64_t nth = 1;
-  for (bool reached = true; reached && nth < kMostAllocations; ++nth) {
+  for (bool reached = true; reached && nth < kMostAllocationsOfEviction; ++nth) {
     Put(kDefaultNamespace);
     RunRound();
     {
       auto file = disk_.OpenForWrite(filler, /*create=*/true);
       ASSERT_TRUE(file.ok()) << file.status();
-      ASSERT_TRUE((*file)->Truncate(kLimit - disk_.reserve() / 2 - disk_.used()).ok());
+      ASSERT_TRUE((*file)->Truncate(kEvictionLimit - disk_.reserve() / 2 - disk_.used()).ok());
     }
     const uint64_t before = evictor_->evicted_keys();
     reached = FailRound(nth);
@@ -144,14 +145,14 @@ TEST_F(EvictionMemoryTest, WhatCouldNotBeCountedForTheDiskIsCountedLater) {
     ASSERT_TRUE(disk_.Remove(filler).ok());
   }
   EXPECT_GT(nth, 2u) << "no allocation failed";
-  EXPECT_LT(nth, kMostAllocations);
+  EXPECT_LT(nth, kMostAllocationsOfEviction);
 }
 
 TEST_F(EvictionMemoryTest, AnOrderThatCouldNotBeMadeIsMadeLater) {
   BoundCache(10 * kKeys);  // keeps the index open
   Put(kDefaultNamespace);
   uint64_t nth = 1;
-  for (bool reached = true; reached && nth < kMostAllocations; ++nth) {
+  for (bool reached = true; reached && nth < kMostAllocationsOfEviction; ++nth) {
     RunRound();
     evictor_->SetDatabases(kLru, 0);
     reached = FailRound(nth);
@@ -163,7 +164,7 @@ TEST_F(EvictionMemoryTest, AnOrderThatCouldNotBeMadeIsMadeLater) {
     evictor_->SetDatabases({}, 0);
   }
   EXPECT_GT(nth, 2u) << "no allocation failed";
-  EXPECT_LT(nth, kMostAllocations);
+  EXPECT_LT(nth, kMostAllocationsOfEviction);
 }
 
 TEST_F(EvictionMemoryTest, EachOrderOfAFormerFollowerBeginsAnew) {
@@ -173,7 +174,7 @@ TEST_F(EvictionMemoryTest, EachOrderOfAFormerFollowerBeginsAnew) {
   uint64_t nth = 1;
   std::map<NamespaceId, uint32_t> epochs;
   // The first allocations, and a sample of the others: each try empties and makes the index.
-  for (bool reached = true; reached && nth < kMostAllocations; nth += nth < 20 ? 1 : 17) {
+  for (bool reached = true; reached && nth < kMostAllocationsOfEviction; nth += nth < 20 ? 1 : 17) {
     evictor_->SetDatabases(kLru, 0);
     replication_.SetPrimary({.host = "primary", .port = 1});
     RunRound();
@@ -187,7 +188,7 @@ TEST_F(EvictionMemoryTest, EachOrderOfAFormerFollowerBeginsAnew) {
     }
   }
   EXPECT_GT(nth, 2u) << "no allocation failed";
-  EXPECT_LT(nth, kMostAllocations);
+  EXPECT_LT(nth, kMostAllocationsOfEviction);
 }
 
 }  // namespace
