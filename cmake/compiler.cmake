@@ -7,7 +7,7 @@ set(VARVE_SANITIZER "" CACHE STRING "Sanitizers to build with: address, undefine
 
 option(VARVE_FUZZ "Build the fuzz targets, and everything so that it counts what a run covers; clang alone can" OFF)
 
-option(VARVE_TOGETHER "Compile the sources of each folder together; what a source forgot to include is then not found" OFF)
+set(VARVE_TOGETHER OFF CACHE STRING "Compile the sources of each folder together: OFF, TESTS, or ON for all; what a source forgot to include is then not found")
 
 set(VARVE_PCH OFF CACHE STRING "Precompile what most files include of others: OFF, TESTS, or ON for all; what a source forgot to include is then not found")
 
@@ -77,10 +77,11 @@ function(varve_precompile target)
   endif()
 endfunction()
 
-# Has the sources of each folder of the target compiled together, where VARVE_TOGETHER says so. Twelve at most are one unit, so that both
-# cores have work.
+# Has the sources of each folder of the target compiled together. Twelve at most are one unit, so that both cores have work. With
+# VARVE_TOGETHER=TESTS only where TEST stands.
 function(varve_compile_together target)
-  if(NOT VARVE_TOGETHER)
+  cmake_parse_arguments(together "TEST" "" "" ${ARGN})
+  if(NOT VARVE_TOGETHER OR (VARVE_TOGETHER STREQUAL "TESTS" AND NOT together_TEST))
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
