@@ -1,4 +1,5 @@
-// The hits of a cache whose keys are evicted, beside those of Debian's redis-server on the same requests and of a true LRU.
+// The hits of a cache whose keys are evicted, beside those of Debian's redis-server on the same
+// requests and of a true LRU.
 #include <gtest/gtest.h>
 
 #include <chrono>
