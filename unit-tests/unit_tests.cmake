@@ -51,7 +51,7 @@ varve_test_sources(sources db ALL)
 list(FILTER sources EXCLUDE REGEX "/unit-tests/db/hbase_rpc/")
 varve_leave_out_one_thread(sources)
 varve_test_program(db LINK varve_tools varve_hbase SOURCES ${sources} PRECOMPILE unit-tests/testing/test_store.h unit-tests/testing/fault_file_system.h db/engine/engine.h)
-varve_test_lanes(db_tests COST 100 SHARDS 4 LEFT_OUT ${left_out} ENVIRONMENT ${environment}
+varve_test_lanes(db_tests COST 100 SHARDS 4 QUICK_SHARDS 2 LEFT_OUT ${left_out} ENVIRONMENT ${environment}
                  SLOW *ModelTest* *AgainstAModel* *EqualsAModel* ReadersTest.* *ConcurrencyTest.* ClonesTest.* CompactionTest.*
                       FullDiskTest.* LogRecoveryTest.* EngineRecoveryTest.* SegmentCorruptionTest.* EngineCountTest.*
                       EngineExpiryTest.* ValueSeparationTest.* *BackgroundTest.* *BurstTest.* MergeWriterTest.ReadersFind*
@@ -75,7 +75,7 @@ list(FILTER sources EXCLUDE REGEX "/hit_ratio_test.cc$")  # system_tests.cmake h
 varve_leave_out_one_thread(sources)
 varve_test_program(server SOURCES ${sources} LINK varve_server varve_client STARTS server_main client_main WAITS
                    PRECOMPILE unit-tests/server/test_server.h unit-tests/server/command_fixture.h)
-varve_test_lanes(server_tests COST 100 SHARDS 2 LEFT_OUT ${left_out}
+varve_test_lanes(server_tests COST 100 SHARDS 2 QUICK_SHARDS 2 LEFT_OUT ${left_out}
                  SLOW *KillTest.* SlicesTest.* *LimitsTest.* *LimitTest.* ProgramTest.* AccessTest.* HostileClientsTest.* SaveTest.*
                       SharedRoundsTest.* UnreadRepliesTest.* *StartTest.* PassedSocketsTest.* ConfigTest.TimeoutHolds* RedisLinkTest.*
                       *RedisCopyTest.* FollowRedisTest.*)
