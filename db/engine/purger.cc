@@ -240,7 +240,9 @@ absl::Status Purger::FlushOldLog(uint64_t fresh) {
     return absl::UnavailableError(
         "the key is deleted, but the log still needs an old file: purge the key again");
   }
-  for (const Version::ValueFileUse& use : parts_.versions->PresentVersion()->value_files()) {
+  // A flush or merge that ends meanwhile lets go of this version.
+  const std::shared_ptr<const Version> version = parts_.versions->PresentVersion();
+  for (const Version::ValueFileUse& use : version->value_files()) {
     // The install could not rename it.
     if (use.file->is_of_log() && use.file->number() < fresh)
       VARVE_RETURN_IF_ERROR(use.file->LeaveLog(0));

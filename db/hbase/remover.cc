@@ -69,9 +69,10 @@ absl::Status Remover::Elect() {
 }
 
 void Remover::ForgetRemovedPlaces() {
+  // A writer that shows a newer catalog lets go of this one.
+  const std::shared_ptr<const SpaceCatalog> catalog = context_->spaces.catalog();
   std::set<HbaseGeneration> retired;
-  for (const KeyPlace& place : context_->spaces.catalog()->retired())
-    retired.insert(place.generation);
+  for (const KeyPlace& place : catalog->retired()) retired.insert(place.generation);
   std::erase_if(retired_since_nanos_,
                 [&](const auto& each) { return !retired.contains(each.first); });
 }

@@ -10,13 +10,13 @@
 namespace varve {
 namespace {
 
-using Kind = HbaseRowWrite::Kind;
+using WriteKind = HbaseRowWrite::Kind;
 
 absl::Status NotAsExpected() {
   return absl::AbortedError("a row does not hold what the commit expects; nothing was written");
 }
 
-bool Writes(const HbaseRowWrite& write) { return write.kind != Kind::kCheckOnly; }
+bool Writes(const HbaseRowWrite& write) { return write.kind != WriteKind::kCheckOnly; }
 
 // Returns whether a second attempt fails where the first one comes through after all.
 bool IsGuarded(const std::vector<HbaseRowWrite>& writes) {
@@ -24,7 +24,7 @@ bool IsGuarded(const std::vector<HbaseRowWrite>& writes) {
                      [](const HbaseRowWrite& write) { return write.is_checked && Writes(write); });
 }
 
-bool Has(const std::vector<HbaseRowWrite>& writes, Kind kind) {
+bool Has(const std::vector<HbaseRowWrite>& writes, WriteKind kind) {
   return std::any_of(writes.begin(), writes.end(),
                      [kind](const HbaseRowWrite& write) { return write.kind == kind; });
 }
@@ -108,8 +108,8 @@ void CommitCall::TakeValues(Findings found, const std::vector<HbaseClient::RowVa
     if (!value.ok()) return GiveUp(value.status());
     const HbaseRowWrite& write = writes_[found.rows++];
     const bool is_written = IsWritten(write, *value);
-    found.has_put |= write.kind == Kind::kPut && is_written;
-    found.all_deleted &= write.kind != Kind::kDelete || is_written;
+    found.has_put |= write.kind == WriteKind::kPut && is_written;
+    found.all_deleted &= write.kind != WriteKind::kDelete || is_written;
     found.is_too_late |= IsTooLate(write, *value);
     found.all_expected &= IsExpected(write, *value);
   }
@@ -120,7 +120,7 @@ void CommitCall::TakeValues(Findings found, const std::vector<HbaseClient::RowVa
 // Rows that were put tell whether the commit happened; where there are none, those that are gone.
 void CommitCall::Conclude(const Findings& found) {
   const bool is_gone =
-      !Has(writes_, Kind::kPut) && Has(writes_, Kind::kDelete) && found.all_deleted;
+      !Has(writes_, WriteKind::kPut) && Has(writes_, WriteKind::kDelete) && found.all_deleted;
   if (found.has_put || is_gone) return Answer(absl::OkStatus());
   if (found.is_too_late) return Answer(NotAsExpected());
   if (found.all_expected && IsGuarded(writes_)) return Attempt();

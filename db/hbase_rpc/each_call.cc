@@ -11,10 +11,10 @@
 namespace varve {
 namespace {
 
-constexpr size_t kRowsAtATime = 512;
+constexpr size_t kWritesAtATime = 512;
 constexpr size_t kBytesAtATime = size_t{4} << 20;
 
-absl::Status NotAsExpected() {
+absl::Status RowNotAsExpected() {
   return absl::AbortedError("the row does not hold what the write expects; nothing was written");
 }
 
@@ -23,7 +23,7 @@ absl::Status NotAsExpected() {
 void EachCall::Start() {
   Numbers all(writes_.size());
   std::iota(all.begin(), all.end(), 0);
-  WriteAll(all, {kRowsAtATime, RetryPace()});
+  WriteAll(all, {kWritesAtATime, RetryPace()});
   EndIfDone();
 }
 
@@ -99,7 +99,7 @@ void EachCall::TakeAnswer(const RegionPtr& region, const Numbers& numbers, const
     return;
   }
   if (numbers.size() == 1 && !states_[numbers.front()].may_have_happened) {
-    return EndRow(numbers.front(), NotAsExpected());
+    return EndRow(numbers.front(), RowNotAsExpected());
   }
   const size_t at_a_time =
       manner.has_failed ? std::max<size_t>(numbers.size() / 2, 1) : numbers.size();
@@ -165,7 +165,7 @@ void EachCall::TakeValues(Look* look, const std::vector<HbaseClient::RowValue>& 
     } else if (may_have_happened && !IsTooLate(write, *value)) {
       EndRowUnknown(number, absl::UnavailableError("a server of HBase was lost over a write"));
     } else {
-      EndRow(number, NotAsExpected());
+      EndRow(number, RowNotAsExpected());
     }
   }
 }

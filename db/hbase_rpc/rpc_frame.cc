@@ -15,7 +15,7 @@ constexpr std::string_view kCellCodec = "org.apache.hadoop.hbase.codec.KeyValueC
 constexpr uint32_t kVersionMajor = 2;
 constexpr uint32_t kVersionMinor = 6;
 
-void PutBigEndian32(std::string* dst, size_t value) {
+void PutFrameSize(std::string* dst, size_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) dst->push_back(static_cast<char>(value >> shift));
 }
 
@@ -48,7 +48,7 @@ std::string ConnectionPreamble(std::string_view service, std::string_view user) 
   std::string bytes(kMagic);
   bytes.push_back(kVersion);
   bytes.push_back(kSimpleAuthentication);
-  PutBigEndian32(&bytes, header.ByteSizeLong());
+  PutFrameSize(&bytes, header.ByteSizeLong());
   header.AppendToString(&bytes);
   return bytes;
 }
@@ -66,7 +66,7 @@ void AppendRequest(uint32_t call_id, std::string_view method, uint32_t timeout_m
       VarintLength(header_size) + header_size + VarintLength(parameter_size) + parameter_size;
   const size_t before = frames->size();
   frames->reserve(before + kFrameSizeBytes + size);
-  PutBigEndian32(frames, size);
+  PutFrameSize(frames, size);
   PutVarint32(frames, static_cast<uint32_t>(header_size));
   header.AppendToString(frames);
   PutVarint32(frames, static_cast<uint32_t>(parameter_size));

@@ -137,7 +137,7 @@ class RawConnection {
     return true;
   }
 
-  // As many bytes, fewer when the server closes or is silent for a minute.
+  // As many bytes, fewer when the server closes or is silent for two minutes.
   std::string Receive(size_t size) {
     std::string bytes;
     while (bytes.size() < size) {
@@ -170,7 +170,7 @@ class RawConnection {
  private:
   bool Wait() {
     pollfd waiting{descriptor_, POLLIN, 0};
-    return ::poll(&waiting, 1, 60000) == 1;
+    return ::poll(&waiting, 1, 120'000) == 1;
   }
 
   int descriptor_;

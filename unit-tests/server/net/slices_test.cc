@@ -8,12 +8,14 @@
 #include <thread>
 #include <vector>
 
+#include "fmt/format.h"
 #include "server/commands/command_table.h"
 #include "server/scans/key_scan.h"
 #include "server/scans/range_stream.h"
 #include "unit-tests/server/reply_text.h"
 #include "unit-tests/server/test_server.h"
 #include "unit-tests/testing/eventually.h"
+#include "unit-tests/testing/rounds.h"
 
 namespace varve {
 namespace {
@@ -90,7 +92,7 @@ TEST_F(SlicesTest, LongCommandsTakeTurnsWithOthers) {
 }
 
 TEST_F(SlicesTest, ALongTransactionTakesTurnsWithOthers) {
-  constexpr int kCounts = 20;  // each takes many slices
+  constexpr int kCounts = testing::Rounds(20);  // each takes many slices
   for (const Execution execution : {Execution::kPool, Execution::kInline}) {
     Start(OneThread(execution));
     RawConnection busy(server_->port());
@@ -102,8 +104,8 @@ TEST_F(SlicesTest, ALongTransactionTakesTurnsWithOthers) {
     for (int i = 0; i < 20; ++i) ASSERT_EQ(**client_->Get("1000000"), std::string(8, 'v'));
     EXPECT_EQ(Done("exec"), 0u) << "a client that had to wait for it would have found it done";
     EXPECT_FALSE(client_->Get("1")->has_value());
-    const std::string reply =
-        "*22\r\n+OK\r\n" + Repeat(":100001\r\n", kCounts) + "*2\r\n$1\r\n1\r\n$5\r\nfirst\r\n";
+    const std::string reply = fmt::format("*{}\r\n+OK\r\n", kCounts + 2) +
+                              Repeat(":100001\r\n", kCounts) + "*2\r\n$1\r\n1\r\n$5\r\nfirst\r\n";
     EXPECT_EQ(busy.Receive(reply.size()), reply);
     EXPECT_EQ(**client_->Get("1"), "first");
     EXPECT_EQ(Done("count"), static_cast<uint64_t>(kCounts));
