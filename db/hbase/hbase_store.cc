@@ -102,7 +102,8 @@ absl::Status HbaseStore::Begin() {
 // A table that is away or missing is told of where it is needed.
 absl::Status HbaseStore::CheckTables() {
   std::set<std::string> checked = {context_.options.table};
-  for (const NamespaceDescription& space : context_.spaces.catalog()->List().namespaces) {
+  const NamespaceList list = context_.spaces.catalog()->List();
+  for (const NamespaceDescription& space : list.namespaces) {
     const KeyGrouping& grouping = space.options.grouping;
     if (!checked.insert(TableOf(context_.options.table, grouping).name).second) continue;
     SystemRows table(&context_, /*is_for_background=*/true, grouping);

@@ -143,6 +143,7 @@ class Checker {
     const SourceFile file = Load(root_, path);
     if (IsCode(path)) {
       CheckColumns(file);
+      CheckLoops(file);
       CheckIncludes(file);
       CheckShape(file);
     }
@@ -197,6 +198,18 @@ class Checker {
       const size_t columns = Columns(file.lines[i]);
       if (columns <= kMaxColumns) continue;
       Report(file, i, fmt::format("{} columns, and {} are the limit", columns, kMaxColumns));
+    }
+  }
+
+  void CheckLoops(const SourceFile& file) {
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string_view line = file.lines[i];
+      const size_t begin = line.find("for (");
+      const size_t range = line.find(" : ", begin);
+      if (begin == line.npos || range == line.npos || line.find("()->", range) == line.npos)
+        continue;
+      if (line.substr(0, range).find(';', begin) == line.npos)
+        Report(file, i, "a loop through what a temporary holds: name the pointer before it");
     }
   }
 

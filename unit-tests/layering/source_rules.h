@@ -10,6 +10,8 @@
 //   functions       have at most kMaxFunctionLines lines
 //   classes         have at most kMaxMembers data members and kMaxFunctions functions of their
 //                   own, constructors and destructors apart
+//   loops           no range-for goes through f()->g(): where f returns a shared_ptr, it is let go
+//                   of before the first round, and what the loop goes through may be gone
 //   names           two headers of the product define no type of one name: a program that links
 //                   both would mix them up, and no compiler tells
 //   sentences       a comment in a header begins with a sentence, and not with a fragment of one

@@ -213,6 +213,15 @@ TEST_F(SourceRulesTest, LeftoversAreFound) {
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("db/log/half.cc:1")));
 }
 
+TEST_F(SourceRulesTest, ALoopThroughWhatATemporaryHoldsIsFound) {
+  Write("db/log/log.cc",
+        "for (const File& file : versions_->Present()"
+        "->files()) Use(file);\n"
+        "for (const File& file : version->files()) Use(file);\n"
+        "for (int i = 0; i < Present()->size(); ++i) Use(i);\n");
+  EXPECT_THAT(Violations(), ElementsAre(HasSubstr("db/log/log.cc:1: a loop through")));
+}
+
 TEST(ArrowsTest, PointDown) {
   EXPECT_TRUE(MayInclude("db/engine", "util/base"));
   EXPECT_TRUE(MayInclude("db/engine", "db/log"));
