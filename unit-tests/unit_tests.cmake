@@ -9,9 +9,12 @@ if(VARVE_SANITIZER)
 endif()
 if(VARVE_SANITIZER STREQUAL "thread")
   list(APPEND left_out *SegmentIteratorTest* SegmentCorruptionTest* SegmentBuilder* *SegmentGetTest* *.ABatchOfAMillionOperationsIsWhole
-       *ImportExportTest* *RedisFilesTest* *KillTest* CompressionTest.ValuesKept* CompressionTest.NamespacesHave*
-       ExpiryInClonesTest.ALargeKey* EngineTest.LimitsAre* HistoryTest.EveryVersion* EngineTimesTest.OldMarks*
-       PowerCutChangePurgeTest.* DictionaryTest.* SampleCoverTest.*)
+       *SegmentSharedKeysTest* SegmentReadsTest.AHit* SegmentMemoryTest.* BufferEstimatesTest.* DamagedDictionaryTest.*
+       *ImportExportTest* *RedisFilesTest* *KillTest* CompressionTest.* RecompressionTest.* KeyHistoryTest.* HistoryTest.AHorizon*
+       HistoryEndsTest.Over* ChangeFeedTest.TheBytes* *.ALargeValueSurvives EvictorByHandTest.AKeyOfTheLastT* TreeTest.*
+       ChildrenTest.APage* ChildrenTest.ManyNames* ChildrenTest.WhatLies* ChildrenTest.ADirectory* ChangesTrimTest.WhatIsNo*
+       UndoTest.AHundred* ServerTest.LargeValues* ExpiryInClonesTest.ALargeKey* EngineTest.LimitsAre* HistoryTest.EveryVersion*
+       EngineTimesTest.OldMarks* PowerCutChangePurgeTest.* DictionaryTest.* SampleCoverTest.*)
 endif()
 
 # ThreadSanitizer finds nothing in code that one thread runs alone, so its builds leave out the tests in these folders.
