@@ -14,7 +14,8 @@ if(VARVE_SANITIZER STREQUAL "thread")
        HistoryEndsTest.Over* ChangeFeedTest.TheBytes* *.ALargeValueSurvives EvictorByHandTest.AKeyOfTheLastT* TreeTest.*
        ChildrenTest.APage* ChildrenTest.ManyNames* ChildrenTest.WhatLies* ChildrenTest.ADirectory* ChangesTrimTest.WhatIsNo*
        UndoTest.AHundred* ServerTest.LargeValues* ExpiryInClonesTest.ALargeKey* EngineTest.LimitsAre* HistoryTest.EveryVersion*
-       EngineTimesTest.OldMarks* PowerCutChangePurgeTest.* DictionaryTest.* SampleCoverTest.*)
+       *ModelTest*/2 *ModelTest*/3 FullDiskTest.* LogRecoveryTest.* EngineRecoveryTest.* WatchRangeTest.LimitsAndMistakes
+       MetadataCommandsTest.* StoreCapabilityTest.* ForeignClientsTest.* *SpaceAtRestTest* EngineTimesTest.OldMarks* PowerCutChangePurgeTest.* DictionaryTest.* SampleCoverTest.*)
 endif()
 
 # ThreadSanitizer finds nothing in code that one thread runs alone, so its builds leave out the tests in these folders.
