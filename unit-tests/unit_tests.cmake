@@ -15,7 +15,8 @@ if(VARVE_SANITIZER STREQUAL "thread")
        ChildrenTest.APage* ChildrenTest.ManyNames* ChildrenTest.WhatLies* ChildrenTest.ADirectory* ChangesTrimTest.WhatIsNo*
        UndoTest.AHundred* ServerTest.LargeValues* ExpiryInClonesTest.ALargeKey* EngineTest.LimitsAre* HistoryTest.EveryVersion*
        *ModelTest*/2 *ModelTest*/3 FullDiskTest.* LogRecoveryTest.* EngineRecoveryTest.* WatchRangeTest.LimitsAndMistakes
-       MetadataCommandsTest.* StoreCapabilityTest.* ForeignClientsTest.* *SpaceAtRestTest* EngineTimesTest.OldMarks* PowerCutChangePurgeTest.* DictionaryTest.* SampleCoverTest.*)
+       MetadataCommandsTest.* StoreCapabilityTest.* ForeignClientsTest.* *SpaceAtRestTest* EngineTimesTest.OldMarks*
+       PowerCutChangePurgeTest.* DictionaryTest.* SampleCoverTest.*)
 endif()
 
 # ThreadSanitizer finds nothing in code that one thread runs alone, so its builds leave out the tests in these folders.
@@ -54,7 +55,8 @@ endif()
 varve_test_sources(sources db ALL)
 list(FILTER sources EXCLUDE REGEX "/unit-tests/db/hbase_rpc/")
 varve_leave_out_one_thread(sources)
-varve_test_program(db LINK varve_tools varve_hbase SOURCES ${sources} PRECOMPILE unit-tests/testing/test_store.h unit-tests/testing/fault_file_system.h db/engine/engine.h)
+varve_test_program(db LINK varve_tools varve_hbase SOURCES ${sources}
+                   PRECOMPILE unit-tests/testing/test_store.h unit-tests/testing/fault_file_system.h db/engine/engine.h)
 varve_test_lanes(db_tests COST 100 SHARDS 4 QUICK_SHARDS 2 LEFT_OUT ${left_out} ENVIRONMENT ${environment}
                  SLOW *ModelTest* *AgainstAModel* *EqualsAModel* ReadersTest.* *ConcurrencyTest.* ClonesTest.* CompactionTest.*
                       FullDiskTest.* LogRecoveryTest.* EngineRecoveryTest.* SegmentCorruptionTest.* EngineCountTest.*
