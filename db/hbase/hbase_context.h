@@ -30,6 +30,11 @@
 
 namespace varve {
 
+// Returns the span in the nanoseconds of Clock::MonotonicNanos().
+inline uint64_t NanosOf(std::chrono::milliseconds span) {
+  return static_cast<uint64_t>(std::chrono::nanoseconds(span).count());
+}
+
 struct HbaseStoreOptions {
   std::string table = "varve";
   bool may_create = true;                      // whether tables that are missing are made

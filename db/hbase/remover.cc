@@ -10,13 +10,6 @@
 #include "util/base/status.h"
 
 namespace varve {
-namespace {
-
-uint64_t NanosOf(std::chrono::milliseconds span) {
-  return static_cast<uint64_t>(std::chrono::nanoseconds(span).count());
-}
-
-}  // namespace
 
 Remover::Remover(HbaseContext* context, SystemRows* rows, ServerRoster* roster,
                  NamespaceWriter* namespaces)

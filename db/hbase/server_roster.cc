@@ -19,10 +19,6 @@ constexpr std::chrono::milliseconds kFirstPause{2};
 constexpr std::chrono::milliseconds kLongestPause{100};
 constexpr std::chrono::milliseconds kLeastTime{100};
 
-uint64_t Nanos(std::chrono::milliseconds span) {
-  return static_cast<uint64_t>(std::chrono::nanoseconds(span).count());
-}
-
 std::string EncodeSeen(const ServerRoster::Seen& seen) {
   std::string value;
   PutVarint64(&value, seen.catalog);
@@ -56,10 +52,10 @@ absl::Status ServerRoster::Beat(HbaseClient::Deadline deadline) {
   const Seen seen{context_->spaces.version(), context_->clock.floor()};
   const bool is_new = seen.catalog != shown_.catalog || seen.floor != shown_.floor;
   const uint64_t age = context_->options.clock->MonotonicNanos() - shown_at_nanos_;
-  if (trusts && !is_new && age < Nanos(context_->options.trust) / kShownPerTrust)
+  if (trusts && !is_new && age < NanosOf(context_->options.trust) / kShownPerTrust)
     return absl::OkStatus();
   VARVE_RETURN_IF_ERROR(Show(&rows, seen));
-  context_->spaces.TrustUntil(shown_at_nanos_ + Nanos(context_->options.trust));
+  context_->spaces.TrustUntil(shown_at_nanos_ + NanosOf(context_->options.trust));
   Watch(deadline).status().IgnoreError();  // what it would have seen, it sees later
   return absl::OkStatus();
 }
@@ -119,7 +115,7 @@ absl::StatusOr<std::vector<ServerRoster::Server>> ServerRoster::Watch(
 }
 
 bool ServerRoster::IsDead(const Server& server) const {
-  return server.silent_nanos >= Nanos(context_->options.dead_after);
+  return server.silent_nanos >= NanosOf(context_->options.dead_after);
 }
 
 absl::StatusOr<std::optional<ServerRoster::Server>> ServerRoster::FindBehind(

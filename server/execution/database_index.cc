@@ -14,7 +14,7 @@ std::optional<NamespaceId> ParseDatabase(CommandContext& context, std::string_vi
   using Limits = std::numeric_limits<int32_t>;
   int64_t index = 0;
   if (!ParseRespInteger(text, &index)) {
-    context.reply.Error("ERR value is not an integer or out of range");
+    context.reply.Error(kNoInteger);
     return std::nullopt;
   }
   if (index < Limits::min() || index > Limits::max()) {

@@ -19,7 +19,7 @@ std::optional<int64_t> ParseExpiry(CommandContext& context, std::string_view com
                                    std::string_view time, ExpiryUnit unit, bool may_be_past) {
   int64_t instant = 0;
   if (!ParseRespInteger(time, &instant)) {
-    context.reply.Error("ERR value is not an integer or out of range");
+    context.reply.Error(kNoInteger);
     return std::nullopt;
   }
   const auto now = static_cast<int64_t>(context.store.NowMillis());
