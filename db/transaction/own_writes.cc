@@ -89,6 +89,19 @@ const OwnWrites::Space* OwnWrites::Find(NamespaceId space) const {
   return found == spaces_.end() ? nullptr : &found->second;
 }
 
+CountResult OwnWrites::CountPuts(std::optional<NamespaceId> space) const {
+  CountResult puts;
+  for (const auto& [id, written] : spaces_) {
+    if (space.has_value() && id != *space) continue;
+    for (const auto& [key, write] : written.keys) {
+      if (write.deleted) continue;
+      ++puts.keys;
+      puts.bytes += key.size() + write.value.size() + write.metadata.size();
+    }
+  }
+  return puts;
+}
+
 void OwnWrites::AddTo(WriteBatch* batch) const {
   for (const NamespaceDescription& space : created_) batch->CreateNamespace(space);
   for (const auto& [id, space] : spaces_) {

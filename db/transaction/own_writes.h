@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,7 @@
 
 #include "structure/range_set.h"
 #include "type/tree_key.h"
+#include "varve/read_result.h"
 #include "varve/write_batch.h"
 
 namespace varve {
@@ -65,6 +67,10 @@ class OwnWrites {
   const std::vector<NamespaceDescription>& created() const { return created_; }
   // Returns the bytes of keys, values, metadata and ranges, each with some more for its place.
   size_t bytes() const { return bytes_; }
+
+  // Returns how many keys the puts write, and the bytes of these keys, their values and metadata:
+  // in one namespace (as it is called in the functions above), or in all.
+  CountResult CountPuts(std::optional<NamespaceId> space) const;
 
   // Adds all of it to the batch, so that committing the batch has the same effect.
   void AddTo(WriteBatch* batch) const;

@@ -42,6 +42,10 @@ SequenceNumber Transaction::sequence() const {
   return inside_ != nullptr ? inside_->sequence() : kNoSequence;
 }
 
+CountResult Transaction::CountPuts(std::optional<NamespaceId> space) const {
+  return inside_ != nullptr ? inside_->CountPuts(space) : CountResult();
+}
+
 size_t Transaction::bytes() const { return inside_ != nullptr ? inside_->bytes() : 0; }
 
 bool Transaction::HasNamespace(NamespaceId space) const {

@@ -85,6 +85,7 @@ class TransactionStore final : public StoreContents {
 
   SequenceNumber sequence() const { return sequence_; }
   size_t bytes() const { return writes_.bytes() + reads_.bytes(); }
+  CountResult CountPuts(std::optional<NamespaceId> space) const { return writes_.CountPuts(space); }
   const absl::Status& status() const { return status_; }
 
   // Submits everything to the store below and ends the transaction.

@@ -37,6 +37,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -87,6 +88,9 @@ class Transaction {
   SequenceNumber sequence() const;  // of the snapshot
   // Returns the memory that TransactionOptions::max_bytes bounds.
   size_t bytes() const;
+  // Returns the keys that the transaction puts so far, with the bytes of these keys, their values
+  // and metadata: in one namespace, or in all. So much does it add where all of them are new.
+  CountResult CountPuts(std::optional<NamespaceId> space = std::nullopt) const;
 
   // Makes the key a condition of the commit as if it had been read.
   void Depend(std::string_view key, NamespaceId space = kDefaultNamespace);

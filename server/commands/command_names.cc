@@ -509,7 +509,9 @@ constexpr Subcommand kSubcommands[] = {
     {.name = "object|freq",
      .arity = 3,
      .flags = kReadCommand,
-     .summary = "Answers an error: how often a key is read is not recorded.",
+     .summary =
+         "Answers how often a key was used of late, from 0 to 255, where keys are evicted by use "
+         "(lfu).",
      .syntax = "key",
      .redis = {.tips = "nondeterministic_output", .key_flags = "RO"}},
     {.name = "object|help",
@@ -519,7 +521,7 @@ constexpr Subcommand kSubcommands[] = {
     {.name = "object|idletime",
      .arity = 3,
      .flags = kReadCommand,
-     .summary = "Answers 0: when a key was read is not recorded.",
+     .summary = "Answers for how many seconds a key was neither read nor written.",
      .syntax = "key",
      .redis = {.tips = "nondeterministic_output", .key_flags = "RO"}},
     {.name = "object|refcount",

@@ -154,6 +154,20 @@ bool StoreTakesOption(CommandContext& context, std::string_view name) {
   return found == std::end(kNeeds) || StoreMeets(context, found->second);
 }
 
+// Returns what an error says of the values that an option takes; empty where these are numbers.
+std::string_view ChoicesOf(std::string_view option) {
+  constexpr std::pair<std::string_view, std::string_view> kChoices[] = {
+      {"evict", ": it takes lru, lfu, ttl, random or none"},
+      {"evictable", ": it takes all or volatile"},
+      {"compress", ": it takes none, lz4, zstd, zstd:level or default"},
+      {"sync", ": it takes always, everysec, no or default"},
+  };
+  const auto* const found =
+      std::find_if(std::begin(kChoices), std::end(kChoices),
+                   [&](const auto& each) { return EqualsIgnoreCase(option, each.first); });
+  return found == std::end(kChoices) ? "" : found->second;
+}
+
 // False: the options do not go together, and the error was answered.
 bool CheckEviction(CommandContext& context, const NamespaceOptions& options) {
   if (!options.eviction.on()) {
@@ -162,7 +176,7 @@ bool CheckEviction(CommandContext& context, const NamespaceOptions& options) {
     return false;
   }
   if (!options.has_quota()) {
-    context.reply.Error("ERR EVICT makes room at a quota: give MAXBYTES or MAXKEYS, too");
+    context.reply.Error("ERR EVICT makes room at a quota: give MAXBYTES or MAXKEYS, or EVICT none");
     return false;
   }
   // A store in the format of an earlier version has no place for the rule.
@@ -211,8 +225,8 @@ bool ParseNamespaceOptions(CommandContext& context, Arguments arguments,
       return false;
     }
     if (!fine) {
-      context.reply.Error(
-          fmt::format("ERR '{}' is no value for {}", ShownInError(value), ShownInError(name)));
+      context.reply.Error(fmt::format("ERR '{}' is no value for {}{}", ShownInError(value),
+                                      ShownInError(name), ChoicesOf(name)));
       return false;
     }
   }

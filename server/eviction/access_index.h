@@ -3,9 +3,11 @@
 //
 //   'a' space hash            -> when the key with this hash was last read (milliseconds since the
 //                                epoch), and its count of uses
-//   'o' space epoch rank key  -> nothing: an entry of the order. The rank of an entry is never
-//                                above the true rank of its key (server/eviction/key_rank.h), but
-//                                for a key that could not be read when its turn came
+//   'o' space epoch rank key  -> nothing: an entry of the order. Of each key with an entry there is
+//                                one whose rank is not above the true rank of the key
+//                                (server/eviction/key_rank.h), but for a key that could not be
+//                                read when its turn came, and, by kTtl, for one that was given
+//                                less time, until a walk adds an entry for it
 //   's' space                 -> the epoch in force, the rule that its ranks obey, and the version
 //                                of the data up to which all keys have entries
 //

@@ -767,7 +767,7 @@ absl::Status Evictor::LookForExcessOnDisk(Round round) {
     // Writers are refused although merges see all that was evicted. They may need more room than
     // there is, and the less is left of the data, the less they need.
     if (refused && relieved != 0 && disk.IsTight() && !owes &&
-        counts_.flushed.load() == counts_.keys.load())
+        counts_.flushed_rounds.load() == counts_.rounds.load())
       relieved = std::min(relieved, used - disk.limit() / kPartOwed);
     const uint64_t answered = std::max(most, relieved);
     if (replication_.follows() || used < answered + disk.limit() / kPartOwed)
@@ -798,12 +798,12 @@ absl::Status Evictor::LookForExcessOnDisk(Round round) {
 absl::StatusOr<bool> Evictor::WorkOn() {
   const absl::StatusOr<bool> more = WalkAndPay();
   if (more.ok() && *more) return more;
-  const uint64_t evicted = counts_.keys.load();
-  if (setup_.disk == nullptr || !setup_.disk->IsTight() || counts_.flushed.load() == evicted)
+  const uint64_t rounds = counts_.rounds.load();
+  if (setup_.disk == nullptr || !setup_.disk->IsTight() || counts_.flushed_rounds.load() == rounds)
     return more;
   // Merges see what was evicted once it is in segments, and writers wait for them.
   const absl::Status flushed = store_.Flush();
-  if (flushed.ok()) counts_.flushed.store(evicted);
+  if (flushed.ok()) counts_.flushed_rounds.store(rounds);
   return more.ok() && !flushed.ok() ? flushed : more;
 }
 

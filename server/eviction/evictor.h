@@ -160,7 +160,11 @@ class Evictor {
   // Returns how many reads the order has taken. Those of one key within a round count once.
   uint64_t noted_reads() const { return counts_.reads.load(std::memory_order_relaxed); }
   uint64_t dropped_reads() const { return touched_.dropped(); }
-  void ResetStatistics() { counts_.keys = counts_.bytes = 0; }
+  // Has the four counts above begin anew.
+  void ResetStatistics() {
+    counts_.keys = counts_.bytes = counts_.reads = 0;
+    touched_.ResetDropped();
+  }
 
  private:
   // The evictor was started with this, and nothing of it changes any more.
@@ -233,7 +237,7 @@ class Evictor {
     std::atomic<uint64_t> keys{0}, bytes{0};  // evicted
     std::atomic<uint64_t> reads{0};           // that the index has taken
     std::atomic<uint64_t> rounds{0};          // evictions, each of many keys
-    std::atomic<uint64_t> flushed{0};         // `keys` at the last flush for the disk
+    std::atomic<uint64_t> flushed_rounds{0};  // `rounds` at the last flush for the disk
   };
 
   // Notes reads from now on, as a rule is in force.

@@ -1,8 +1,8 @@
 // The rank of a key says when it is its turn to be evicted: the key with the lowest rank goes
 // first. A rank follows from the record of the key, which the store has, and from its last access,
 // which the access index has. Until the key is read or written again it stays the same, so an order
-// by ranks has to be mended only where something happened. Ranks only grow, but for those of kTtl
-// when a key is given less time, and of kRandom, which stay:
+// by ranks has to be mended only where something happened. A rank of kRandom never changes, one of
+// kTtl falls when its key is given less time, and all others only grow:
 //
 //   kLru     the instant of the last read or write
 //   kLfu     the instant at which the count of uses will have decayed to 0. A count grows by reads,

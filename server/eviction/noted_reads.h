@@ -1,6 +1,6 @@
-// The noted reads are the keys that clients have read since the last round of the evictor. A read
-// leaves the hash of its key here and writes nothing; the evictor takes all of them about once a
-// second and writes them together.
+// The noted reads are the keys that clients have read since the last round of the read journal. A
+// read leaves the hash of its key here and writes nothing; the journal takes all of them four times
+// a second and hands them to the kernel together.
 //
 // The memory is bounded: kShards * kSlots entries of 16 bytes, and as much again while they are
 // taken. A read that finds no free entry near the place of its hash is not noted, and counted in
@@ -64,6 +64,7 @@ class NotedReads {
   // Counts reads that were noted and could not be kept.
   void NoteDropped(uint64_t reads) { dropped_.fetch_add(reads, std::memory_order_relaxed); }
   // Returns how many reads were lost for want of room.
+  void ResetDropped() { dropped_.store(0, std::memory_order_relaxed); }
   uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:

@@ -25,7 +25,6 @@ constexpr size_t kHeaderSize = kChecked + 8 + 8 + 4, kReadSize = 8 + 4 + 4;
 constexpr int kLeastUsesShift = 24;
 constexpr uint64_t kSeed = 0x7661727665726a31;
 constexpr size_t kKeptBuffer = 256u << 10;  // bytes
-constexpr uint64_t kMostFile = uint64_t{64} << 20;
 // What waits is entered once it takes this part of its bound, the files this many bytes, or it has
 // waited for so long.
 constexpr size_t kDueNumerator = 3, kDueDenominator = 4;
@@ -75,18 +74,18 @@ void Encode(const ReadChunk& chunk, std::string* bytes) {
   EncodeFixed32(bytes->data() + 4, Checksum(std::string_view(*bytes).substr(kChecked), kSeed));
 }
 
-// Decodes the chunk at the beginning of `bytes`, and returns how many of them it takes; 0: there is
-// no whole chunk.
-size_t Decode(std::string_view bytes, ReadChunk* chunk) {
-  if (bytes.size() < kHeaderSize || DecodeFixed32(bytes.data()) != kMagic) return 0;
-  const uint64_t reads = DecodeFixed32(bytes.data() + 24);
-  const uint64_t size = kHeaderSize + reads * kReadSize;
-  if (size > bytes.size() ||
-      DecodeFixed32(bytes.data() + 4) != Checksum(bytes.substr(kChecked, size - kChecked), kSeed))
-    return 0;
+// Returns how many bytes the chunk takes whose header this is; 0: it is none.
+uint64_t SizeOfChunk(std::string_view header) {
+  if (header.size() < kHeaderSize || DecodeFixed32(header.data()) != kMagic) return 0;
+  return kHeaderSize + uint64_t{DecodeFixed32(header.data() + 24)} * kReadSize;
+}
+
+// Requires: `bytes` have the size that the header says.
+bool Decode(std::string_view bytes, ReadChunk* chunk) {
+  if (DecodeFixed32(bytes.data() + 4) != Checksum(bytes.substr(kChecked), kSeed)) return false;
   chunk->order = DecodeFixed64(bytes.data() + 8);
   chunk->instant_ms = DecodeFixed64(bytes.data() + 16);
-  chunk->touches.resize(reads);
+  chunk->touches.resize((bytes.size() - kHeaderSize) / kReadSize);
   const char* at = bytes.data() + kHeaderSize;
   for (Touch& touch : chunk->touches) {
     const uint32_t uses = DecodeFixed32(at + 12);
@@ -96,16 +95,44 @@ size_t Decode(std::string_view bytes, ReadChunk* chunk) {
              static_cast<uint8_t>(uses >> kLeastUsesShift)};
     at += kReadSize;
   }
-  return size;
+  return true;
 }
 
-absl::StatusOr<std::string> ReadAll(const File& file) {
-  VARVE_ASSIGN_OR_RETURN(const uint64_t size, file.Size());
-  std::string bytes(std::min(size, kMostFile), '\0');
-  VARVE_ASSIGN_OR_RETURN(const size_t read, file.Read(0, bytes.size(), bytes.data()));
-  bytes.resize(read);
-  return bytes;
-}
+// Reads the chunks of a file one by one, so that a long file takes no more memory than its largest
+// chunk.
+class ChunkReader {
+ public:
+  // Requires: the file outlives the reader.
+  explicit ChunkReader(const File* file) : file_(*file) {}
+
+  // Moves on to the next chunk. Returns false behind the last one that is whole and good.
+  absl::StatusOr<bool> Next() {
+    VARVE_ASSIGN_OR_RETURN(const uint64_t file_size, file_.Size());
+    VARVE_RETURN_IF_ERROR(Read(kHeaderSize));
+    const uint64_t size = SizeOfChunk(bytes_);
+    if (size == 0 || size > file_size - end_) return false;
+    VARVE_RETURN_IF_ERROR(Read(size));
+    if (bytes_.size() < size || !Decode(bytes_, &chunk_)) return false;
+    end_ += size;
+    return true;
+  }
+  const ReadChunk& chunk() const { return chunk_; }
+  // Returns where in the file the chunk ends; 0 in front of the first one.
+  uint64_t end() const { return end_; }
+
+ private:
+  absl::Status Read(uint64_t size) {
+    bytes_.resize(size);
+    VARVE_ASSIGN_OR_RETURN(const size_t read, file_.Read(end_, size, bytes_.data()));
+    bytes_.resize(read);
+    return absl::OkStatus();
+  }
+
+  const File& file_;
+  std::string bytes_;
+  ReadChunk chunk_;
+  uint64_t end_ = 0;
+};
 
 }  // namespace
 
@@ -125,33 +152,37 @@ absl::StatusOr<std::unique_ptr<ReadJournal>> ReadJournal::Open(const std::string
 
 absl::Status ReadJournal::Recover(const std::string& directory, FileSystem* files) {
   absl::MutexLock file_lock(&file_mutex_);
-  std::vector<ReadChunk> chunks;
+  std::vector<ChunkReader> readers;
+  std::array<bool, kFiles> has_chunk = {};
   for (size_t i = 0; i < kFiles; ++i) {
     const std::string path = directory + "/reads-" + std::to_string(i);
     absl::StatusOr<std::unique_ptr<File>> opened = files->OpenForWrite(path, /*create=*/false);
     if (absl::IsNotFound(opened.status())) opened = files->OpenForWrite(path, /*create=*/true);
     VARVE_RETURN_IF_ERROR(opened.status());
-    JournalFile& journal = files_[i];
-    journal.file = *std::move(opened);
-    VARVE_ASSIGN_OR_RETURN(const std::string bytes, ReadAll(*journal.file));
-    for (;;) {
-      ReadChunk chunk;
-      const size_t size = Decode(std::string_view(bytes).substr(journal.size), &chunk);
-      if (size == 0) break;
-      journal.size += size;
-      journal.last_order = chunk.order;
-      last_order_ = std::max(last_order_, chunk.order);
-      chunks.push_back(std::move(chunk));
+    files_[i].file = *std::move(opened);
+    readers.emplace_back(files_[i].file.get());
+    VARVE_ASSIGN_OR_RETURN(has_chunk[i], readers[i].Next());
+  }
+  while (has_chunk[0] || has_chunk[1]) {
+    const bool is_older =
+        has_chunk[1] && (!has_chunk[0] || readers[1].chunk().order < readers[0].chunk().order);
+    const size_t next = is_older ? 1 : 0;
+    const ReadChunk& chunk = readers[next].chunk();
+    files_[next].last_order = chunk.order;
+    last_order_ = std::max(last_order_, chunk.order);
+    {
+      absl::MutexLock lock(&mutex_);
+      AddLocked(chunk.touches, chunk.instant_ms);
     }
+    taken_.fetch_add(chunk.touches.size(), std::memory_order_relaxed);
+    VARVE_ASSIGN_OR_RETURN(has_chunk[next], readers[next].Next());
+  }
+  for (size_t i = 0; i < kFiles; ++i) {
+    // What lies behind would be taken for chunks again once a new one ends where it begins.
+    files_[i].size = readers[i].end();
+    VARVE_RETURN_IF_ERROR(files_[i].file->Truncate(files_[i].size));
   }
   active_ = files_[1].last_order > files_[0].last_order ? 1 : 0;
-  std::sort(chunks.begin(), chunks.end(),
-            [](const ReadChunk& a, const ReadChunk& b) { return a.order < b.order; });
-  absl::MutexLock lock(&mutex_);
-  for (const ReadChunk& chunk : chunks) {
-    AddLocked(chunk.touches, chunk.instant_ms);
-    taken_.fetch_add(chunk.touches.size(), std::memory_order_relaxed);
-  }
   return absl::OkStatus();
 }
 

@@ -15,18 +15,22 @@
 // Two files in the directory of the index, `reads-0` and `reads-1`, take turns: one grows while
 // what the other one holds is entered. A file is a sequence of chunks:
 //
-//   | magic: fixed32 | checksum: fixed32, of what follows | order: fixed64 | instant: fixed64,
-//   milliseconds since the epoch | reads: fixed32 | and for each read | hash: fixed64 | space:
-//   fixed32 | count and least uses: fixed32 |
-//
-// of which the least uses (NotedReads) are the highest 8 bits.
+//    0  4  magic
+//    4  4  checksum of what follows
+//    8  8  order
+//   16  8  instant in milliseconds since the epoch
+//   24  4  number of reads, and of each:
+//    .  8    hash of its key
+//    .  4    namespace
+//    .  4    count, and in the highest 8 bits the least uses (NotedReads)
 //
 // The order ascends over both files. What follows the last good chunk of a file is a chunk that was
-// not written to its end, and is left out. The files are never synced.
+// not written to its end, and is cut off when the journal is opened. The files are never synced.
 //
 // Thread-safety: all functions but Open(), StartThread() and Stop() may be called on any thread.
 // Lock order: file_mutex_, mutex_, then a shard of the noted reads.
-// Invariants: what waits is in the files; each file holds chunks in their order.
+// Invariants: what waits is in the files, but for what a write failed to put there; each file holds
+// chunks in their order.
 #pragma once
 
 #include <array>

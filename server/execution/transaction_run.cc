@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <optional>
 #include <random>
 #include <thread>
 #include <utility>
@@ -271,9 +272,18 @@ bool TransactionRun::ExecuteOne() {
 // anew, if it may be.
 absl::StatusOr<CommitResult> TransactionRun::SubmitWithRoom(CommandContext& context) {
   Attempt& attempt = *attempt_;
-  const EvictionNeed need{.bytes = attempt.transaction.bytes(), .keys = 1};
-  return context.server.evictor.WriteWithRoom(need, attempt.write,
-                                              [&] { return attempt.transaction.Submit(); });
+  EvictionNeed need;
+  return context.server.evictor.WriteWithRoom(need, attempt.write, [&] {
+    absl::StatusOr<CommitResult> submitted = attempt.transaction.Submit();
+    if (!submitted.ok()) {
+      const std::optional<NamespaceQuota> full = FullQuota(submitted.status());
+      const CountResult puts =
+          attempt.transaction.CountPuts(full ? std::make_optional(full->space) : std::nullopt);
+      need.bytes = puts.bytes;
+      need.keys = puts.keys;
+    }
+    return submitted;
+  });
 }
 
 TransactionRun::Step TransactionRun::Commit(CommandContext& context) {

@@ -594,9 +594,9 @@ TEST_F(EvictionTest, ClonedKeysAreFound) {
 
 TEST_F(EvictionTest, RulesAreShownAndKept) {
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", "a", "EVICT", "lru"}),
-            "!ERR EVICT makes room at a quota: give MAXBYTES or MAXKEYS, too");
+            "!ERR EVICT makes room at a quota: give MAXBYTES or MAXKEYS, or EVICT none");
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", "a", "MAXKEYS", "10", "EVICT", "mru"}),
-            "!ERR 'mru' is no value for EVICT");
+            "!ERR 'mru' is no value for EVICT: it takes lru, lfu, ttl, random or none");
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", "a", "MAXKEYS", "10", "EVICTABLE", "volatile"}),
             "!ERR EVICTABLE volatile needs EVICT lru, lfu, ttl or random");
   ASSERT_EQ(

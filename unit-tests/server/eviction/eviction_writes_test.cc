@@ -112,6 +112,46 @@ TEST_F(EvictionWritesTest, AnIngestOfMoreThanFitsEvictsNothing) {
   EXPECT_EQ(Count(500, 650), 150);
 }
 
+// The room that EXEC needs is that of the keys it writes: neither of what it has read, nor of the
+// memory that it takes.
+TEST_F(EvictionWritesTest, ATransactionOfManyKeysMakesRoomForThem) {
+  Fill(0, 95);
+  ASSERT_EQ(Do({"MULTI"}), "OK");
+  for (int key = 0; key < 95; ++key) ASSERT_EQ(Do({"STRLEN", Name(key)}), "QUEUED");
+  for (int key = 500; key < 590; ++key) ASSERT_EQ(Do({"SET", Name(key), value_}), "QUEUED");
+  const std::string replies = Do({"EXEC"});
+  EXPECT_EQ(replies.find('!'), std::string::npos) << replies;
+  EXPECT_EQ(Count(500, 590), 90);
+  EXPECT_LE(Count(0, 95), 10);
+}
+
+TEST_F(EvictionWritesTest, ATransactionOfMoreThanFitsEvictsNothing) {
+  Fill(0, 95);
+  const auto exec = [&](int from, int to) {
+    EXPECT_EQ(Do({"MULTI"}), "OK");
+    for (int key = from; key < to; ++key) EXPECT_EQ(Do({"SET", Name(key), value_}), "QUEUED");
+    return Do({"EXEC"});
+  };
+  EXPECT_NE(exec(500, 650).find("QUOTA"), std::string::npos);
+  EXPECT_EQ(Count(0, 95), 95);
+  ASSERT_EQ(Do({"NAMESPACE", "ALTER", "cache", "MAXBYTES", "0", "MAXKEYS", "100"}), "OK");
+  EXPECT_NE(exec(500, 650).find("QUOTA"), std::string::npos);
+  EXPECT_EQ(Count(0, 95), 95);
+  EXPECT_EQ(Evicted(), "0");
+  const std::string replies = exec(500, 580);
+  EXPECT_EQ(replies.find('!'), std::string::npos) << replies;
+  EXPECT_EQ(Count(500, 580), 80);
+  EXPECT_GE(Count(80, 95), 10) << "no more goes than has to, and a hundredth";
+}
+
+TEST_F(EvictionWritesTest, TheRuleGoesWithTheQuota) {
+  EXPECT_EQ(Do({"NAMESPACE", "ALTER", "cache", "MAXBYTES", "0"}),
+            "!ERR EVICT makes room at a quota: give MAXBYTES or MAXKEYS, or EVICT none");
+  EXPECT_EQ(Do({"NAMESPACE", "ALTER", "cache", "MAXBYTES", "0", "EVICT", "none"}), "OK");
+  Fill(0, 200);
+  EXPECT_EQ(Count(0, 200), 200);
+}
+
 TEST_F(EvictionWritesTest, ATransactionThatIsExecutedOnceMakesRoom) {
   for (int key = 0; key < 300; ++key) {
     clock_.Advance(10);

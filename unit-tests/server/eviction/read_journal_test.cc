@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -141,6 +142,43 @@ TEST_F(ReadJournalTest, AChunkThatWasNotWrittenToItsEndIsLeftOut) {
   Kill();
   EXPECT_EQ(ReadAt("a"), 1000u);
   EXPECT_EQ(ReadAt("c"), 1000u) << "it lies where the torn one lay";
+}
+
+TEST_F(ReadJournalTest, WhatLiesBehindADamagedChunkIsCutOff) {
+  for (const char* const key : {"a", "b", "c"}) {
+    Read(key);
+    Take();
+  }
+  {
+    std::fstream file(directory_ + "/reads-0", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(44 + 30);
+    file.put('x');
+  }
+  Kill();
+  EXPECT_EQ(ReadAt("a"), 1000u);
+  EXPECT_EQ(BytesOf(0), 44u);
+  EXPECT_EQ(BytesOf(1), 0u);
+  Read("d");
+  Take();
+  Kill();
+  EXPECT_EQ(ReadAt("d"), 1000u) << "it lies where the damaged one lay";
+  EXPECT_EQ(ReadAt("c"), 0u) << "it came before the newest reads, and may be out of date";
+}
+
+// An evictor that is busy for long enters nothing meanwhile.
+TEST_F(ReadJournalTest, AFileOfAnyLengthIsTaken) {
+  constexpr int kKeys = 5000;
+  for (uint64_t bytes = 0; bytes < (uint64_t{70} << 20); bytes += kKeys * 16) {
+    for (int key = 0; key < kKeys; ++key) Read(std::to_string(key));
+    Take();
+  }
+  now_ms_ = 2000;
+  Read("late");
+  Take();
+  EXPECT_GT(BytesOf(0) + BytesOf(1), uint64_t{70} << 20);
+  Kill();
+  EXPECT_EQ(ReadAt("late"), 2000u);
+  EXPECT_EQ(ReadAt("7"), 1000u);
 }
 
 TEST_F(ReadJournalTest, MuchIsDueAndNoMoreIsTakenThanMayWait) {
