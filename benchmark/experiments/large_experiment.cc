@@ -27,7 +27,8 @@ constexpr uint64_t kProcessBytes = uint64_t{64} << 20;
 constexpr uint64_t kMergingBytes = uint64_t{512} << 20;
 constexpr uint64_t kWarmingGets = 200'000;
 constexpr uint64_t kGets = 300'000;
-// Gets beside merges go on for so long, and until a merge has ended, but no longer than the second.
+// The gets beside merges take kMergingSeconds, or longer until the first merge has ended, but at
+// most kMostMergingSeconds.
 constexpr double kMergingSeconds = 20, kMostMergingSeconds = 300;
 constexpr uint64_t kGetsPerLook = 1024;
 

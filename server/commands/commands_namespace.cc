@@ -154,18 +154,14 @@ bool StoreTakesOption(CommandContext& context, std::string_view name) {
   return found == std::end(kNeeds) || StoreMeets(context, found->second);
 }
 
-// Returns what an error says of the values that an option takes; empty where these are numbers.
-std::string_view ChoicesOf(std::string_view option) {
-  constexpr std::pair<std::string_view, std::string_view> kChoices[] = {
-      {"evict", ": it takes lru, lfu, ttl, random or none"},
-      {"evictable", ": it takes all or volatile"},
-      {"compress", ": it takes none, lz4, zstd, zstd:level or default"},
-      {"sync", ": it takes always, everysec, no or default"},
-  };
-  const auto* const found =
-      std::find_if(std::begin(kChoices), std::end(kChoices),
-                   [&](const auto& each) { return EqualsIgnoreCase(option, each.first); });
-  return found == std::end(kChoices) ? "" : found->second;
+// Returns the values that an option takes, with commas between; empty where these are numbers.
+std::string ChoicesOf(std::string_view option) {
+  if (EqualsIgnoreCase(option, "evict")) return EvictionOrders();
+  if (EqualsIgnoreCase(option, "evictable")) return "all, volatile";
+  if (EqualsIgnoreCase(option, "compress")) return "none, lz4, zstd, zstd:level, default";
+  if (EqualsIgnoreCase(option, "sync"))
+    return fmt::format("{}, {}", fmt::join(kModes, ", "), kStoresMode);
+  return "";
 }
 
 // False: the options do not go together, and the error was answered.
@@ -225,8 +221,10 @@ bool ParseNamespaceOptions(CommandContext& context, Arguments arguments,
       return false;
     }
     if (!fine) {
-      context.reply.Error(fmt::format("ERR '{}' is no value for {}{}", ShownInError(value),
-                                      ShownInError(name), ChoicesOf(name)));
+      const std::string choices = ChoicesOf(name);
+      context.reply.Error(fmt::format("ERR '{}' is no value for {}{}{}", ShownInError(value),
+                                      ShownInError(name),
+                                      choices.empty() ? "" : ": it takes one of ", choices));
       return false;
     }
   }

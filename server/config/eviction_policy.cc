@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "fmt/format.h"
 #include "util/base/letter_case.h"
 
 namespace varve {
@@ -51,5 +52,7 @@ std::optional<EvictionOrder> ParseEvictionOrder(std::string_view name) {
 }
 
 std::string_view NameOf(EvictionOrder order) { return kOrders[static_cast<size_t>(order)]; }
+
+std::string EvictionOrders() { return fmt::format("{}", fmt::join(kOrders, ", ")); }
 
 }  // namespace varve

@@ -21,5 +21,7 @@ std::string EvictionPolicies();
 // "none", "lru", "lfu", "ttl", "random". Nothing: it is no order.
 std::optional<EvictionOrder> ParseEvictionOrder(std::string_view name);
 std::string_view NameOf(EvictionOrder order);
+// Returns all names of orders, with commas between.
+std::string EvictionOrders();
 
 }  // namespace varve

@@ -102,15 +102,14 @@ bool Decode(std::string_view bytes, ReadChunk* chunk) {
 // chunk.
 class ChunkReader {
  public:
-  // Requires: the file outlives the reader.
-  explicit ChunkReader(const File* file) : file_(*file) {}
+  // Requires: the file has `size` bytes, and outlives the reader.
+  ChunkReader(const File* file, uint64_t size) : file_(*file), file_size_(size) {}
 
   // Moves on to the next chunk. Returns false behind the last one that is whole and good.
   absl::StatusOr<bool> Next() {
-    VARVE_ASSIGN_OR_RETURN(const uint64_t file_size, file_.Size());
     VARVE_RETURN_IF_ERROR(Read(kHeaderSize));
     const uint64_t size = SizeOfChunk(bytes_);
-    if (size == 0 || size > file_size - end_) return false;
+    if (size == 0 || size > file_size_ - end_) return false;
     VARVE_RETURN_IF_ERROR(Read(size));
     if (bytes_.size() < size || !Decode(bytes_, &chunk_)) return false;
     end_ += size;
@@ -119,6 +118,7 @@ class ChunkReader {
   const ReadChunk& chunk() const { return chunk_; }
   // Returns where in the file the chunk ends; 0 in front of the first one.
   uint64_t end() const { return end_; }
+  bool is_at_end_of_file() const { return end_ == file_size_; }
 
  private:
   absl::Status Read(uint64_t size) {
@@ -129,6 +129,7 @@ class ChunkReader {
   }
 
   const File& file_;
+  const uint64_t file_size_;
   std::string bytes_;
   ReadChunk chunk_;
   uint64_t end_ = 0;
@@ -160,7 +161,8 @@ absl::Status ReadJournal::Recover(const std::string& directory, FileSystem* file
     if (absl::IsNotFound(opened.status())) opened = files->OpenForWrite(path, /*create=*/true);
     VARVE_RETURN_IF_ERROR(opened.status());
     files_[i].file = *std::move(opened);
-    readers.emplace_back(files_[i].file.get());
+    VARVE_ASSIGN_OR_RETURN(const uint64_t size, files_[i].file->Size());
+    readers.emplace_back(files_[i].file.get(), size);
     VARVE_ASSIGN_OR_RETURN(has_chunk[i], readers[i].Next());
   }
   while (has_chunk[0] || has_chunk[1]) {
@@ -178,8 +180,9 @@ absl::Status ReadJournal::Recover(const std::string& directory, FileSystem* file
     VARVE_ASSIGN_OR_RETURN(has_chunk[next], readers[next].Next());
   }
   for (size_t i = 0; i < kFiles; ++i) {
-    // What lies behind would be taken for chunks again once a new one ends where it begins.
     files_[i].size = readers[i].end();
+    if (readers[i].is_at_end_of_file()) continue;
+    // What lies behind would be taken for chunks again once a new one ends where it begins.
     VARVE_RETURN_IF_ERROR(files_[i].file->Truncate(files_[i].size));
   }
   active_ = files_[1].last_order > files_[0].last_order ? 1 : 0;

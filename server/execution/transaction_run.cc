@@ -275,7 +275,7 @@ absl::StatusOr<CommitResult> TransactionRun::SubmitWithRoom(CommandContext& cont
   EvictionNeed need;
   return context.server.evictor.WriteWithRoom(need, attempt.write, [&] {
     absl::StatusOr<CommitResult> submitted = attempt.transaction.Submit();
-    if (!submitted.ok()) {
+    if (!submitted.ok() && context.server.evictor.MayMakeRoom(submitted.status())) {
       const std::optional<NamespaceQuota> full = FullQuota(submitted.status());
       const CountResult puts =
           attempt.transaction.CountPuts(full ? std::make_optional(full->space) : std::nullopt);

@@ -237,8 +237,8 @@ TEST_F(NamespaceCommandsTest, ValuesAreCompressedAsTheNamespaceSays) {
   constexpr int kKeys = 2000;
   const auto key = [](int number) { return "account:" + std::to_string(100000 + number); };
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", "x", "COMPRESS", "gzip"}),
-            "!ERR 'gzip' is no value for COMPRESS: it takes none, lz4, zstd, zstd:level or "
-            "default");
+            "!ERR 'gzip' is no value for COMPRESS: it takes one of none, lz4, zstd, "
+            "zstd:level, default");
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", "accounts", "COMPRESS", "zstd:5"}), "OK");
   EXPECT_EQ(Do({"NAMESPACE", "USE", "accounts"}), "OK");
   for (int i = 0; i < kKeys; ++i) ASSERT_EQ(Do({"SET", key(i), Account(i)}), "OK");
@@ -353,7 +353,7 @@ TEST_F(NamespaceCommandsTest, MistakesAreNamed) {
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", "x", "COLOUR", "red"}), "!ERR syntax error");
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", "x", "MAXKEYS", "-1"}), "!ERR '-1' is no value for MAXKEYS");
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", "x", "SYNC", "never"}),
-            "!ERR 'never' is no value for SYNC: it takes always, everysec, no or default");
+            "!ERR 'never' is no value for SYNC: it takes one of always, everysec, no, default");
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", "x", "EX", "9223372036854775807"}),
             "!ERR '9223372036854775807' is no value for EX");
   EXPECT_EQ(Do({"NAMESPACE", "USE", "16"}), "!ERR DB index is out of range");

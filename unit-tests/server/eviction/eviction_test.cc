@@ -596,7 +596,7 @@ TEST_F(EvictionTest, RulesAreShownAndKept) {
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", "a", "EVICT", "lru"}),
             "!ERR EVICT makes room at a quota: give MAXBYTES or MAXKEYS, or EVICT none");
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", "a", "MAXKEYS", "10", "EVICT", "mru"}),
-            "!ERR 'mru' is no value for EVICT: it takes lru, lfu, ttl, random or none");
+            "!ERR 'mru' is no value for EVICT: it takes one of none, lru, lfu, ttl, random");
   EXPECT_EQ(Do({"NAMESPACE", "CREATE", "a", "MAXKEYS", "10", "EVICTABLE", "volatile"}),
             "!ERR EVICTABLE volatile needs EVICT lru, lfu, ttl or random");
   ASSERT_EQ(
