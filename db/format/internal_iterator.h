@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -27,6 +28,9 @@ class InternalIterator {
   virtual void Next() = 0;
   virtual void Prev() = 0;
   virtual const RecordView& record() const = 0;  // stays where it is until the next move
+  // Moves on to the first record of another key. Returns it; null at the end, and on an error.
+  // Requires: Valid().
+  virtual const RecordView* NextKey();
 
   [[nodiscard]] virtual absl::Status status() const = 0;
 
@@ -39,6 +43,24 @@ class InternalIterator {
     (void)tree_key;
     (void)step;
   }
+
+ protected:
+  // A cursor steps over so many versions of one key one by one; for more it seeks instead.
+  static constexpr int kStepsBeforeSeek = 8;
 };
+
+// Behind a call, so that it takes no room in the loops of callers that know their cursor's type.
+[[gnu::noinline]] inline const RecordView* InternalIterator::NextKey() {
+  const std::string key(record().key);
+  int steps = 0;
+  do {
+    if (++steps == kStepsBeforeSeek)
+      Seek(key, kNoSequence);  // behind all versions but the first
+    else
+      Next();
+    if (!Valid()) return nullptr;
+  } while (record().key == key);
+  return &record();
+}
 
 }  // namespace varve

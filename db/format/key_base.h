@@ -124,6 +124,20 @@ class KeyJoiner {
     return true;
   }
 
+  // Does what Join() does, without a call. Returns false, and does nothing, where that takes more
+  // memory, or where the rest has more than kChunk bytes or so few can't be read.
+  bool JoinQuickly(uint32_t shared, size_t readable, std::string_view* key) {
+    const size_t rest = key->size();
+    if (shared > intact_ || rest > kChunk || readable < kChunk ||
+        bytes_.size() < shared + rest + kChunk) [[unlikely]]
+      return false;
+    char* const bytes = bytes_.data();
+    intact_ = shared;
+    std::memcpy(bytes + shared, key->data(), kChunk);  // two instructions
+    *key = {bytes, shared + rest};
+    return true;
+  }
+
  private:
   static constexpr size_t kChunk = 16;
 

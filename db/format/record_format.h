@@ -30,6 +30,16 @@
 namespace varve {
 
 inline constexpr size_t kRecordChecksumSize = 4;
+// The first byte behind the checksum.
+inline constexpr uint8_t kKindMask = 0x0f;
+inline constexpr auto kFirstKind = static_cast<uint8_t>(RecordKind::kValue);
+inline constexpr auto kLastKind = static_cast<uint8_t>(RecordKind::kSwitchGeneration);
+// What the kind of a record that shares bytes of its key is greater by: of a value 13, of a
+// tombstone 14.
+inline constexpr uint8_t kSharingKinds = 12;
+inline constexpr auto kFirstSharingKind = static_cast<uint8_t>(RecordKind::kValue) + kSharingKinds;
+inline constexpr auto kLastSharingKind =
+    static_cast<uint8_t>(RecordKind::kTombstone) + kSharingKinds;
 // No header is longer: checksum, kind, bytes of the key base, two varint32, one varint64, expiry,
 // varint32 of the metadata size.
 inline constexpr size_t kMaxRecordHeaderSize = 4 + 1 + 1 + 5 + 5 + 10 + 8 + 5;
@@ -49,6 +59,9 @@ size_t RecordSize(std::string_view data);
 // Returns the checksum that this record must have.
 // Requires: `record` is whole.
 uint32_t RecordChecksum(std::string_view record, uint64_t checksum_seed);
+// Returns whether the record has that checksum.
+// Requires: `record` is whole.
+bool IsIntact(std::string_view record, uint64_t checksum_seed);
 
 enum class ChecksumMode : uint8_t { kVerify, kTrusted };
 // Decodes the record at data[0]; views point into `data`. Sets `*shared` to the number of the key's

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "db/format/key_base.h"
 #include "util/base/assert.h"
 #include "util/base/coding.h"
 
@@ -70,16 +70,28 @@ class MergingIterator final : public InternalIterator {
     VARVE_ASSERT(!heap_.empty());
     if (direction_ != kForward) [[unlikely]]
       TurnAround(kForward);
-    children_[heap_.front().child]->Next();
-    ReplaceTop();
+    InternalIterator* const child = children_[heap_.front().child].get();
+    child->Next();
+    MoveTop(child->Valid() ? &child->record() : nullptr);
+  }
+
+  const RecordView* NextKey() override {
+    VARVE_ASSERT(!heap_.empty());
+    if (direction_ != kForward) [[unlikely]]
+      TurnAround(kForward);
+    if (OthersMayHaveKey()) [[unlikely]]
+      return PassKey();
+    MoveTop(children_[heap_.front().child]->NextKey());
+    return Valid() ? &record() : nullptr;
   }
 
   void Prev() override {
     VARVE_ASSERT(!heap_.empty());
     if (direction_ != kReverse) [[unlikely]]
       TurnAround(kReverse);
-    children_[heap_.front().child]->Prev();
-    ReplaceTop();
+    InternalIterator* const child = children_[heap_.front().child].get();
+    child->Prev();
+    MoveTop(child->Valid() ? &child->record() : nullptr);
   }
 
   const RecordView& record() const override { return *slots_[heap_.front().child]; }
@@ -115,7 +127,12 @@ class MergingIterator final : public InternalIterator {
     return direction_ == kForward ? order < 0 : order > 0;
   }
 
-  uint64_t WordOf(std::string_view key) const { return LeadingWord(key.substr(shared_)); }
+  uint64_t WordOf(std::string_view key) const {
+    if (key.size() >= shared_ + sizeof(uint64_t)) [[likely]]
+      return DecodeBigEndian64(key.data() + shared_);
+    return WordOfShort(key.substr(shared_));
+  }
+  [[gnu::noinline]] static uint64_t WordOfShort(std::string_view rest) { return LeadingWord(rest); }
 
   // Finds out anew how many first bytes all keys share.
   void Align() {
@@ -155,26 +172,41 @@ class MergingIterator final : public InternalIterator {
     for (size_t i = heap_.size() / 2; i-- > 0;) SiftDown(i);
   }
 
-  // The top's child has moved: puts it where it belongs now.
-  void ReplaceTop() {
+  // The top's child has moved to `record` (null: it is not Valid()): puts it where it belongs now.
+  void MoveTop(const RecordView* record) {
     Entry& top = heap_.front();
-    const InternalIterator& child = *children_[top.child];
-    if (child.Valid()) [[likely]] {
-      const RecordView& record = *(slots_[top.child] = &child.record());
+    if (record != nullptr) [[likely]] {
+      slots_[top.child] = record;
       if (heap_.size() == 1) return;
-      const std::string_view other = slots_[heap_[1].child]->key;
-      if (record.key.size() >= shared_ &&
-          std::memcmp(record.key.data(), other.data(), shared_) == 0) [[likely]] {
-        top.word = WordOf(record.key);
+      if (record->key.size() >= shared_ &&
+          SameBytes(record->key.data(), slots_[heap_[1].child]->key.data(), shared_)) [[likely]] {
+        top.word = WordOf(record->key);
       } else {
         Align();
       }
     } else {
-      if (!child.status().ok()) failed_ = true;
+      if (!children_[top.child]->status().ok()) failed_ = true;
       top = heap_.back();
       heap_.pop_back();
     }
     if (heap_.size() > 1) SiftDown(0);
+  }
+
+  // Returns whether another child may stand at the key of the top. All children between that one
+  // and the top of the heap then stand at the key, too.
+  bool OthersMayHaveKey() const {
+    const size_t size = heap_.size();
+    return (size > 1 && heap_[1].word == heap_[0].word) ||
+           (size > 2 && heap_[2].word == heap_[0].word);
+  }
+
+  // Does what NextKey() does where several children may stand at the key.
+  [[gnu::noinline]] const RecordView* PassKey() {
+    passed_key_.assign(record().key);
+    do {
+      MoveTop(children_[heap_.front().child]->NextKey());
+    } while (Valid() && record().key == passed_key_);
+    return Valid() ? &record() : nullptr;
   }
 
   void SiftDown(size_t hole) {
@@ -236,6 +268,7 @@ class MergingIterator final : public InternalIterator {
   absl::InlinedVector<Entry, 8> heap_;
   // First bytes that the keys in the heap have in common, if there are two or more.
   size_t shared_ = 0;
+  std::string passed_key_;
   Direction direction_ = kForward;
   bool failed_ = false;
 };

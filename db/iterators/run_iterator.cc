@@ -49,6 +49,15 @@ class RunIterator final : public InternalIterator {
       SkipForward();
   }
 
+  // No other segment of the run has the key.
+  const RecordView* NextKey() override {
+    VARVE_ASSERT(Valid());
+    if (const RecordView* const record = current_->NextKey()) [[likely]]
+      return record;
+    SkipForward();
+    return Valid() ? &record() : nullptr;
+  }
+
   void Prev() override {
     VARVE_ASSERT(Valid());
     current_->Prev();

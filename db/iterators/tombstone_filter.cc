@@ -31,6 +31,11 @@ class TombstoneFilter final : public InternalIterator {
     records_->Next();
     SkipForward();
   }
+  const RecordView* NextKey() override {
+    if (records_->NextKey() == nullptr) return nullptr;
+    SkipForward();
+    return Valid() ? &record() : nullptr;
+  }
   void Prev() override {
     records_->Prev();
     SkipBackward();

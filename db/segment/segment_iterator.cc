@@ -19,7 +19,6 @@ constexpr uint64_t kMaxReadAheadOfScan = uint64_t{128} << 10;
 constexpr size_t kSingleBlocks = 2;
 // Blocks lie scattered in memory: the processor's own prefetching has to start anew in each.
 constexpr size_t kPrefetchAtBlock = 512;
-constexpr size_t kPrefetchAhead = 512;
 constexpr size_t kPrefetchAtRecord = 512;
 
 // Returns how many bytes the next buffer of a cursor holds.
@@ -32,11 +31,10 @@ uint64_t LongerReadAhead(uint64_t bytes, bool is_cached) {
 SegmentIterator::SegmentIterator(Segment* segment, CacheUse cache_use)
     : segment_(segment),
       cached_(cache_use.fills && segment->caches().blocks.capacity() > 0),
-      seed_(segment->number()),
-      ingested_at_(segment->info().ingested_at),
-      decoder_(&segment->decoder()),
+      cursor_(segment->number(), segment->info().ingested_at, &segment->decoder()),
       values_ahead_(cached_ && cache_use.values ? &segment->caches().blocks : nullptr,
-                    cache_use.reads_values ? &segment->value_files_by_number() : nullptr, seed_) {}
+                    cache_use.reads_values ? &segment->value_files_by_number() : nullptr,
+                    segment->number()) {}
 
 bool SegmentIterator::Fail(absl::Status status) {
   // What the device fails to read counts as damaged.
@@ -61,7 +59,7 @@ bool SegmentIterator::Start() {
   if (!footer.ok()) return Fail(footer.status());
   data_size_ = (*footer)->data_size;
   block_size_ = (*footer)->block_size;
-  if (keys_.base() != (*footer)->key_base) keys_.SetBase((*footer)->key_base);
+  cursor_.SetBase((*footer)->key_base);
   read_ahead_ = uint64_t{block_size_} * 2;
   moves_ = 0;
   prepared_ = kNotPrepared;
@@ -77,9 +75,9 @@ bool SegmentIterator::NeedFences() {
 }
 
 bool SegmentIterator::ReadWindow(uint64_t begin, uint64_t end) {
-  if (InWindow(begin, end) && !handle_) return true;
+  if (cursor_.Contains(begin, end) && !handle_) return true;
   const size_t size = end - begin;
-  window_ = {};
+  cursor_.Close();
   handle_.Release();
   GrowBuffer(size);
   segment_->caches().statistics.scan_reads.Add(1);
@@ -87,9 +85,7 @@ bool SegmentIterator::ReadWindow(uint64_t begin, uint64_t end) {
   if (absl::Status status = segment_->ReadExactly(begin, size, buffer_.get()); !status.ok()) {
     return Fail(std::move(status));
   }
-  window_ = {buffer_.get(), size};
-  window_begin_ = begin;
-  mode_ = ChecksumMode::kVerify;
+  cursor_.Open({buffer_.get(), size}, begin, ChecksumMode::kVerify);
   return true;
 }
 
@@ -101,7 +97,7 @@ void SegmentIterator::GrowBuffer(size_t size) {
 
 bool SegmentIterator::LoadBlock(BlockSpan span) {
   if (!cached_ || !fences_->IsCacheable(span)) return ReadWindow(span.begin, span.end);
-  if (handle_ && span.begin == window_begin_) return true;
+  if (handle_ && span.begin == cursor_.begin()) return true;
   absl::StatusOr<ClockCache::Handle> block =
       CachedBlock(*segment_, span, block_size_, &segment_->caches().statistics.scan_reads);
   if (!block.ok()) return Fail(block.status());
@@ -110,8 +106,8 @@ bool SegmentIterator::LoadBlock(BlockSpan span) {
 }
 
 size_t SegmentIterator::StartInBlock(std::string_view tree_key) const {
-  return handle_ && mode_ == ChecksumMode::kTrusted
-             ? StartByGuide(handle_.notes(), window_, keys_.base(), tree_key)
+  return handle_ && cursor_.is_verified()
+             ? StartByGuide(handle_.notes(), cursor_.window(), cursor_.base(), tree_key)
              : 0;
 }
 
@@ -150,9 +146,8 @@ bool SegmentIterator::LoadFromCache(BlockSpan span) {
 
 void SegmentIterator::UseBlock(ClockCache::Handle block, uint64_t begin) {
   handle_ = std::move(block);
-  window_ = handle_.data();
-  window_begin_ = begin;
-  mode_ = handle_.flagged() ? ChecksumMode::kVerify : ChecksumMode::kTrusted;
+  cursor_.Open(handle_.data(), begin,
+               handle_.flagged() ? ChecksumMode::kVerify : ChecksumMode::kTrusted);
 }
 
 bool SegmentIterator::FillsCache() const {
@@ -166,7 +161,7 @@ void SegmentIterator::FillCache(size_t first, size_t last) {
   if (last - first < 2) return;
   const uint64_t begin = fences_->Span(first).begin;
   const size_t size = fences_->Span(last - 1).end - begin;
-  window_ = {};
+  cursor_.Close();
   handle_.Release();
   GrowBuffer(size);
   segment_->caches().statistics.scan_reads.Add(1);
@@ -198,11 +193,11 @@ bool SegmentIterator::LoadForward(uint64_t offset, uint64_t at_least) {
     if (fences_->IsCacheable(span)) {
       if (++moves_ <= kSingleBlocks) {
         if (!LoadBlock(span)) return false;
-        PrefetchLines(window_.data(), 128, kPrefetchAtBlock);
+        PrefetchLines(cursor_.window().data(), 128, kPrefetchAtBlock);
         return true;
       }
       if (LoadFromCache(span)) {
-        PrefetchLines(window_.data(), 128, kPrefetchAtBlock);
+        PrefetchLines(cursor_.window().data(), 128, kPrefetchAtBlock);
         PrefetchBlock(block + 1);
         PrefetchSlot(block + 2);
         return true;
@@ -219,30 +214,17 @@ bool SegmentIterator::LoadForward(uint64_t offset, uint64_t at_least) {
   return ReadWindow(offset, std::min(offset + size, data_size_));
 }
 
-inline bool SegmentIterator::Decode() {
-  uint32_t shared = 0;
-  size_ = DecodeRecord(Rest(), seed_, mode_, &record_, &shared);
-  if (size_ == 0) [[unlikely]]
-    return false;
-  // The value lies behind the key.
-  if (shared != 0 && !keys_.Join(shared, record_.key.size() + record_.value.size(), &record_.key))
-      [[unlikely]]
-    return false;
-  record_.sequence = std::max(record_.sequence, ingested_at_);
-  record_.decoder = decoder_;
-  return true;
-}
-
-bool SegmentIterator::DecodeCurrent() {
-  if (!Decode()) [[unlikely]] {
+bool SegmentIterator::DecodeInWindow(uint64_t offset) {
+  if (!cursor_.MoveTo(offset)) [[unlikely]] {
     // The end of the window cuts the record short, or the record is damaged.
-    const uint64_t available = data_size_ - offset_;
-    const uint64_t needed = std::max<uint64_t>(RecordSize(Rest()), kMaxRecordHeaderSize);
-    if (needed <= Rest().size() || Rest().size() == available || RecordSize(Rest()) > available ||
+    const std::string_view rest = cursor_.Rest();
+    const uint64_t available = data_size_ - offset;
+    const uint64_t needed = std::max<uint64_t>(RecordSize(rest), kMaxRecordHeaderSize);
+    if (needed <= rest.size() || rest.size() == available || RecordSize(rest) > available ||
         handle_) {
-      return Fail(segment_->DamagedRecord(offset_));
+      return Fail(segment_->DamagedRecord(offset));
     }
-    return LoadForward(offset_, needed) && DecodeCurrent();
+    return LoadForward(offset, needed) && DecodeInWindow(offset);
   }
   valid_ = true;
   return true;
@@ -251,47 +233,37 @@ bool SegmentIterator::DecodeCurrent() {
 bool SegmentIterator::MoveTo(uint64_t offset) {
   valid_ = false;
   if (offset >= data_size_) return false;
-  if (offset < window_begin_ || offset >= window_end()) {
-    if (!LoadForward(offset, 0)) return false;
-  }
-  offset_ = offset;
-  return DecodeCurrent();
+  if (!cursor_.Contains(offset, offset + 1) && !LoadForward(offset, 0)) return false;
+  return DecodeInWindow(offset);
 }
 
 void SegmentIterator::SeekToFirst() {
   if (Start()) MoveTo(0);
 }
 
-void SegmentIterator::Next() {
-  const uint64_t next = offset_ + size_;
-  if (next < window_end()) [[likely]] {
-    // The record after the next one begins here, if that is as long as this one.
-    const char* const ahead = Rest().data() + std::max(kPrefetchAhead, 2 * size_);
-    PrefetchLine(ahead);
-    PrefetchLine(ahead + 64);
-    offset_ = next;
-    if (Decode()) [[likely]] {
-      if (IsSeparated(record_)) values_ahead_.Advance(window_, window_begin_, offset_ + size_);
-      return;
-    }
-  }
-  MoveTo(next);
+inline void SegmentIterator::AskForValues() {
+  if (IsSeparated(cursor_.record())) [[unlikely]]
+    values_ahead_.Advance(cursor_.window(), cursor_.begin(), cursor_.next_offset());
 }
 
-void SegmentIterator::PassBefore(std::string_view tree_key, SequenceNumber sequence) {
-  const PlaceAmongKeys place(keys_.base(), tree_key);
-  for (uint64_t next = offset_ + size_; next < window_end(); next = offset_ + size_) {
-    const std::string_view rest = window_.substr(next - window_begin_);
-    PrefetchLine(rest.data() + std::max(kPrefetchAhead, 2 * size_));
-    RecordView record;
-    uint32_t shared = 0;
-    const size_t size = DecodeRecord(rest, seed_, mode_, &record, &shared);
-    if (size == 0) return;
-    const int order = place.Compare(shared, record.key);
-    if (order > 0 || (order == 0 && std::max(record.sequence, ingested_at_) <= sequence)) return;
-    offset_ = next;
-    size_ = size;
+void SegmentIterator::Next() {
+  if (cursor_.Next()) [[likely]] {
+    AskForValues();
+  } else {
+    MoveTo(cursor_.offset());
   }
+}
+
+const RecordView* SegmentIterator::NextKey() {
+  if (cursor_.NextKeyQuickly()) [[likely]]
+    return &cursor_.record();
+  return NextKeyAtEdge();
+}
+
+const RecordView* SegmentIterator::NextKeyAtEdge() {
+  if (!cursor_.NextKey(kStepsBeforeSeek)) return InternalIterator::NextKey();
+  AskForValues();
+  return &cursor_.record();
 }
 
 void SegmentIterator::PrepareSeek(std::string_view tree_key, SeekStep step) {
@@ -309,7 +281,7 @@ void SegmentIterator::PrepareSeek(std::string_view tree_key, SeekStep step) {
       if (prepared_ == kNotPrepared || !cached_) return;
       const BlockSpan span = fences_->Span(prepared_);
       if (!fences_->IsCacheable(span) || !LoadFromCache(span)) return;
-      PrefetchLines(window_.data() + StartInBlock(tree_key), 0, kPrefetchAtRecord);
+      PrefetchLines(cursor_.window().data() + StartInBlock(tree_key), 0, kPrefetchAtRecord);
       return;
   }
 }
@@ -325,19 +297,19 @@ void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
   if (alone) {
     // Waiting for the guide costs as much as it saves: the records in front of the place come in
     // one stream, and those behind it follow in the same.
-    if (handle_) PrefetchLines(window_.data(), 128, kPrefetchAtBlock);
+    if (handle_) PrefetchLines(cursor_.window().data(), 128, kPrefetchAtBlock);
     PrefetchBlock(block + 1);
-  } else if (window_begin_ == span.begin) {
+  } else if (cursor_.begin() == span.begin) {
     start = StartInBlock(tree_key);
     // A short scan takes few records of each of several cursors.
     if (start > (span.end - span.begin) / 2) PrefetchBlock(block + 1);
   }
   MoveTo(span.begin + start);
   const auto is_before = [&] {
-    return valid_ && CompareInternal(record_.key, record_.sequence, tree_key, sequence) < 0;
+    return valid_ && CompareInternal(record().key, record().sequence, tree_key, sequence) < 0;
   };
   if (!is_before()) return;
-  PassBefore(tree_key, sequence);
+  cursor_.PassBefore(tree_key, sequence);
   do {
     Next();
   } while (is_before());
@@ -346,7 +318,7 @@ void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
 bool SegmentIterator::LoadBackward(size_t block, BlockSpan span) {
   const bool is_cached = cached_ && fences_->IsCacheable(span);
   if (is_cached && ++moves_ <= kSingleBlocks) return LoadBlock(span);
-  if (InWindow(span.begin, span.end) || (is_cached && LoadFromCache(span))) return true;
+  if (cursor_.Contains(span.begin, span.end) || (is_cached && LoadFromCache(span))) return true;
   // The cursor is likely to move on to the blocks before this one, so it reads them too.
   const size_t first = BeginOfReadAhead(block);
   const bool fills = is_cached && FillsCache();
@@ -361,12 +333,12 @@ bool SegmentIterator::IndexBlock(size_t block) {
   valid_ = false;
   offsets_.clear();
   if (!LoadBackward(block, span)) return false;
-  for (offset_ = span.begin; offset_ < span.end; offset_ += size_) {
-    if (!DecodeCurrent()) {
+  for (uint64_t offset = span.begin; offset < span.end; offset = cursor_.next_offset()) {
+    if (!DecodeInWindow(offset)) {
       offsets_.clear();
       return false;
     }
-    offsets_.push_back(offset_);
+    offsets_.push_back(offset);
   }
   return true;
 }
@@ -377,7 +349,7 @@ void SegmentIterator::SeekToLast() {
 }
 
 void SegmentIterator::Prev() {
-  const uint64_t current = offset_;
+  const uint64_t current = cursor_.offset();
   if (offsets_.empty() || current <= offsets_.front() || current > offsets_.back()) {
     if (!NeedFences()) return;
     size_t block = fences_->BlockOf(current);

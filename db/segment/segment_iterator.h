@@ -1,10 +1,9 @@
 // The segment iterator is a cursor over one segment.
 //
-// It looks through a window: a stretch of the data in memory, either a block from the block cache
-// or a buffer of its own. Buffers start with two blocks and double up to 256 KiB (128 KiB where it
-// fills the cache) as long as the cursor moves on in one direction. Moving forward needs no fences,
-// so a compaction that reads from the start loads no index. Records of verified blocks are decoded
-// without checking them again; all others are checked on each step.
+// It looks through a window (db/segment/window_cursor.h): either a block from the block cache or a
+// buffer of its own. Buffers start with two blocks and double up to 256 KiB (128 KiB where it fills
+// the cache) as long as the cursor moves on in one direction. Moving forward needs no fences, so a
+// compaction that reads from the start loads no index.
 //
 // An iterator that fills the cache takes the first blocks behind a seek one by one, as a short scan
 // needs no more. Where it moves on, it reads ahead what the cache lacks, and looks at it in its own
@@ -13,7 +12,7 @@
 // scan drives out little.
 //
 // Thread-safety: an iterator belongs to one thread and must not outlive the segment.
-// Invariants: while Valid(), the record lies at offset_ within the window.
+// Invariants: while Valid(), the window cursor stands at a record.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +21,11 @@
 #include <vector>
 
 #include "db/format/internal_iterator.h"
-#include "db/format/key_base.h"
-#include "db/format/record_format.h"
 #include "db/segment/segment_caches.h"
 #include "db/segment/segment_fences.h"
 #include "db/segment/segment_footer.h"
 #include "db/segment/value_read_ahead.h"
+#include "db/segment/window_cursor.h"
 #include "structure/clock_cache.h"
 
 namespace varve {
@@ -45,23 +43,22 @@ class SegmentIterator final : public InternalIterator {
   void PrepareSeek(std::string_view tree_key, SeekStep step) override;
   void Next() override;
   void Prev() override;
-  const RecordView& record() const override { return record_; }
+  const RecordView& record() const override { return cursor_.record(); }
+  const RecordView* NextKey() override;
   absl::Status status() const override { return status_; }
   // Returns where the record lies in the file.
   // Requires: Valid().
-  uint64_t offset() const { return offset_; }
+  uint64_t offset() const { return cursor_.offset(); }
 
  private:
   // Each returns false, with valid_ false, at the end of the data or on an error (then status_ says
   // which).
   bool Start();  // clears the state, loads the footer; false also for an empty segment
   bool NeedFences();
-  bool MoveTo(uint64_t offset);  // to the record at `offset`
-  bool DecodeCurrent();          // the record at offset_, in the window
-  bool Decode();                 // the same; false if it is cut short or damaged
-  // Moves on to the last record in the window that lies before the place, and leaves record_
-  // behind. Requires: the one at offset_ lies before it.
-  void PassBefore(std::string_view tree_key, SequenceNumber sequence);
+  const RecordView* NextKeyAtEdge();     // of the window, and wherever else more has to be done
+  bool MoveTo(uint64_t offset);          // to the record at `offset`
+  bool DecodeInWindow(uint64_t offset);  // the same; it begins in the window
+  void AskForValues();                   // of the records ahead, if this one's lies elsewhere
   bool LoadForward(uint64_t offset, uint64_t at_least);
   bool LoadBackward(size_t block, BlockSpan span);
   bool LoadBlock(BlockSpan span);
@@ -86,32 +83,17 @@ class SegmentIterator final : public InternalIterator {
   bool Fail(absl::Status status);      // what a merge needs can't be read
   bool FailSeek(absl::Status status);  // only the fences can't be read
 
-  std::string_view Rest() const { return window_.substr(offset_ - window_begin_); }
-  uint64_t window_end() const { return window_begin_ + window_.size(); }
-  bool InWindow(uint64_t begin, uint64_t end) const {
-    return begin >= window_begin_ && end <= window_end();
-  }
-
   Segment* const segment_;
   const bool cached_;  // blocks go through the cache
-  const uint64_t seed_;
-  const SequenceNumber ingested_at_;  // the least sequence of each record
-  ValueDecoder* const decoder_;       // of each record
   uint64_t data_size_ = 0;
   uint32_t block_size_ = 0;
   std::shared_ptr<const SegmentFences> fences_;
 
   bool valid_ = false;
   absl::Status status_;
-  RecordView record_;
-  uint64_t offset_ = 0;  // where the record lies
-  uint64_t size_ = 0;
+  WindowCursor cursor_;
   ValueReadAhead values_ahead_;
-  KeyJoiner keys_;  // holds the key of record_, unless the record holds it
 
-  std::string_view window_;
-  uint64_t window_begin_ = 0;
-  ChecksumMode mode_ = ChecksumMode::kVerify;
   ClockCache::Handle handle_;  // backs the window, or
   std::unique_ptr<char[]> buffer_;
   size_t buffer_capacity_ = 0;

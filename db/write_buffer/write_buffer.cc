@@ -492,6 +492,19 @@ class WriteBuffer::OrderedIterator final : public InternalIterator {
     PrefetchNext();
     Load();
   }
+  // Keys stay where they are as long as the buffer lives.
+  const RecordView* NextKey() override {
+    const std::string_view key = record_.key;
+    for (int steps = 0; steps < kStepsBeforeSeek; ++steps) {
+      Next();
+      if (!Valid()) return nullptr;
+      if (record_.key.size() != key.size() ||
+          !SameBytes(record_.key.data(), key.data(), key.size()))
+        return &record_;
+    }
+    Seek(key, kNoSequence);
+    return Valid() ? &record_ : nullptr;
+  }
   void Prev() override {
     VARVE_ASSERT(Valid());
     cursor_.Prev();
