@@ -20,7 +20,8 @@ namespace {
 // Neighbouring keys mostly have a long beginning in common and differ in the few bytes behind it.
 // So the heap remembers how many first bytes all of its keys share, and holds for each child the
 // eight bytes behind them as a number: nearly every comparison is one of two numbers that lie in
-// the same cache line, and the keys themselves are left alone.
+// the same cache line, and the keys themselves are left alone. Where numbers are often the same,
+// the heap finds out anew how much its keys share.
 class MergingIterator final : public InternalIterator {
  public:
   explicit MergingIterator(std::vector<std::unique_ptr<InternalIterator>> children)
@@ -107,7 +108,8 @@ class MergingIterator final : public InternalIterator {
   enum Direction { kForward, kReverse };
 
   struct Entry {
-    // The eight bytes of the key behind the shared ones, first byte highest, zeros behind its end.
+    // The eight bytes of the key behind the shared ones, first byte highest, zeros behind its end;
+    // in reverse, all bits the other way round. Of two words the smaller one comes first.
     uint64_t word = 0;
     uint32_t child = 0;  // also the order of equal records
   };
@@ -116,10 +118,15 @@ class MergingIterator final : public InternalIterator {
   // need not align the keys anew as soon as one of these bytes changes.
   static constexpr size_t kSlack = 4;
 
+  // So many comparisons of equal words pass before the heap aligns its keys anew.
+  static constexpr int kTiesBeforeAlign = 16;
+
   // Returns whether the iterator delivers `a` before `b` in the present direction.
-  bool Before(const Entry& a, const Entry& b) const {
-    if (a.word != b.word) [[likely]]
-      return (a.word < b.word) == (direction_ == kForward);
+  bool Before(const Entry& a, const Entry& b) {
+    return a.word != b.word ? a.word < b.word : BeforeByKey(a, b);
+  }
+  [[gnu::noinline]] bool BeforeByKey(const Entry& a, const Entry& b) {
+    ++ties_;
     const RecordView& a_record = *slots_[a.child];
     const RecordView& b_record = *slots_[b.child];
     int order = CompareInternal(a_record.key, a_record.sequence, b_record.key, b_record.sequence);
@@ -128,9 +135,10 @@ class MergingIterator final : public InternalIterator {
   }
 
   uint64_t WordOf(std::string_view key) const {
-    if (key.size() >= shared_ + sizeof(uint64_t)) [[likely]]
-      return DecodeBigEndian64(key.data() + shared_);
-    return WordOfShort(key.substr(shared_));
+    const uint64_t word = key.size() >= shared_ + sizeof(uint64_t)
+                              ? DecodeBigEndian64(key.data() + shared_)
+                              : WordOfShort(key.substr(shared_));
+    return direction_ == kForward ? word : ~word;
   }
   [[gnu::noinline]] static uint64_t WordOfShort(std::string_view rest) { return LeadingWord(rest); }
 
@@ -145,6 +153,7 @@ class MergingIterator final : public InternalIterator {
                                     first.begin());
     }
     shared_ -= std::min(shared_, kSlack);
+    ties_ = 0;
     for (Entry& entry : heap_) entry.word = WordOf(slots_[entry.child]->key);
   }
 
@@ -178,7 +187,7 @@ class MergingIterator final : public InternalIterator {
     if (record != nullptr) [[likely]] {
       slots_[top.child] = record;
       if (heap_.size() == 1) return;
-      if (record->key.size() >= shared_ &&
+      if (ties_ < kTiesBeforeAlign && record->key.size() >= shared_ &&
           SameBytes(record->key.data(), slots_[heap_[1].child]->key.data(), shared_)) [[likely]] {
         top.word = WordOf(record->key);
       } else {
@@ -196,8 +205,8 @@ class MergingIterator final : public InternalIterator {
   // and the top of the heap then stand at the key, too.
   bool OthersMayHaveKey() const {
     const size_t size = heap_.size();
-    return (size > 1 && heap_[1].word == heap_[0].word) ||
-           (size > 2 && heap_[2].word == heap_[0].word);
+    const Entry* const heap = heap_.data();
+    return (size > 1 && heap[1].word == heap[0].word) || (size > 2 && heap[2].word == heap[0].word);
   }
 
   // Does what NextKey() does where several children may stand at the key.
@@ -212,19 +221,20 @@ class MergingIterator final : public InternalIterator {
   void SiftDown(size_t hole) {
     const size_t size = heap_.size();
     VARVE_ASSERT(hole < size);
+    Entry* const heap = heap_.data();
     size_t child = 2 * hole + 1;
     if (child >= size) return;
-    if (child + 1 < size && Before(heap_[child + 1], heap_[child])) ++child;
+    if (child + 1 < size && Before(heap[child + 1], heap[child])) ++child;
     // The child often stays on top, because neighbouring keys often come from one child.
-    if (!Before(heap_[child], heap_[hole])) return;
-    const Entry moving = heap_[hole];
+    if (!Before(heap[child], heap[hole])) return;
+    const Entry moving = heap[hole];
     do {
-      heap_[hole] = heap_[child];
+      heap[hole] = heap[child];
       hole = child;
       child = 2 * hole + 1;
-      if (child + 1 < size && Before(heap_[child + 1], heap_[child])) ++child;
-    } while (child < size && Before(heap_[child], moving));
-    heap_[hole] = moving;
+      if (child + 1 < size && Before(heap[child + 1], heap[child])) ++child;
+    } while (child < size && Before(heap[child], moving));
+    heap[hole] = moving;
   }
 
   // Stays on the current record and sets the other children to their nearest one in the new
@@ -269,6 +279,7 @@ class MergingIterator final : public InternalIterator {
   // First bytes that the keys in the heap have in common, if there are two or more.
   size_t shared_ = 0;
   std::string passed_key_;
+  int ties_ = 0;  // comparisons of equal words since shared_ was found out
   Direction direction_ = kForward;
   bool failed_ = false;
 };
