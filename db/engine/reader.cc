@@ -147,7 +147,9 @@ std::shared_ptr<const Snapshot> Reader::GetSnapshot() {
 ClockCache* Reader::CacheOfValues(const SuperVersion& state) const {
   const uint64_t data = state.version->bytes() + state.version->referenced_bytes();
   ClockCache& blocks = parts_.caches->blocks;
-  return parts_.caches->kernel_caches_gets && data > blocks.capacity() ? nullptr : &blocks;
+  // What the cache takes of the memory, the kernel's pages of the same files lack.
+  const bool has_room = data + data / 2 <= blocks.capacity();
+  return parts_.caches->kernel_caches_gets && !has_room ? nullptr : &blocks;
 }
 
 std::unique_ptr<Iterator> Reader::NewIterator(const ReadOptions& options, std::string_view lower,

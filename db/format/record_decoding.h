@@ -22,16 +22,17 @@ namespace varve {
 inline constexpr auto kUsualKinds = [] {
   std::array<uint8_t, 256> usual = {};
   for (size_t byte = 0; byte < usual.size(); ++byte) {
-    const size_t kind = byte & kKindMask;
+    const size_t kind = byte & kRecordKindMask;
     if ((byte & (kHasExpiry | kHasMetadata)) != 0) continue;
-    if (kind >= kFirstKind && kind <= kLastKind) usual[byte] = static_cast<uint8_t>(byte);
+    if (kind >= kFirstRecordKind && kind <= kLastRecordKind)
+      usual[byte] = static_cast<uint8_t>(byte);
     if (kind >= kFirstSharingKind && kind <= kLastSharingKind)
       usual[byte] = static_cast<uint8_t>(byte - kSharingKinds);
   }
   return usual;
 }();
 inline constexpr int kSharingBit = 3;  // of the usual kinds, those that share have it
-static_assert(kLastKind >> kSharingBit == 0 && kFirstSharingKind >> kSharingBit == 1);
+static_assert(kLastRecordKind >> kSharingBit == 0 && kFirstSharingKind >> kSharingBit == 1);
 
 // Decodes a varint of up to 8 bytes with one load and no loop. Returns how many bytes it takes; 0
 // if it is longer, or if a shorter form exists.
@@ -111,8 +112,8 @@ struct UsualRecord {
            .value = {record.value(), record.value_size},
            .metadata = {record.own_key, 0},
            .sequence = record.sequence,
-           .kind = static_cast<RecordKind>(record.kind_and_flags & kKindMask),
-           .flags = static_cast<uint8_t>(record.kind_and_flags & ~kKindMask)};
+           .kind = static_cast<RecordKind>(record.kind_and_flags & kRecordKindMask),
+           .flags = static_cast<uint8_t>(record.kind_and_flags & ~kRecordKindMask)};
 }
 
 }  // namespace varve

@@ -32,7 +32,7 @@ inline bool DecodeHeader(std::string_view data, Header* header) {
   const char* at = data.data() + kRecordChecksumSize;
   const char* const limit = data.data() + data.size();
   header->kind_and_flags = static_cast<uint8_t>(*at++);
-  uint8_t kind = header->kind_and_flags & kKindMask;
+  uint8_t kind = header->kind_and_flags & kRecordKindMask;
   if (kind >= kFirstSharingKind && kind <= kLastSharingKind) {
     if (at == limit) return false;
     header->shared = static_cast<uint8_t>(*at++);
@@ -40,7 +40,7 @@ inline bool DecodeHeader(std::string_view data, Header* header) {
     header->kind_and_flags -= kSharingKinds;
     kind -= kSharingKinds;
   }
-  if ((kind < kFirstKind || kind > kLastKind) &&
+  if ((kind < kFirstRecordKind || kind > kLastRecordKind) &&
       (kind < kFirstKindWithCause || kind > kLastKindWithCause))
     return false;
   if ((at = DecodeVarint32(at, limit, &header->key_size)) == nullptr) return false;
@@ -67,8 +67,8 @@ size_t AppendRecord(const RecordView& record, uint64_t checksum_seed, std::strin
   char header[kMaxRecordHeaderSize] = {};
   char* at = header + kRecordChecksumSize;
   const auto kind = static_cast<uint8_t>(KindOf(record.kind, record.cause));
-  *at++ =
-      static_cast<char>((kind + (shared == 0 ? 0 : kSharingKinds)) | (record.flags & ~kKindMask));
+  *at++ = static_cast<char>((kind + (shared == 0 ? 0 : kSharingKinds)) |
+                            (record.flags & ~kRecordKindMask));
   if (shared != 0) *at++ = static_cast<char>(shared);
   at = EncodeVarint32(at, static_cast<uint32_t>(key.size()));
   at = EncodeVarint32(at, static_cast<uint32_t>(record.value.size()));
@@ -122,10 +122,10 @@ size_t DecodeAnyRecord(std::string_view data, uint64_t checksum_seed, ChecksumMo
   *shared = header.shared;
   record->sequence = header.sequence;
   record->expiry_ms = header.extras.expiry_ms;
-  const auto kind = static_cast<RecordKind>(header.kind_and_flags & kKindMask);
+  const auto kind = static_cast<RecordKind>(header.kind_and_flags & kRecordKindMask);
   record->kind = KindWithoutCause(kind);
   record->cause = CauseOf(kind);
-  record->flags = header.kind_and_flags & ~kKindMask;
+  record->flags = header.kind_and_flags & ~kRecordKindMask;
   record->decoder = nullptr;
   return size;
 }

@@ -31,9 +31,9 @@ namespace varve {
 
 inline constexpr size_t kRecordChecksumSize = 4;
 // The first byte behind the checksum.
-inline constexpr uint8_t kKindMask = 0x0f;
-inline constexpr auto kFirstKind = static_cast<uint8_t>(RecordKind::kValue);
-inline constexpr auto kLastKind = static_cast<uint8_t>(RecordKind::kSwitchGeneration);
+inline constexpr uint8_t kRecordKindMask = 0x0f;
+inline constexpr auto kFirstRecordKind = static_cast<uint8_t>(RecordKind::kValue);
+inline constexpr auto kLastRecordKind = static_cast<uint8_t>(RecordKind::kSwitchGeneration);
 // What the kind of a record that shares bytes of its key is greater by: of a value 13, of a
 // tombstone 14.
 inline constexpr uint8_t kSharingKinds = 12;
