@@ -47,6 +47,12 @@ TEST(RunIteratorTest, OpensOnlyTheSegmentsItComesTo) {
   EXPECT_EQ(keys, "abefh");
   EXPECT_TRUE(iterator->status().ok());
   keys.clear();
+  iterator->SeekToFirst();
+  for (const RecordView* record = &iterator->record(); record != nullptr;
+       record = iterator->NextKey())
+    keys += record->key.back();
+  EXPECT_EQ(keys, "abefh");
+  keys.clear();
   for (iterator->SeekToLast(); iterator->Valid(); iterator->Prev())
     keys += iterator->record().key.back();
   EXPECT_EQ(keys, "hfeba");

@@ -116,6 +116,10 @@ TEST_P(SegmentIteratorTest, MovesAtRandomLikeAPositionInASortedVector) {
         } else if (move == 2) {
           at = records.size() - 1;
           iterator.SeekToLast();
+        } else if (move < 6) {
+          const std::string key = records[at].key;
+          while (at < records.size() && records[at].key == key) ++at;
+          ASSERT_EQ(iterator.NextKey(), at < records.size() ? &iterator.record() : nullptr);
         } else if (move % 2 == 0) {
           ++at;
           iterator.Next();

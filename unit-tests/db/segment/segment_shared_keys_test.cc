@@ -99,6 +99,14 @@ class SegmentSharedKeysTest : public ::testing::Test {
     for (records->SeekToLast(); records->Valid(); records->Prev())
       ASSERT_EQ(Copy(records->record()), records_[--at]);
     ASSERT_EQ(at, 0u);
+    records->SeekToFirst();
+    for (const RecordView* record = &records->record(); record != nullptr;
+         record = records->NextKey()) {
+      ASSERT_EQ(Copy(*record), records_[at]);
+      const std::string key = records_[at].key;
+      while (at < records_.size() && records_[at].key == key) ++at;
+    }
+    ASSERT_EQ(at, records_.size());
   }
   // A seek stops at the first record at or behind the place, and the neighbours are there. One that
   // is prepared goes by the guides of cached blocks.

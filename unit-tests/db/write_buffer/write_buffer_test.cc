@@ -258,12 +258,18 @@ TEST(WriteBufferTest, BothIndexesAgreeWithAMap) {
     const auto iterator = buffer.NewIterator();
     const auto sorted = buffer.NewSortedIterator(/*newest_only=*/false);
     const auto newest = buffer.NewSortedIterator(/*newest_only=*/true);
-    for (InternalIterator* each : {iterator.get(), sorted.get(), newest.get()}) each->SeekToFirst();
+    const auto keys = buffer.NewIterator();
+    for (InternalIterator* each : {iterator.get(), sorted.get(), newest.get(), keys.get()})
+      each->SeekToFirst();
     for (const auto& [model_key, versions] : model) {
       ASSERT_TRUE(newest->Valid());
       ASSERT_EQ(newest->record().key, model_key);
       ASSERT_EQ(newest->record().sequence, versions.rbegin()->first);
       newest->Next();
+      ASSERT_TRUE(keys->Valid());
+      ASSERT_EQ(keys->record().key, model_key);
+      ASSERT_EQ(keys->record().sequence, versions.rbegin()->first);
+      ASSERT_EQ(keys->NextKey() == nullptr, model_key == model.rbegin()->first);
       for (auto version = versions.rbegin(); version != versions.rend(); ++version) {
         for (InternalIterator* either : {iterator.get(), sorted.get()}) {
           ASSERT_TRUE(either->Valid());
