@@ -147,7 +147,8 @@ std::shared_ptr<const Snapshot> Reader::GetSnapshot() {
 ClockCache* Reader::CacheOfValues(const SuperVersion& state) const {
   const uint64_t data = state.version->bytes() + state.version->referenced_bytes();
   ClockCache& blocks = parts_.caches->blocks;
-  // What the cache takes of the memory, the kernel's pages of the same files lack.
+  // The cache and the kernel's pages share the memory. Where the cache is as large as the data, it
+  // leaves the pages no room, and a scan gets its values from the disk.
   const bool has_room = data + data / 2 <= blocks.capacity();
   return parts_.caches->kernel_caches_gets && !has_room ? nullptr : &blocks;
 }

@@ -97,7 +97,7 @@ class Reader {
                    const Lookup& lookup, ReadResult* result, std::string* value,
                    bool* unwritten) const;
   // Returns the cache through which a scan takes separated values; null if it copies them out of
-  // mappings, as a cache that can't hold all data would only hold part of it a second time.
+  // mappings, since the cache does not hold all data with room to spare.
   ClockCache* CacheOfValues(const SuperVersion& state) const;
   static void AddMetadata(const Lookup& lookup, ReadResult* result);
   absl::StatusOr<KeyCounts> CountRange(const ReadOptions& options, std::string_view lower,

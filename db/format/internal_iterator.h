@@ -49,15 +49,17 @@ class InternalIterator {
   static constexpr int kStepsBeforeSeek = 8;
 };
 
-// Behind a call, so that it takes no room in the loops of callers that know their cursor's type.
+// The function is not inlined, so that it takes no room in the loops of callers that know their
+// cursor's type.
 [[gnu::noinline]] inline const RecordView* InternalIterator::NextKey() {
   const std::string key(record().key);
   int steps = 0;
   do {
-    if (++steps == kStepsBeforeSeek)
-      Seek(key, kNoSequence);  // behind all versions but the first
-    else
+    if (++steps == kStepsBeforeSeek) {
+      Seek(key, kNoSequence);  // behind every version that has a sequence
+    } else {
       Next();
+    }
     if (!Valid()) return nullptr;
   } while (record().key == key);
   return &record();

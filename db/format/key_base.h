@@ -9,6 +9,9 @@
 // larger than with its whole key. The first record holds its key whole: where the footer, which has
 // the base, is damaged, the record at byte 0 tells it.
 //
+// Versions of one key need not share the same number of bytes: the first record of a segment and
+// those with a cause (type/record.h) hold their keys whole.
+//
 // A get compares the key that it looks for with both parts and puts nothing together. An iterator
 // puts keys together in a buffer of its own, in which the bytes of the base stay from one key to
 // the next.
@@ -124,8 +127,9 @@ class KeyJoiner {
     return true;
   }
 
-  // Does what Join() does, without a call. Returns false, and does nothing, where that takes more
-  // memory, or where the rest has more than kChunk bytes or so few can't be read.
+  // Does what Join() does, without a call. Returns false, and does nothing, where the buffer is too
+  // small or does not hold that many bytes of the base, where the rest is longer than kChunk, or
+  // where fewer than kChunk bytes may be read.
   bool JoinQuickly(uint32_t shared, size_t readable, std::string_view* key) {
     const size_t rest = key->size();
     if (shared > intact_ || rest > kChunk || readable < kChunk ||

@@ -34,8 +34,7 @@ inline constexpr size_t kRecordChecksumSize = 4;
 inline constexpr uint8_t kRecordKindMask = 0x0f;
 inline constexpr auto kFirstRecordKind = static_cast<uint8_t>(RecordKind::kValue);
 inline constexpr auto kLastRecordKind = static_cast<uint8_t>(RecordKind::kSwitchGeneration);
-// What the kind of a record that shares bytes of its key is greater by: of a value 13, of a
-// tombstone 14.
+// A record that shares bytes of its key has its kind plus this: 13 for a value, 14 for a tombstone.
 inline constexpr uint8_t kSharingKinds = 12;
 inline constexpr auto kFirstSharingKind = static_cast<uint8_t>(RecordKind::kValue) + kSharingKinds;
 inline constexpr auto kLastSharingKind =

@@ -107,7 +107,7 @@ class StoreIterator final : public Iterator {
   absl::Status status() const override { return trouble_.ok() ? records_->status() : trouble_; }
 
  private:
-  // Runs a step that moves from anywhere.
+  // Runs a step that starts anywhere, and forgets the last error.
   template <typename Step>
   void Begin(Step step) {
     trouble_ = absl::OkStatus();
@@ -248,8 +248,8 @@ class StoreIterator final : public Iterator {
   }
   // Moves from `record`, where the records stand, to the first key that has a visible value.
   [[gnu::noinline]] void FindForward(const RecordView* record);
-  // Returns where the records stand once they have left a version that is too new, by a step or,
-  // where `steps` were made, by a seek.
+  // Moves on from a version that is too new. After kStepsBeforeSeek `steps` it seeks the newest
+  // version that is not. Returns where the records stand then.
   [[gnu::noinline]] const RecordView* PassTooNew(int* steps);
   // Moves back from where the records stand to the last key that has a visible value.
   void FindBackward();
@@ -271,8 +271,8 @@ class StoreIterator final : public Iterator {
   // The current entry: where the records stand, or kept_; null: the iterator is not valid.
   const RecordView* current_ = nullptr;
   std::string_view shown_value_;
-  // While this is set, kept_ and the bytes in front of it hold the current entry, and records_
-  // stands in front of it.
+  // While this is set, kept_, key_, value_ and metadata_ hold the current entry, and records_ stands
+  // in front of it.
   bool backward_ = false;
   std::string key_;
   std::string value_;

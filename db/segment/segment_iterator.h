@@ -51,14 +51,18 @@ class SegmentIterator final : public InternalIterator {
   uint64_t offset() const { return cursor_.offset(); }
 
  private:
+  // Does what NextKey() does, for unusual records and at the edge of the window, too.
+  const RecordView* NextKeyAtEdge();
+  // Asks for the values of the records ahead, if this one's lies elsewhere.
+  void AskForValues();
+
   // Each returns false, with valid_ false, at the end of the data or on an error (then status_ says
   // which).
   bool Start();  // clears the state, loads the footer; false also for an empty segment
   bool NeedFences();
-  const RecordView* NextKeyAtEdge();     // of the window, and wherever else more has to be done
-  bool MoveTo(uint64_t offset);          // to the record at `offset`
-  bool DecodeInWindow(uint64_t offset);  // the same; it begins in the window
-  void AskForValues();                   // of the records ahead, if this one's lies elsewhere
+  bool MoveTo(uint64_t offset);  // to the record at `offset`
+  // Does the same where the window has the record's first byte; may load another window.
+  bool DecodeInWindow(uint64_t offset);
   bool LoadForward(uint64_t offset, uint64_t at_least);
   bool LoadBackward(size_t block, BlockSpan span);
   bool LoadBlock(BlockSpan span);

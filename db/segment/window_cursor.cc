@@ -3,13 +3,6 @@
 #include "util/base/assert.h"
 
 namespace varve {
-namespace {
-
-bool IsSame(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && SameBytes(a.data(), b.data(), a.size());
-}
-
-}  // namespace
 
 bool WindowCursor::Decode() {
   size_ = DecodeRecord(Rest(), seed_, mode_, &record_, &shared_);
@@ -34,10 +27,16 @@ bool WindowCursor::NextKey(int most_steps) {
       VARVE_ASSERT(is_good);
       return false;
     }
-    if (shared_ != shared || !IsSame(OwnKeyBytes(), own)) [[likely]]
+    if (!HasKey(shared, own)) [[likely]]
       return true;
   }
   return false;
+}
+
+bool WindowCursor::HasKey(uint32_t shared, std::string_view own) const {
+  if (shared_ != shared) return IsJoined(keys_.base(), shared, own, record_.key);
+  const std::string_view own_key = OwnKeyBytes();
+  return own_key.size() == own.size() && SameBytes(own_key.data(), own.data(), own.size());
 }
 
 void WindowCursor::PassBefore(std::string_view tree_key, SequenceNumber sequence) {

@@ -1,13 +1,13 @@
 // The window cursor stands at one record of a segment and looks at it through a window: a stretch
-// of the segment's data in memory, which somebody else holds. It moves forward within the window;
+// of the segment's data in memory, which somebody else holds. It steps forward within the window;
 // the segment iterator (db/segment/segment_iterator.h) opens one window after the other.
 //
 // Records of a verified window are decoded without checking them again; all others are checked on
 // each step.
 //
 // Thread-safety: a cursor belongs to one thread.
-// Invariants: after a step that returned true, record() is the record at offset(), which lies
-// within the window.
+// Invariants: after a step that returned true, the cursor stands at a record: record() is the one
+// at offset(), which lies within the window.
 #pragma once
 
 #include <algorithm>
@@ -52,15 +52,17 @@ class WindowCursor {
   std::string_view base() const { return keys_.base(); }
 
   // --- The record --------------------------------------------------------------------------------
-  // Requires: the last step has returned true.
+  // Requires: the cursor stands at a record.
   const RecordView& record() const { return record_; }
   uint64_t offset() const { return offset_; }
   uint64_t next_offset() const { return offset_ + size_; }
   // Returns the window from the record on.
   std::string_view Rest() const { return window_.substr(offset_ - begin_); }
 
-  // The steps. Each returns false where the window has no whole and good record at that offset;
-  // then offset() is where that is, and record() may be anything.
+  // Each returns false where the window has no whole and good record at that offset; then offset()
+  // is where that is, and the cursor stands at no record.
+  // Requires: for MoveTo, that `offset` lies within the window; for Next, that the cursor stands at
+  // a record, or that PassBefore() has moved it.
   bool MoveTo(uint64_t offset) {
     offset_ = offset;
     return Decode();
@@ -72,10 +74,12 @@ class WindowCursor {
   }
 
   // Moves on to the first record of another key. Returns false where that is not among the next
-  // `most_steps` records in the window; then record() is the last one that was good.
+  // `most_steps` records in the window; then the cursor stands at a record of the same key.
+  // Requires: the cursor stands at a record.
   bool NextKey(int most_steps);
-  // Does what NextKey(1) does for usual records that hold their values.
-  // Returns false, and does nothing, for others, and where the next record may have the same key.
+  // Does what NextKey(1) does, if the next record is a usual one that holds its value. Returns
+  // false, and does nothing, for another one, and for one that may have the same key.
+  // Requires: the cursor stands at a record.
   //
   // Gain: keys are compared where they lie and none is copied, and nothing is called: a scan of
   // 100-byte values takes a third less time.
@@ -104,8 +108,9 @@ class WindowCursor {
     return true;
   }
 
-  // Moves on to the last record in the window that lies before the place, and leaves record()
-  // behind. Requires: the one at offset() lies before it.
+  // Moves on to the last record in the window that lies before the place, but does not decode it:
+  // only Next() and MoveTo() may follow.
+  // Requires: the cursor stands at a record, which lies before the place.
   void PassBefore(std::string_view tree_key, SequenceNumber sequence);
 
  private:
@@ -126,13 +131,18 @@ class WindowCursor {
     const size_t size = record_.key.size() - shared_;
     return {record_.value.data() - size, size};
   }
-  // Compares the last eight bytes of what the records themselves hold of their keys, since
-  // neighbours mostly differ there. In front of a key there are the bytes of a header.
+  // Returns whether the record has the key of another one, which holds `own` of it behind the first
+  // `shared` bytes of the base. Of the versions of one key some may hold it whole.
+  bool HasKey(uint32_t shared, std::string_view own) const;
+  // Returns false if the keys differ in their sizes or in the last eight bytes of what the records
+  // themselves hold of them, as those of neighbours mostly do. In front of a key there are the
+  // bytes of a header.
   bool MayHaveSameKey(const UsualRecord& next) const {
-    if (next.shared != shared_ || next.own_key_size != record_.key.size() - shared_) return false;
+    const uint32_t size = next.own_key_size;
+    if (next.shared + size != record_.key.size()) return false;
+    if (next.shared != shared_) return true;
     const uint64_t difference =
         DecodeFixed64(next.value() - 8) ^ DecodeFixed64(record_.value.data() - 8);
-    const uint32_t size = next.own_key_size;
     return size == 0 || (size >= 8 ? difference : difference >> (64 - 8 * size)) == 0;
   }
 

@@ -495,7 +495,7 @@ class WriteBuffer::OrderedIterator final : public InternalIterator {
   // Keys stay where they are as long as the buffer lives.
   const RecordView* NextKey() override {
     const std::string_view key = record_.key;
-    for (int steps = 0; steps < kStepsBeforeSeek; ++steps) {
+    for (int steps = 1; steps < kStepsBeforeSeek; ++steps) {
       Next();
       if (!Valid()) return nullptr;
       if (record_.key.size() != key.size() ||
@@ -503,6 +503,7 @@ class WriteBuffer::OrderedIterator final : public InternalIterator {
         return &record_;
     }
     Seek(key, kNoSequence);
+    VARVE_ASSERT(!Valid() || record_.key != key);
     return Valid() ? &record_ : nullptr;
   }
   void Prev() override {

@@ -99,14 +99,20 @@ class SegmentSharedKeysTest : public ::testing::Test {
     for (records->SeekToLast(); records->Valid(); records->Prev())
       ASSERT_EQ(Copy(records->record()), records_[--at]);
     ASSERT_EQ(at, 0u);
-    records->SeekToFirst();
-    for (const RecordView* record = &records->record(); record != nullptr;
-         record = records->NextKey()) {
-      ASSERT_EQ(Copy(*record), records_[at]);
-      const std::string key = records_[at].key;
-      while (at < records_.size() && records_[at].key == key) ++at;
-    }
+    ASSERT_NO_FATAL_FAILURE(WalkKeys(records.get(), &at));
     ASSERT_EQ(at, records_.size());
+  }
+  // Moves from key to key; `*at` is then the first record that the walk has not passed.
+  void WalkKeys(InternalIterator* records, size_t* at) {
+    *at = 0;
+    records->SeekToFirst();
+    for (const RecordView* record = records->Valid() ? &records->record() : nullptr;
+         record != nullptr; record = records->NextKey()) {
+      ASSERT_LT(*at, records_.size());
+      const OwnedRecord& wanted = records_[*at];
+      ASSERT_EQ(Copy(*record), wanted);
+      while (*at < records_.size() && records_[*at].key == wanted.key) ++*at;
+    }
   }
   // A seek stops at the first record at or behind the place, and the neighbours are there. One that
   // is prepared goes by the guides of cached blocks.
@@ -164,14 +170,16 @@ class SegmentSharedKeysTest : public ::testing::Test {
     for (records->SeekToFirst(); records->Valid(); records->Next(), ++at)
       ASSERT_EQ(Copy(records->record()), records_[at]);
     ASSERT_TRUE(at == records_.size() || absl::IsDataLoss(records->status()));
+    ASSERT_NO_FATAL_FAILURE(WalkKeys(records.get(), &at));
+    ASSERT_TRUE(at == records_.size() || absl::IsDataLoss(records->status()));
     for (size_t i = 0; i < records_.size(); ++i) {
       records->Seek(records_[i].key, records_[i].sequence);
       if (records->Valid()) ASSERT_EQ(Copy(records->record()), records_[i]);
       if (!records->Valid()) ASSERT_TRUE(absl::IsDataLoss(records->status()));
     }
   }
-  // Builds a segment of these keys, of which one in five holds its whole key because its record has
-  // a cause.
+  // Builds a segment of one to three versions of these keys; one record in five holds its whole key
+  // because it has a cause.
   void BuildWithCauses(const std::vector<std::string>& keys, size_t value_size) {
     records_.clear();
     segment_.reset();
@@ -182,11 +190,13 @@ class SegmentSharedKeysTest : public ::testing::Test {
     ASSERT_TRUE(builder.ok());
     SequenceNumber sequence = 1000;
     for (size_t i = 0; i < keys.size(); ++i) {
-      records_.push_back(Record(keys[i], sequence--));
-      records_.back().value.assign(value_size, 'v');
-      RecordView record = records_.back().view();
-      if (i % 5 == 3) record.cause = WriteCause::kExpiryChange;
-      ASSERT_TRUE((*builder)->Add(record).ok());
+      for (size_t version = 0; version <= i % 3; ++version) {
+        records_.push_back(Record(keys[i], sequence--));
+        records_.back().value.assign(value_size, 'v');
+        RecordView record = records_.back().view();
+        if (sequence % 5 == 3) record.cause = WriteCause::kExpiryChange;
+        ASSERT_TRUE((*builder)->Add(record).ok());
+      }
     }
     info_ = (*builder)->Finish().value();
     segment_ = fixture_.Open(info_);
