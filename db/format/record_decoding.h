@@ -18,8 +18,8 @@
 
 namespace varve {
 
-// Of each first byte: the same without the mark of sharing, if it says a kind and flags as nearly
-// all records have, else 0.
+// The table maps each first byte to the same without the mark of sharing, if it says a kind and
+// flags as nearly all records have, and else to 0.
 inline constexpr auto kUsualKinds = [] {
   std::array<uint8_t, 256> usual = {};
   for (size_t byte = 0; byte < usual.size(); ++byte) {
@@ -64,8 +64,8 @@ inline size_t DecodeShortSequence(const char* at, uint64_t* value) {
   return static_cast<size_t>(bits) / 8;
 }
 
-// What nearly all records are: with less than 128 bytes of a key of their own and a value below 16
-// KiB, and with neither expiry nor metadata nor a cause.
+// A usual record is what nearly all records are: it holds less than 128 bytes of its key and a
+// value below 16 KiB, and has neither expiry nor metadata nor a cause.
 struct UsualRecord {
   const char* own_key;  // behind the shared bytes; the value follows
   uint32_t own_key_size;

@@ -271,8 +271,8 @@ class StoreIterator final : public Iterator {
   // The current entry: where the records stand, or kept_; null: the iterator is not valid.
   const RecordView* current_ = nullptr;
   std::string_view shown_value_;
-  // While this is set, kept_, key_, value_ and metadata_ hold the current entry, and records_ stands
-  // in front of it.
+  // While this is set, kept_, key_, value_ and metadata_ hold the current entry, and records_
+  // stands in front of it.
   bool backward_ = false;
   std::string key_;
   std::string value_;
