@@ -20,7 +20,7 @@ bool WindowCursor::Decode() {
 bool WindowCursor::NextKey(int most_steps) {
   const uint32_t shared = shared_;
   const std::string_view own = OwnKeyBytes();
-  for (int steps = 0; steps < most_steps; ++steps) {
+  for (int steps = 0; steps < most_steps && next_offset() < end(); ++steps) {
     const uint64_t last = offset_;
     if (!Next()) [[unlikely]] {
       const bool is_good = MoveTo(last);
@@ -34,9 +34,7 @@ bool WindowCursor::NextKey(int most_steps) {
 }
 
 bool WindowCursor::HasKey(uint32_t shared, std::string_view own) const {
-  if (shared_ != shared) return IsJoined(keys_.base(), shared, own, record_.key);
-  const std::string_view own_key = OwnKeyBytes();
-  return own_key.size() == own.size() && SameBytes(own_key.data(), own.data(), own.size());
+  return IsJoined(keys_.base(), shared, own, record_.key);
 }
 
 void WindowCursor::PassBefore(std::string_view tree_key, SequenceNumber sequence) {
