@@ -22,8 +22,9 @@ if(CCACHE)
   # Paths relative to the checkout, so that every checkout on a machine shares one cache.
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR})
   if(VARVE_PCH)
-    # What ccache asks for before it keeps precompiled headers, and what is compiled with them.
-    list(APPEND CMAKE_CXX_COMPILER_LAUNCHER CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime)
+    # What ccache asks for before it keeps precompiled headers, and what is compiled with them. Comments count: a precompiled header
+    # knows its headers by the bytes of their files, and where it was made of files that had other comments, `#pragma once` fails.
+    list(APPEND CMAKE_CXX_COMPILER_LAUNCHER CCACHE_COMMENTS=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime)
   endif()
   list(APPEND CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()

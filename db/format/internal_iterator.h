@@ -16,6 +16,9 @@ namespace varve {
 
 class InternalIterator {
  public:
+  // A cursor steps over so many versions of one key one by one; for more it seeks instead.
+  static constexpr int kStepsBeforeSeek = 8;
+
   virtual ~InternalIterator() = default;
 
   virtual bool Valid() const = 0;
@@ -43,10 +46,6 @@ class InternalIterator {
     (void)tree_key;
     (void)step;
   }
-
- protected:
-  // A cursor steps over so many versions of one key one by one; for more it seeks instead.
-  static constexpr int kStepsBeforeSeek = 8;
 };
 
 // The function is not inlined, so that it takes no room in the loops of callers that know their

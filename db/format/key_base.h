@@ -110,19 +110,15 @@ class KeyJoiner {
   // memory that stays as it is until the next call. Returns false if the base has fewer bytes.
   // Requires: `readable` bytes may be read from the beginning of `*key` on.
   bool Join(uint32_t shared, size_t readable, std::string_view* key) {
-    if (shared > base_.size()) [[unlikely]]
-      return false;
+    if (JoinQuickly(shared, readable, key)) [[likely]]
+      return true;
+    if (shared > base_.size()) return false;
     const size_t rest = key->size();
-    if (bytes_.size() < shared + rest + kChunk) [[unlikely]]
-      Grow(shared + rest);
+    if (bytes_.size() < shared + rest + kChunk) Grow(shared + rest);
     char* const bytes = bytes_.data();
     if (shared > intact_) std::memcpy(bytes, base_.data(), shared);
     intact_ = shared;
-    if (rest <= kChunk && readable >= kChunk) [[likely]] {
-      std::memcpy(bytes + shared, key->data(), kChunk);  // two instructions
-    } else {
-      std::memcpy(bytes + shared, key->data(), rest);
-    }
+    std::memcpy(bytes + shared, key->data(), rest);
     *key = {bytes, shared + rest};
     return true;
   }

@@ -17,8 +17,7 @@
 namespace varve {
 namespace {
 
-// The iterator steps over so many versions of one key one by one; for more it seeks instead.
-constexpr int kStepsBeforeSeek = 8;
+constexpr int kStepsBeforeSeek = InternalIterator::kStepsBeforeSeek;
 
 class StoreIterator final : public Iterator {
  public:

@@ -75,8 +75,8 @@ class AccessIndex {
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<AccessIndex>> OpenAnew(
       const std::string& directory, uint64_t memory, FileSystem* file_system);
   // Returns whether the index should begin anew: a read has found damage, three reads have failed
-  // since the last one that gave an order, or its log has failed, which is for good. Its order can
-  // be made again from the data.
+  // since the last one that gave an order, or its log has failed, which is for good.
+  // The order can be made again from the data.
   bool is_damaged() const { return is_damaged_.load(std::memory_order_relaxed); }
 
   // Stores in `*accesses` what is known of each of the hashes.
