@@ -41,23 +41,14 @@ static_assert(kLastRecordKind >> kSharingBit == 0 && kFirstSharingKind >> kShari
 inline size_t DecodeShortSequence(const char* at, uint64_t* value) {
   const uint64_t word = DecodeFixed64(at);
   // The high bit of each byte that ends a varint.
-  if (const uint32_t last = ~static_cast<uint32_t>(word) & 0x80808080u; last != 0) [[likely]] {
-    const int bits = std::countr_zero(last) + 1;  // of the encoding: 8, 16, 24 or 32
-    const uint32_t bytes = static_cast<uint32_t>(word) & (~uint32_t{0} >> (32 - bits));
-    if (bits > 8 && bytes >> (bits - 8) == 0) [[unlikely]]
-      return 0;
-    // Squeezes out every eighth bit, pairwise: 7 + 7 bits, 14 + 14.
-    const uint32_t packed = (bytes & 0x007f007fu) | (bytes & 0x7f007f00u) >> 1;
-    *value = (packed & 0x00003fffu) | (packed & 0x3fff0000u) >> 2;
-    return static_cast<size_t>(bits) / 8;
-  }
   const uint64_t last = ~word & 0x8080808080808080u;
   if (last == 0) [[unlikely]]
     return 0;
-  const int bits = std::countr_zero(last) + 1;
+  const int bits = std::countr_zero(last) + 1;  // of the encoding
   const uint64_t bytes = word & (~uint64_t{0} >> (64 - bits));
-  if (bytes >> (bits - 8) == 0) [[unlikely]]
+  if (bits > 8 && bytes >> (bits - 8) == 0) [[unlikely]]
     return 0;
+  // Squeezes out every eighth bit, pairwise: 7 + 7 bits, 14 + 14, 28 + 28.
   uint64_t packed = (bytes & 0x007f007f007f007fu) | (bytes & 0x7f007f007f007f00u) >> 1;
   packed = (packed & 0x00003fff00003fffu) | (packed & 0x3fff00003fff0000u) >> 2;
   *value = (packed & 0x000000000fffffffu) | (packed & 0x0fffffff00000000u) >> 4;
