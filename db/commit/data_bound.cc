@@ -43,6 +43,13 @@ DataCheck DataBound::Check(uint64_t more) const {
   return DataCheck::kWithin;
 }
 
+DataBound::Known DataBound::Read() const {
+  const uint64_t counted = counted_.load(std::memory_order_acquire);
+  const uint64_t bound = Bound();
+  if (limit() == 0 || bound == std::numeric_limits<uint64_t>::max()) return {};
+  return {.counted = counted, .at_most = std::max(counted, bound)};  // a count may have ended
+}
+
 absl::StatusOr<uint64_t> DataBound::Count() {
   VARVE_RETURN_IF_ERROR(sweeper_->SweepAll());
   return CountNow();

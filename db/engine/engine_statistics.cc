@@ -148,6 +148,7 @@ RangeSize Engine::EstimateSize(NamespaceId space, std::string_view lower,
 void Engine::AddWorkFigures(Figures* figures) const {
   const LogStatistics log = log_->statistics();
   const SegmentStatistics& segments = caches_.statistics;
+  const DataBound::Known data = data_bound_.Read();
   Figures by_reason;
   for (size_t i = 0; i < kCompactionReasons; ++i) {
     const auto reason = static_cast<CompactionReason>(i);
@@ -177,6 +178,8 @@ void Engine::AddWorkFigures(Figures* figures) const {
                      {"block_cache_bytes", caches_.blocks.usage()},
                      {"offset_table_loads", segments.table_loads.Sum()},
                      {"offset_table_cache_bytes", caches_.tables.usage()},
+                     {"data_bytes_counted", data.counted},
+                     {"data_bytes_at_most", data.at_most},
                      {"pressure_percent", static_cast<uint64_t>(pipeline_.pressure() * 100)}};
   figures->insert(figures->end(), more.begin(), more.end());
   const ChangeFigures changes = version_set_.changes().Figures();

@@ -138,7 +138,7 @@ void WriteMemory(const ServerState& server, InfoText* info) {
   info->Line("mem_clients_normal", server.clients.memory.bytes());
   info->Line("total_system_memory", system);
   info->Line("total_system_memory_human", Human(system));
-  info->Line("max_disk_bytes", server.disk != nullptr ? server.disk->limit() : 0);
+  info->Line("max_disk_bytes", server.disk != nullptr ? server.disk->bound().limit : 0);
   info->Line("disk_bytes", server.disk != nullptr ? server.disk->used() : 0);
   info->Line("memory_limit", server.configuration.Get("memory-limit"));
   const uint64_t max_memory = server.live.max_memory;

@@ -333,7 +333,8 @@ constexpr Setting kSettings[] = {
     Size(
         "max-disk-bytes", 0, 1024 * kTi, VARVE_KEPT_IN(max_disk_bytes),
         "bytes that everything in dir may take on disk together; near that, the server evicts what "
-        "may be evicted, and then refuses commands that add data, as on a full disk. 0: any"),
+        "may be evicted, and then refuses commands that add data, as on a full disk. 0: any")
+        .Live(ApplyDiskLimit),
     Limits("client-output-buffer-limit",
            "what a client may leave unread before its connection is closed, for replies (normal) "
            "and for messages of "

@@ -14,6 +14,10 @@ absl::Status ApplyClientsMemory(LiveSettings& live, const ServerConfig& config) 
   return absl::OkStatus();
 }
 
+absl::Status ApplyDiskLimit(LiveSettings& live, const ServerConfig& config) {
+  return live.SetDiskLimit(config.max_disk_bytes);
+}
+
 absl::Status ApplyKeepalive(LiveSettings& live, const ServerConfig& config) {
   live.live_options().tcp_keepalive = config.server.tcp_keepalive;
   return absl::OkStatus();

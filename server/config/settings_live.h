@@ -19,6 +19,8 @@ absl::Status ApplyLink(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplyMinReplicas(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplyStaleData(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplySyncReplicas(LiveSettings& live, const ServerConfig& config);
+// FailedPrecondition: the directory takes more, or the server was started without a bound.
+absl::Status ApplyDiskLimit(LiveSettings& live, const ServerConfig& config);
 absl::Status ApplyKeyEvents(LiveSettings& live, const ServerConfig& config);
 // To connections that come from now on.
 absl::Status ApplyKeepalive(LiveSettings& live, const ServerConfig& config);

@@ -740,6 +740,7 @@ absl::Status Evictor::LookForExcessOnDisk(Round round) {
   BoundedFileSystem& disk = *setup_.disk;
   const bool refused = round == Round::kRegular && flags_.writers_are_refused.exchange(false);
   VARVE_RETURN_IF_ERROR(disk.Measure());
+  const BoundedFileSystem::Bound bound = disk.bound();
   std::vector<NamespaceId> evicting;
   double part = 0;
   uint64_t relieved_before = 0;
@@ -750,8 +751,7 @@ absl::Status Evictor::LookForExcessOnDisk(Round round) {
   };
   {
     absl::MutexLock lock(&mutex_);
-    const uint64_t used = disk.needed(),
-                   most = disk.limit() - disk.reserve() - disk.limit() / kPartOfDisk;
+    const uint64_t used = disk.needed(), most = bound.unreserved() - bound.limit / kPartOfDisk;
     Owed* const databases = BoundOfDatabases().owed;
     uint64_t& relieved = owed_by_databases_.relieved_disk;
     if (used <= most || spaces_.empty()) {
@@ -768,9 +768,9 @@ absl::Status Evictor::LookForExcessOnDisk(Round round) {
     // there is, and the less is left of the data, the less they need.
     if (refused && relieved != 0 && disk.IsTight() && !owes &&
         counts_.flushed_rounds.load() == counts_.rounds.load())
-      relieved = std::min(relieved, used - disk.limit() / kPartOwed);
+      relieved = std::min(relieved, used - bound.limit / kPartOwed);
     const uint64_t answered = std::max(most, relieved);
-    if (replication_.follows() || used < answered + disk.limit() / kPartOwed)
+    if (replication_.follows() || used < answered + bound.limit / kPartOwed)
       return absl::OkStatus();
     // Each namespace gives the part of its data by which the directory is too large.
     part = static_cast<double>(used - answered) / static_cast<double>(used);

@@ -40,6 +40,14 @@ void ServerState::SetDataLimit(const ServerOptions& wanted) {
   evictor.SetDatabases(rule.value_or(EvictionRule()), wanted.max_memory);
 }
 
+absl::Status ServerState::SetDiskLimit(uint64_t bytes) {
+  if ((disk == nullptr) != (bytes == 0)) {
+    return absl::FailedPreconditionError(
+        "whether the directory is bounded is decided when the server starts");
+  }
+  return disk != nullptr ? disk->SetLimit(bytes) : absl::OkStatus();
+}
+
 absl::Status ServerState::SetTls(const ServerOptions& wanted) { return tls->Use(wanted.tls); }
 
 void ServerState::SetSlowLog(const ServerOptions& wanted) {

@@ -129,6 +129,7 @@ struct ServerState final : public LiveSettings {
   void SetAccess(const ServerOptions& wanted) override;
   void SetSlowLog(const ServerOptions& wanted) override;
   void SetDataLimit(const ServerOptions& wanted) override;
+  absl::Status SetDiskLimit(uint64_t bytes) override;
   void SetSync(Durability sync) override { store->SetSync(sync); }
   void SetSyncReplicas(size_t followers) override {
     live.sync_replicas = followers;

@@ -54,6 +54,10 @@ constexpr FigureMetric kFigures[] = {
      "Log files that were used again."},
     {"log_live_bytes", "varve_log_live_bytes", Type::kGauge, "bytes",
      "Log files that a restart would replay."},
+    {"data_bytes_counted", "varve_data_counted_bytes", Type::kGauge, "bytes",
+     "Keys and values when they were last counted for maxmemory; 0: not counted."},
+    {"data_bytes_at_most", "varve_data_at_most_bytes", Type::kGauge, "bytes",
+     "The same with all that was written since, overwritten and removed keys included."},
     {"write_buffer_bytes", "varve_write_buffer_bytes", Type::kGauge, "bytes",
      "Memory of all write buffers."},
     {"full_write_buffers", "varve_full_write_buffers", Type::kGauge, "",
@@ -241,7 +245,7 @@ void WriteEviction(const ServerState& server, MetricsText* text) {
              "Reads that it has not taken for want of memory.", server.evictor.dropped_reads());
   text->Only("varve_max_disk_bytes", Type::kGauge, "bytes",
              "max-disk-bytes, the most that the data directory may take; 0: no limit.",
-             server.disk != nullptr ? server.disk->limit() : 0);
+             server.disk != nullptr ? server.disk->bound().limit : 0);
   text->Only("varve_disk_bytes", Type::kGauge, "bytes",
              "What the data directory takes, where max-disk-bytes bounds it; else 0.",
              server.disk != nullptr ? server.disk->used() : 0);

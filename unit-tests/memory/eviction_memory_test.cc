@@ -136,7 +136,8 @@ TEST_F(EvictionMemoryTest, WhatCouldNotBeCountedForTheDiskIsCountedLater) {
     {
       auto file = disk_.OpenForWrite(filler, /*create=*/true);
       ASSERT_TRUE(file.ok()) << file.status();
-      ASSERT_TRUE((*file)->Truncate(kEvictionLimit - disk_.reserve() / 2 - disk_.used()).ok());
+      ASSERT_TRUE(
+          (*file)->Truncate(kEvictionLimit - disk_.bound().reserve / 2 - disk_.used()).ok());
     }
     const uint64_t before = evictor_->evicted_keys();
     reached = FailRound(nth);

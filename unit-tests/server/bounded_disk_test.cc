@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "unit-tests/server/reply_text.h"
@@ -111,6 +112,25 @@ TEST_F(BoundedServerTest, APolicyThatIsSetOnAFullDiskEvicts) {
   ASSERT_EQ(Do({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"}), "OK");
   EXPECT_TRUE(Eventually([&] { return server_->state().evictor.evicted_keys() > 0; }));
   EXPECT_LE(files_.used(), kDiskLimit);
+}
+
+TEST_F(BoundedServerTest, TheBoundMovesWhileTheServerRuns) {
+  Start("noeviction");
+  FillTheDisk();
+  EXPECT_EQ(Set(0).substr(0, 9), "!MISCONF ");
+  ASSERT_EQ(Do({"CONFIG", "SET", "max-disk-bytes", std::to_string(2 * kDiskLimit)}), "OK");
+  EXPECT_EQ(Set(0), "OK");
+  EXPECT_NE(Do({"INFO", "memory"}).find("max_disk_bytes:" + std::to_string(2 * kDiskLimit)),
+            std::string::npos);
+  for (const auto& [bytes, reason] :
+       {std::pair("1MiB", "already"), std::pair("0", "when the server starts")}) {
+    const std::string refused = Do({"CONFIG", "SET", "max-disk-bytes", bytes});
+    EXPECT_EQ(refused.substr(0, 22), "!ERR CONFIG SET failed") << refused;
+    EXPECT_NE(refused.find(reason), std::string::npos) << refused;
+  }
+  EXPECT_EQ(Set(1), "OK") << "nothing has changed";
+  ASSERT_EQ(Do({"CONFIG", "SET", "max-disk-bytes", std::to_string(kDiskLimit)}), "OK");
+  EXPECT_EQ(Set(2).substr(0, 9), "!MISCONF ");
 }
 
 // Merges give back what the filler takes here.

@@ -24,7 +24,8 @@ class EvictorDiskTest : public testing::EvictorFixture {
   void FillTheDisk() {
     auto file = disk_->OpenForWrite(filler(), /*create=*/true);
     ASSERT_TRUE(file.ok()) << file.status();
-    ASSERT_TRUE((*file)->Truncate(kEvictorsDiskLimit - disk_->reserve() / 2 - disk_->used()).ok());
+    ASSERT_TRUE(
+        (*file)->Truncate(kEvictorsDiskLimit - disk_->bound().reserve / 2 - disk_->used()).ok());
     ASSERT_TRUE(disk_->IsTight());
   }
 };

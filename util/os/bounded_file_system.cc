@@ -15,9 +15,6 @@
 namespace varve {
 namespace {
 
-constexpr uint64_t kPartReserved = 8;
-constexpr uint64_t kMostReserved = 2u << 30;
-
 std::string WithSlash(std::string directory) {
   if (!directory.ends_with('/')) directory += '/';
   return directory;
@@ -114,8 +111,8 @@ class BoundedFileSystem::Change {
         owner_.keeps_reserve_.load(std::memory_order_relaxed) && owner_.IsOwnLog(path);
     absl::MutexLock lock(&owner_.mutex_);
     const uint64_t after = owner_.used() + bytes;
-    if (after > owner_.limit_ ||
-        (leaves_reserve && owner_.needed() + bytes > owner_.limit_ - owner_.reserve_))
+    const Bound bound = owner_.bound();
+    if (after > bound.limit || (leaves_reserve && owner_.needed() + bytes > bound.unreserved()))
       return owner_.Refusal();
     owner_.used_.store(after, std::memory_order_relaxed);
     BeginLocked(bytes);
@@ -215,23 +212,33 @@ BoundedFileSystem::BoundedFileSystem(FileSystem* base, std::string directory, ui
                                      uint64_t least_reserve)
     : base_(*base),
       directory_(WithSlash(std::move(directory))),
-      limit_(limit),
-      reserve_(std::min(limit / 2,
-                        std::max(std::min(limit / kPartReserved, kMostReserved), least_reserve))) {}
+      least_reserve_(least_reserve),
+      limit_(limit) {}
+
+absl::Status BoundedFileSystem::SetLimit(uint64_t limit) {
+  absl::MutexLock lock(&mutex_);
+  if (used() > limit) {
+    return absl::FailedPreconditionError(
+        fmt::format("the data directory has {} already", FormatSize(used())));
+  }
+  limit_.store(limit, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
 
 absl::Status BoundedFileSystem::Refusal() const {
+  const Bound bound = this->bound();
   // Nobody can delete anything before the store is open.
   if (!keeps_reserve_.load(std::memory_order_relaxed)) {
     return absl::ResourceExhaustedError(
         fmt::format("the data directory has {} of the {} that max-disk-bytes allows, which is too "
                     "little to open the store: raise the limit",
-                    FormatSize(used()), FormatSize(limit_)));
+                    FormatSize(used()), FormatSize(bound.limit)));
   }
   return absl::ResourceExhaustedError(
       fmt::format("the data directory has {} of the {} that max-disk-bytes allows, of which {} are "
                   "kept for merges: delete data, wait until merges have removed it, or raise the "
                   "limit",
-                  FormatSize(used()), FormatSize(limit_), FormatSize(reserve_)));
+                  FormatSize(used()), FormatSize(bound.limit), FormatSize(bound.reserve)));
 }
 
 absl::Status BoundedFileSystem::Measure() {
@@ -327,8 +334,8 @@ absl::StatusOr<std::vector<std::string>> BoundedFileSystem::List(const std::stri
 
 absl::StatusOr<uint64_t> BoundedFileSystem::FreeSpace(const std::string& path) {
   VARVE_ASSIGN_OR_RETURN(const uint64_t free, base_.FreeSpace(path));
-  const uint64_t used = this->used();
-  return IsBelow(path) ? std::min(free, limit_ - std::min(limit_, used)) : free;
+  const uint64_t used = this->used(), limit = bound().limit;
+  return IsBelow(path) ? std::min(free, limit - std::min(limit, used)) : free;
 }
 
 absl::StatusOr<std::unique_ptr<FileLock>> BoundedFileSystem::Lock(const std::string& path) {

@@ -47,16 +47,23 @@ class BoundedFileSystem : public FileSystem {
   BoundedFileSystem(FileSystem* base, std::string directory, uint64_t limit,
                     uint64_t least_reserve = 0);
 
-  uint64_t limit() const { return limit_; }
-  uint64_t reserve() const { return reserve_; }
+  // The limit, and the bytes of it that logs leave alone.
+  struct Bound {
+    uint64_t limit = 0;
+    uint64_t reserve = 0;
+    uint64_t unreserved() const { return limit - reserve; }
+  };
+  Bound bound() const { return BoundOf(limit_.load(std::memory_order_relaxed)); }
+  // Sets the limit, which is not 0. FailedPrecondition: the directory takes more than that.
+  [[nodiscard]] absl::Status SetLimit(uint64_t limit) ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t used() const { return used_.load(std::memory_order_relaxed); }
   // Returns what the directory takes without files that wait to be used again (`*.spare`).
   uint64_t needed() const {
     const uint64_t used = this->used(), spare = spare_.load(std::memory_order_relaxed);
     return used - (spare < used ? spare : used);
   }
-  // Returns whether only the reserve is left. Costs two loads.
-  bool IsTight() const { return needed() >= limit_ - reserve_; }
+  // Returns whether only the reserve is left. Costs three loads.
+  bool IsTight() const { return needed() >= bound().unreserved(); }
   // Returns the error of what is refused now.
   absl::Status Refusal() const;
 
@@ -80,6 +87,8 @@ class BoundedFileSystem : public FileSystem {
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override;
 
  private:
+  static constexpr uint64_t kPartReserved = 8, kMostReserved = uint64_t{2} << 30;
+
   class BoundedFile;
   class Change;
 
@@ -90,15 +99,21 @@ class BoundedFileSystem : public FileSystem {
     uint64_t given_back = 0;
   };
 
+  Bound BoundOf(uint64_t limit) const {
+    const uint64_t usual =
+        limit / kPartReserved < kMostReserved ? limit / kPartReserved : kMostReserved;
+    const uint64_t wanted = usual < least_reserve_ ? least_reserve_ : usual;
+    return {.limit = limit, .reserve = wanted < limit / 2 ? wanted : limit / 2};
+  }
   bool IsBelow(std::string_view path) const;
   // Returns whether the path is that of a log in the directory itself.
   bool IsOwnLog(std::string_view path) const;
 
   FileSystem& base_;
   const std::string directory_;  // with a slash at its end
-  const uint64_t limit_;
-  const uint64_t reserve_;
+  const uint64_t least_reserve_;
   absl::Mutex mutex_;
+  std::atomic<uint64_t> limit_;  // written under mutex_
   Changes changes_ ABSL_GUARDED_BY(mutex_);
   std::atomic<uint64_t> used_{0};   // written under mutex_
   std::atomic<uint64_t> spare_{0};  // of these, in spare files

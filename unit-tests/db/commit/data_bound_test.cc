@@ -81,6 +81,25 @@ TEST_F(DataBoundTest, TheLimitIsExact) {
   EXPECT_EQ(Bytes(), kLimit - 1);
 }
 
+TEST_F(DataBoundTest, FiguresTellTheLastCountAndWhatWasWrittenSince) {
+  const auto counted = [this] { return store_.Statistic("data_bytes_counted"); };
+  const auto at_most = [this] { return store_.Statistic("data_bytes_at_most"); };
+  EXPECT_EQ(at_most(), 0u) << "nothing was counted";
+  Put("key", 1000);
+  EXPECT_EQ(Bytes(), 1003u);
+  EXPECT_EQ(counted(), 1003u);
+  EXPECT_EQ(at_most(), 1003u);
+  Put("key", 500);
+  EXPECT_EQ(counted(), 1003u);
+  EXPECT_GE(at_most(), 1503u);
+  EXPECT_EQ(Bytes(), 503u);
+  EXPECT_EQ(counted(), 503u);
+  EXPECT_EQ(at_most(), 503u);
+  store_->SetDataLimit(0);
+  EXPECT_EQ(counted(), 0u) << "without a limit nobody counts";
+  EXPECT_EQ(at_most(), 0u);
+}
+
 TEST_F(DataBoundTest, OverwritingIsNeverRefused) {
   for (int i = 0; i < 200; ++i) Put("key" + std::to_string(i % 4), 2000);
   EXPECT_EQ(Bytes(), 4 * 2004u);

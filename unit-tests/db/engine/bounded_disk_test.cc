@@ -91,7 +91,7 @@ TEST(BoundedDiskTest, AStoreOpensWhereOnlyTheReserveIsLeft) {
   const uint64_t has = BytesIn(dir.File("data"));
   BoundedFileSystem files(PosixFileSystem(), dir.File("data"), has + has / 2, has);
   ASSERT_TRUE(files.Measure().ok());
-  ASSERT_GT(files.used(), files.limit() - files.reserve());
+  ASSERT_GT(files.used(), files.bound().unreserved());
   absl::StatusOr<std::unique_ptr<StorageEngine>> store =
       StorageEngine::Open(dir.File("data"), SmallEngine(&files));
   ASSERT_TRUE(store.ok()) << store.status();
@@ -107,7 +107,7 @@ TEST(BoundedDiskTest, AStoreOpensWhereOnlyTheReserveIsLeft) {
       testing::Eventually([&] { return (*store)->Compact("", "").ok() && !files.IsTight(); }));
   EXPECT_TRUE(
       testing::Eventually([&] { return (*store)->Put("again", std::string(1000, 'x')).ok(); }));
-  EXPECT_LE(BytesIn(dir.File("data")), files.limit());
+  EXPECT_LE(BytesIn(dir.File("data")), files.bound().limit);
   ASSERT_TRUE((*store)->Close().ok());
 }
 

@@ -172,6 +172,8 @@ TEST_F(VarveMetricsTest, CountsAgreeWithInfo) {
         std::pair("varve_log_written_bytes_total", "log_bytes_written"),
         std::pair("varve_log_files_recycled_total", "log_files_recycled"),
         std::pair("varve_log_live_bytes", "log_live_bytes"),
+        std::pair("varve_data_counted_bytes", "data_bytes_counted"),
+        std::pair("varve_data_at_most_bytes", "data_bytes_at_most"),
         std::pair("varve_full_write_buffers", "full_write_buffers"),
         std::pair("varve_runs", "runs"),
         std::pair("varve_segment_bytes", "segment_bytes"),

@@ -34,7 +34,7 @@ class BoundedFileSystemTest : public ::testing::Test {
 };
 
 TEST_F(BoundedFileSystemTest, FilesCountWithTheirSizes) {
-  ASSERT_EQ(files_.reserve(), kReserve);
+  ASSERT_EQ(files_.bound().reserve, kReserve);
   const std::unique_ptr<File> file = Create("a.seg");
   ASSERT_TRUE(file->Write(0, Bytes(1000)).ok());
   ASSERT_TRUE(file->Write(500, Bytes(1000)).ok());
@@ -52,6 +52,24 @@ TEST_F(BoundedFileSystemTest, FilesCountWithTheirSizes) {
   EXPECT_EQ(files_.used(), 2000u);
   ASSERT_TRUE(files_.Remove(dir_.File("b.seg")).ok());
   EXPECT_EQ(files_.used(), 0u);
+}
+
+TEST_F(BoundedFileSystemTest, TheLimitMovesAndTheReserveWithIt) {
+  const std::unique_ptr<File> log = Create("000001.log.tmp");
+  ASSERT_TRUE(log->Write(0, Bytes(kLimit - kReserve)).ok());
+  EXPECT_TRUE(files_.IsTight());
+  EXPECT_TRUE(absl::IsResourceExhausted(log->Write(kLimit - kReserve, "x")));
+  ASSERT_TRUE(files_.SetLimit(2 * kLimit).ok());
+  EXPECT_EQ(files_.bound().reserve, 2 * kReserve);
+  EXPECT_FALSE(files_.IsTight());
+  ASSERT_TRUE(log->Write(kLimit - kReserve, Bytes(kLimit - kReserve)).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(log->Write(2 * (kLimit - kReserve), "x")));
+  EXPECT_TRUE(absl::IsFailedPrecondition(files_.SetLimit(2 * (kLimit - kReserve) - 1)));
+  EXPECT_EQ(files_.bound().limit, 2 * kLimit);
+  ASSERT_TRUE(files_.SetLimit(2 * (kLimit - kReserve)).ok());
+  EXPECT_TRUE(files_.IsTight());
+  const std::unique_ptr<File> segment = Create("1.seg");
+  EXPECT_TRUE(absl::IsResourceExhausted(segment->Write(0, "x"))) << "nothing is left";
 }
 
 TEST_F(BoundedFileSystemTest, WhatDoesNotFitIsRefusedAndTheLogFirst) {
