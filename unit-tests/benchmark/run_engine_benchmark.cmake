@@ -21,6 +21,12 @@ if(NOT output MATCHES "Geometric mean of the ratios")
   message(FATAL_ERROR "there is no geometric mean:\n${output}")
 endif()
 
+# The help names the rows that the program itself has, and none of another program.
+execute_process(COMMAND ${PROGRAM} --help OUTPUT_VARIABLE output ERROR_VARIABLE output)
+if(NOT output MATCHES "fill_in_order" OR NOT output MATCHES "seek" OR output MATCHES "/P16/always")
+  message(FATAL_ERROR "the help of engine_benchmark does not name its rows:\n${output}")
+endif()
+
 if(NOT PYTHON)
   return()
 endif()
@@ -36,3 +42,19 @@ execute_process(COMMAND ${PYTHON} ${folder}/table ${DIRECTORY}/rows.json "--rows
 if(NOT result EQUAL 0 OR NOT output MATCHES "\\| MultiGet of 16, 100 B .*[0-9]×")
   message(FATAL_ERROR "benchmark/table ended with ${result}:\n${output}${errors}")
 endif()
+
+# The program itself knows which Python has Debian's matplotlib.
+execute_process(COMMAND ${PLOT} ${DIRECTORY}/rows.json --pictures=${DIRECTORY}/pictures RESULT_VARIABLE result
+                OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+if(errors MATCHES "packages-plot.txt")
+  message("no pictures: ${errors}")
+  return()
+endif()
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "benchmark/plot ended with ${result}:\n${output}${errors}")
+endif()
+foreach(question reads writes batches get scan seek ycsb)
+  if(NOT EXISTS ${DIRECTORY}/pictures/engine_${question}.svg)
+    message(FATAL_ERROR "benchmark/plot has not drawn ${question}:\n${output}${errors}")
+  endif()
+endforeach()

@@ -56,6 +56,12 @@ if(output MATCHES "not run")
   message(FATAL_ERROR "redis-benchmark did not drive a row:\n${output}")
 endif()
 
+# The help names the rows that the program itself has, and none of another program.
+execute_process(COMMAND ${PROGRAM} --help OUTPUT_VARIABLE output ERROR_VARIABLE output)
+if(NOT output MATCHES "P16" OR output MATCHES "read_in_order")
+  message(FATAL_ERROR "the help of server_benchmark does not name its rows:\n${output}")
+endif()
+
 if(NOT PYTHON)
   return()
 endif()

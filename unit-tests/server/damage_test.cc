@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "client/client.h"
@@ -28,8 +29,8 @@ class DamageTest : public ::testing::Test {
  protected:
   DamageTest() { Start(); }
 
-  void Start() {
-    server_ = std::make_unique<ServerProcess>(VARVE_SERVER_MAIN, directory_);
+  void Start(const std::vector<std::string>& flags = {}) {
+    server_ = std::make_unique<ServerProcess>(VARVE_SERVER_MAIN, directory_, flags);
     if (server_->port() == 0) return;
     auto client = Client::Connect("127.0.0.1", server_->port(), std::chrono::seconds(60));
     ASSERT_TRUE(client.ok()) << client.status();
@@ -119,6 +120,38 @@ TEST_F(DamageTest, OfASegmentIsNamedToTheClientAndInTheLogAndRepaired) {
   ASSERT_NE(client_, nullptr) << server_->log();
   EXPECT_FALSE(client_->Get(Key(100))->has_value());
   EXPECT_EQ(client_->Count("-", "+").value_or(-1), 199);
+}
+
+// The server reads out of mappings, where bytes that are gone raise SIGBUS.
+TEST_F(DamageTest, BytesThatAreGoneUnderAMappingAreAnErrorReply) {
+  constexpr int kKeys = 400, kReadOften = 100;
+  constexpr int kReadsByCall = 8192;  // after a page fault that went to the disk
+  const auto value_of = [](int i) { return std::string(3500, static_cast<char>('a' + i % 26)); };
+  for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(client_->Put(Key(i), value_of(i)).ok());
+  ASSERT_TRUE(client_->Call({"COMPACT"}).ok());
+  End(SIGTERM);
+  Start({"--block-cache-size=0", "--io-threads=1", "--execution=inline"});
+  ASSERT_NE(client_, nullptr) << server_->log();
+  std::vector<std::string> keys;
+  for (int i = 0; i < kReadOften; ++i) keys.push_back(Key(i));
+  std::vector<std::string_view> read_often{"MGET"};
+  read_often.insert(read_often.end(), keys.begin(), keys.end());
+  for (int reads = 0; reads < 2 * kReadsByCall; reads += kReadOften)
+    ASSERT_TRUE(client_->Call(read_often).ok());
+  std::filesystem::path path;  // of the file that has the values
+  for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+    if (entry.path().extension() == ".val") path = entry.path();
+  }
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  for (const int lost : {kKeys * 6 / 10, kKeys * 7 / 10, kKeys * 8 / 10}) {
+    ASSERT_TRUE(client_->Send({"GET", Key(lost)}).ok());
+    const absl::StatusOr<Reply> reply = client_->Receive();
+    ASSERT_TRUE(reply.ok() && reply->is_error()) << reply.status() << server_->log();
+    EXPECT_TRUE(reply->text.starts_with("DATALOSS " + path.string())) << reply->text;
+  }
+  const auto kept = client_->Get(Key(kKeys / 4));
+  ASSERT_TRUE(kept.ok() && kept->has_value()) << kept.status();
+  EXPECT_EQ(**kept, value_of(kKeys / 4));
 }
 
 TEST_F(DamageTest, OfTheLogOrTheManifestKeepsTheServerFromStartingUntilItIsRepaired) {
