@@ -10,6 +10,7 @@
 // Thread-safety: all functions may be called by any thread.
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -67,6 +68,7 @@ struct SegmentCaches {
   // mapped reads (util/os/mapped_reads.h), and the copy of one record costs less than a block.
   const bool kernel_caches_gets;
   ValueFiles values;
+  std::atomic<uint64_t> scan_reach{0};  // for segments to come (db/segment/scan_history.h)
   SegmentStatistics statistics;
 };
 

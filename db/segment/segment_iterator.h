@@ -5,11 +5,12 @@
 // the cache) as long as the cursor moves on in one direction. Moving forward needs no fences, so a
 // compaction that reads from the start loads no index.
 //
-// An iterator that fills the cache takes the first blocks behind a seek one by one, as a short scan
-// needs no more. Where it moves on, it reads ahead what the cache lacks, and looks at it in its own
-// buffer. Once a segment was scanned often enough (db/segment/scan_history.h), and while the cache
-// has free room, the blocks that it read ahead go there; a full cache is left alone, so that a long
-// scan drives out little.
+// An iterator that fills the cache reads with the block of a seek what scans before it came to
+// behind theirs (db/segment/scan_history.h). Where they were short, or none is known, it takes the
+// first blocks one by one. Where it moves on, it reads ahead what the cache lacks, and looks at it
+// in its own buffer. Once a segment was scanned often enough, and while the cache has free room,
+// the blocks that it read ahead go there; a full cache is left alone, so that a long scan drives out
+// little.
 //
 // Thread-safety: an iterator belongs to one thread and must not outlive the segment.
 // Invariants: while Valid(), the window cursor stands at a record.
@@ -35,6 +36,7 @@ class Segment;
 class SegmentIterator final : public InternalIterator {
  public:
   SegmentIterator(Segment* segment, CacheUse cache_use);
+  ~SegmentIterator() override { NoteReach(); }
 
   bool Valid() const override { return valid_; }
   void SeekToFirst() override;
@@ -66,6 +68,18 @@ class SegmentIterator final : public InternalIterator {
   bool LoadForward(uint64_t offset, uint64_t at_least);
   bool LoadBackward(size_t block, BlockSpan span);
   bool LoadBlock(BlockSpan span);
+  bool LoadSought(size_t block, BlockSpan span);  // the block that a seek has found
+  // Brings the block, which the cache lacks, into the window. Where scans mostly come to blocks
+  // behind it, the disk reads these at the same time.
+  bool LoadWithNext(size_t block, BlockSpan span);
+  // Returns how many bytes from `offset` on scans mostly come to.
+  uint64_t ExpectedFrom(uint64_t offset) const;
+  // Asks the disk for the block and for those behind it to which scans mostly come, once a seek.
+  void AskForExpected(size_t block);
+  // Returns the size of the next buffer, which begins at `offset`.
+  uint64_t SizeOfReadAhead(uint64_t offset) const;
+  // Tells the scan history how far the cursor came behind the last seek, if it had to read.
+  void NoteReach();
   bool LoadFromCache(BlockSpan span);  // false if the cache does not have it
   void UseBlock(ClockCache::Handle block, uint64_t begin);
   // Ask memory for what a look for the block in the cache touches first, and touches then.
@@ -79,7 +93,8 @@ class SegmentIterator final : public InternalIterator {
   // Brings the blocks [first, last) into the cache with one read. A hint: LoadBlock reads what is
   // still missing, and reports what can't be read.
   void FillCache(size_t first, size_t last);
-  size_t EndOfReadAhead(size_t block) const;    // the end of the blocks to read ahead from `block`
+  // Returns the end of the blocks that lie within so many bytes from the begin of this one.
+  size_t EndOfReadAhead(size_t block, uint64_t bytes) const;
   size_t BeginOfReadAhead(size_t block) const;  // the first of those to read before it, with it
   void GrowBuffer(size_t size);
   bool ReadWindow(uint64_t begin, uint64_t end);
@@ -101,10 +116,14 @@ class SegmentIterator final : public InternalIterator {
   ClockCache::Handle handle_;  // backs the window, or
   std::unique_ptr<char[]> buffer_;
   size_t buffer_capacity_ = 0;
-  uint64_t read_ahead_ = 0;  // size of the next buffer
+  uint64_t read_ahead_ = 0;  // size of the next buffer, behind expected_end_
   static constexpr size_t kNotPrepared = ~size_t{0};
   size_t prepared_ = kNotPrepared;  // the block of the Seek that is about to follow
   size_t moves_ = 0;                // how many blocks the cursor moved on to since the last seek
+  uint64_t sought_at_ = 0;          // where the block begins that the last seek found
+  bool is_on_disk_ = false;         // the kernel has not what is before expected_end_
+  bool has_read_ = false;           // past the cache, since the last seek
+  uint64_t expected_end_ = 0;       // up to here scans mostly come behind the last seek
 
   std::vector<uint64_t> offsets_;  // records of one block, for moving back; empty if unknown
 };

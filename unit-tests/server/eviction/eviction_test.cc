@@ -419,33 +419,46 @@ TEST_F(EvictionTest, AKeyWithTwoEntriesIsEvictedOnce) {
 }
 
 TEST_F(EvictionTest, OnlyKeysThatExpireGo) {
-  UseDatabases("volatile-lru", 10'000);
-  for (int key = 0; key < 50; ++key) ASSERT_EQ(Set(key), "OK");
-  for (int key = 100; key < 400; ++key) {
-    clock_.Advance(10);
-    ASSERT_EQ(Set(key, {"EX", "1000"}), "OK");
+  for (const char* policy : {"volatile-lru", "volatile-lfu", "volatile-ttl", "volatile-random"}) {
+    SCOPED_TRACE(policy);
+    ASSERT_EQ(Do({"FLUSHALL"}), "OK");
+    UseDatabases(policy, 10'000);
+    for (int key = 0; key < 50; ++key) ASSERT_EQ(Set(key), "OK");
+    for (int key = 100; key < 400; ++key) {
+      clock_.Advance(10);
+      ASSERT_EQ(Set(key, {"EX", "1000"}), "OK");
+    }
+    EXPECT_EQ(Count(0, 50), 50u);
+    // What does not expire takes their places, until there is none left.
+    std::string reply = "OK";
+    int key = 1000;
+    for (; reply == "OK"; ++key) reply = Set(key);
+    EXPECT_EQ(reply, kRefused);
+    EXPECT_EQ(key, 1051);
+    EXPECT_EQ(Count(100, 400), 0u);
   }
-  EXPECT_EQ(Count(0, 50), 50u);
-  // What does not expire takes their places, until there is none left.
-  std::string reply = "OK";
-  int key = 1000;
-  for (; reply == "OK"; ++key) reply = Set(key);
-  EXPECT_EQ(reply, kRefused);
-  EXPECT_EQ(key, 1051);
-  EXPECT_EQ(Count(100, 400), 0u);
 }
 
 TEST_F(EvictionTest, KeysThatExpireSoonestGoFirst) {
-  UseDatabases("volatile-ttl", 10'000);
-  for (int key = 0; key < 100; ++key)
-    ASSERT_EQ(Set(key, {"EX", std::to_string(10'000 - key)}), "OK");
-  ASSERT_EQ(Do({"PERSIST", Name(98)}), "1");
-  for (int key = 200; key < 220; ++key) ASSERT_EQ(Set(key, {"EX", "20000"}), "OK");
-  EXPECT_TRUE(Has(98));
-  // The thread and the writers make room beside each other, so some more may be gone.
-  EXPECT_EQ(Count(80, 98) + Count(99, 100), 0u);
-  EXPECT_GE(Count(0, 60), 55u);
-  EXPECT_EQ(Count(200, 220), 20u);
+  ASSERT_EQ(Do({"NAMESPACE", "CREATE", "cache", "MAXBYTES", "10000", "EVICT", "ttl"}), "OK");
+  for (const char* space : {"0", "cache"}) {
+    SCOPED_TRACE(space);
+    if (space == std::string_view("0")) {
+      UseDatabases("volatile-ttl", 10'000);
+    } else {
+      UseDatabases("noeviction", 0);
+      ASSERT_EQ(Do({"NAMESPACE", "USE", space}), "OK");
+    }
+    for (int key = 0; key < 100; ++key)
+      ASSERT_EQ(Set(key, {"EX", std::to_string(10'000 - key)}), "OK");
+    ASSERT_EQ(Do({"PERSIST", Name(98)}), "1");
+    for (int key = 200; key < 220; ++key) ASSERT_EQ(Set(key, {"EX", "20000"}), "OK");
+    EXPECT_TRUE(Has(98));
+    // The thread and the writers make room beside each other, so some more may be gone.
+    EXPECT_EQ(Count(80, 98) + Count(99, 100), 0u);
+    EXPECT_GE(Count(0, 60), 55u);
+    EXPECT_EQ(Count(200, 220), 20u);
+  }
 }
 
 // However few keys have been written since the order was walked over.
@@ -480,11 +493,19 @@ TEST_F(EvictionTest, AKeyThatIsGivenLittleTimeGoesNext) {
 }
 
 TEST_F(EvictionTest, RandomKeysGo) {
+  ASSERT_EQ(Do({"NAMESPACE", "CREATE", "cache", "MAXKEYS", "1000", "EVICT", "random"}), "OK");
   UseDatabases("allkeys-random", 100'000);
-  for (int key = 0; key < 2500; ++key) ASSERT_EQ(Set(key), "OK");
-  // Of the newest half some are gone, and of the oldest half some are there.
-  EXPECT_LT(Count(1500, 2500), 1000u);
-  EXPECT_GT(Count(0, 1500), 0u);
+  for (const char* space : {"0", "cache"}) {
+    SCOPED_TRACE(space);
+    if (space != std::string_view("0")) {
+      UseDatabases("noeviction", 0);
+      ASSERT_EQ(Do({"NAMESPACE", "USE", space}), "OK");
+    }
+    for (int key = 0; key < 2500; ++key) ASSERT_EQ(Set(key), "OK");
+    // Of the newest half some are gone, and of the oldest half some are there.
+    EXPECT_LT(Count(1500, 2500), 1000u);
+    EXPECT_GT(Count(0, 1500), 0u);
+  }
 }
 
 TEST_F(EvictionTest, TransactionsMakeRoom) {
