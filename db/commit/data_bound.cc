@@ -47,7 +47,8 @@ DataBound::Known DataBound::Read() const {
   const uint64_t counted = counted_.load(std::memory_order_acquire);
   const uint64_t bound = Bound();
   if (limit() == 0 || bound == std::numeric_limits<uint64_t>::max()) return {};
-  return {.counted = counted, .at_most = std::max(counted, bound)};  // a count may have ended
+  // A count that ended in between may have lowered the bound.
+  return {.counted = counted, .at_most = std::max(counted, bound)};
 }
 
 absl::StatusOr<uint64_t> DataBound::Count() {

@@ -43,8 +43,8 @@ class DataBound {
   // As StoreUpkeep::CheckData(). It asks for a count well before the bound reaches the limit, so
   // that writers can go on meanwhile.
   DataCheck Check(uint64_t more) const;
-  // What is known of the bytes while there is a limit: zeros before the first count, and after a
-  // clone until the next one.
+  // The figures are zero without a limit, before the first count, and after a clone until the next
+  // one.
   struct Known {
     uint64_t counted = 0;  // by the last count
     uint64_t at_most = 0;  // now

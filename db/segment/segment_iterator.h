@@ -9,8 +9,8 @@
 // behind theirs (db/segment/scan_history.h). Where they were short, or none is known, it takes the
 // first blocks one by one. Where it moves on, it reads ahead what the cache lacks, and looks at it
 // in its own buffer. Once a segment was scanned often enough, and while the cache has free room,
-// the blocks that it read ahead go there; a full cache is left alone, so that a long scan drives out
-// little.
+// the blocks that it read ahead go there; a full cache is left alone, so that a long scan drives
+// out little.
 //
 // Thread-safety: an iterator belongs to one thread and must not outlive the segment.
 // Invariants: while Valid(), the window cursor stands at a record.

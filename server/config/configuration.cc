@@ -115,8 +115,13 @@ absl::Status Configuration::Set(LiveSettings& live, absl::Span<const std::string
   for (size_t i = 0; i < changed.size(); ++i) {
     const absl::Status applied = changed[i]->apply(live, wanted);
     if (applied.ok()) continue;
-    // What was in force can be put into force.
-    for (size_t undo = 0; undo < i; ++undo) changed[undo]->apply(live, in_force_).IgnoreError();
+    for (size_t undo = 0; undo < i; ++undo) {
+      if (changed[undo]->apply(live, in_force_).ok()) continue;
+      // It stays, as where a bound was raised and somebody has used the room.
+      const std::string stays = WriteSetting(*changed[undo], wanted);
+      AssignSetting(*changed[undo], stays, &in_force_).IgnoreError();
+      AssignSetting(*changed[undo], stays, &given_).IgnoreError();
+    }
     return Refused(changed[i]->name, std::string(applied.message()));
   }
   in_force_ = std::move(wanted);

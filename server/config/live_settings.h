@@ -35,7 +35,7 @@ class LiveSettings {
   [[nodiscard]] virtual absl::Status SetTls(const ServerOptions& options) = 0;
   // Applies options.max_memory and options.max_memory_policy.
   virtual void SetDataLimit(const ServerOptions& options) = 0;
-  // Bounds the data directory by so many bytes. The error says why it can't.
+  // Bounds the data directory by so many bytes. The error says why that is not possible.
   [[nodiscard]] virtual absl::Status SetDiskLimit(uint64_t bytes) = 0;
   // Syncs writes from now on in this mode.
   virtual void SetSync(Durability sync) = 0;

@@ -15,6 +15,7 @@ absl::Status ApplyClientsMemory(LiveSettings& live, const ServerConfig& config) 
 }
 
 absl::Status ApplyDiskLimit(LiveSettings& live, const ServerConfig& config) {
+  VARVE_RETURN_IF_ERROR(CheckDataLimits(config));
   return live.SetDiskLimit(config.max_disk_bytes);
 }
 

@@ -24,7 +24,7 @@ inline constexpr std::string_view kReadOnlyReplica =
 // The reply to a command that would make the data more than `maxmemory`, in Redis' words.
 inline constexpr std::string_view kOutOfMemory =
     "OOM command not allowed when used memory > 'maxmemory'.";
-// Returns whether RefusedByBounds() may answer something; costs two loads.
+// Returns whether RefusedByBounds() may answer something; costs a few loads.
 inline bool MayRefuseByBounds(const ServerState& server) {
   return server.live.max_memory.load(std::memory_order_relaxed) != 0 ||
          (server.disk != nullptr && server.disk->IsTight());

@@ -1,6 +1,8 @@
 // A server whose data directory is bounded (--max-disk-bytes): what it refuses, and what it evicts.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -129,8 +131,23 @@ TEST_F(BoundedServerTest, TheBoundMovesWhileTheServerRuns) {
     EXPECT_NE(refused.find(reason), std::string::npos) << refused;
   }
   EXPECT_EQ(Set(1), "OK") << "nothing has changed";
-  ASSERT_EQ(Do({"CONFIG", "SET", "max-disk-bytes", std::to_string(kDiskLimit)}), "OK");
+  const uint64_t lowered = kDiskLimit + kDiskReserve / 2;
+  ASSERT_EQ(Do({"CONFIG", "SET", "max-disk-bytes", std::to_string(lowered)}), "OK");
   EXPECT_EQ(Set(2).substr(0, 9), "!MISCONF ");
+}
+
+TEST_F(BoundedServerTest, ABoundStaysRaisedWhoseRoomAnotherProgramHasTaken) {
+  Start("noeviction");
+  // Like another program, the test takes more room than the server allows itself.
+  std::ofstream(FillerPath()) << "x";
+  std::filesystem::resize_file(FillerPath(), kDiskLimit + 1);
+  ASSERT_TRUE(files_.Measure().ok());
+  const std::string raised = std::to_string(2 * kDiskLimit);
+  const std::string refused =
+      Do({"CONFIG", "SET", "max-disk-bytes", raised, "tls-cert-file", "/nowhere"});
+  EXPECT_EQ(refused.substr(0, 22), "!ERR CONFIG SET failed") << refused;
+  EXPECT_EQ(Do({"CONFIG", "GET", "max-disk-bytes"}), "(max-disk-bytes " + raised + ")");
+  EXPECT_EQ(files_.bound().limit, 2 * kDiskLimit);
 }
 
 // Merges give back what the filler takes here.

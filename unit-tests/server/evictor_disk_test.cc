@@ -60,6 +60,32 @@ TEST_F(EvictorDiskTest, EachRegularRoundEvictsALittleMoreWhileWritersAreRefused)
   EXPECT_EQ(evictor_->evicted_keys(), second) << "nobody has asked since the last regular round";
 }
 
+TEST_F(EvictorDiskTest, ALoweredBoundIsAnsweredAlthoughTheOneBeforeWas) {
+  constexpr size_t kKeys = 1000;
+  Use(kLru, 0);
+  Put(0, kKeys);
+  evictor_->RunRound();
+  FinishWork();
+  FillTheDisk();
+  ASSERT_TRUE(disk_->SetLimit(2 * kEvictorsDiskLimit).ok());
+  evictor_->RunRound();
+  FinishWork();
+  EXPECT_EQ(evictor_->evicted_keys(), 0u) << "there is room";
+  ASSERT_TRUE(disk_->SetLimit(kEvictorsDiskLimit / 16 * 19).ok());
+  evictor_->RunRound();
+  FinishWork();
+  const uint64_t first = evictor_->evicted_keys();
+  EXPECT_GT(first, 0u);
+  ASSERT_TRUE(disk_->SetLimit(kEvictorsDiskLimit / 16 * 17).ok());
+  evictor_->RunRound();
+  FinishWork();
+  const uint64_t second = evictor_->evicted_keys();
+  EXPECT_GT(second, first + kKeys / 20);
+  evictor_->RunRound();
+  FinishWork();
+  EXPECT_EQ(evictor_->evicted_keys(), second) << "the space comes back with merges";
+}
+
 TEST_F(EvictorDiskTest, AnotherRuleOwesTheDiskWhatTheLastOneDidAndNoMore) {
   constexpr size_t kKeys = 1000;
   Use(kLru, 0);

@@ -109,7 +109,7 @@ TEST_F(HbaseServersTest, EverythingIsSavedAtAnyTime) {
 
 TEST_F(HbaseServersTest, NoServerBoundsTheDataOfAll) {
   for (const std::vector<std::string>& setting : std::vector<std::vector<std::string>>{
-           {"maxmemory", "1mb"}, {"maxmemory-policy", "allkeys-lru"}}) {
+           {"maxmemory", "1mb"}, {"maxmemory-policy", "allkeys-lru"}, {"max-disk-bytes", "1gb"}}) {
     EXPECT_THAT(Do(0, {"CONFIG", "SET", setting[0], setting[1]}), HasSubstr("no server can bound"));
   }
   EXPECT_EQ(Do(0, {"CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "noeviction"}), "OK");

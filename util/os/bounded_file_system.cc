@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/functional/function_ref.h"
+#include "util/base/assert.h"
 #include "util/base/size_text.h"
 #include "util/base/status.h"
 #include "util/os/spare_name.h"
@@ -216,10 +217,13 @@ BoundedFileSystem::BoundedFileSystem(FileSystem* base, std::string directory, ui
       limit_(limit) {}
 
 absl::Status BoundedFileSystem::SetLimit(uint64_t limit) {
+  VARVE_ASSERT(limit > 0);
   absl::MutexLock lock(&mutex_);
-  if (used() > limit) {
+  const Bound wanted = BoundOf(limit);
+  if (limit < bound().limit && used() > limit - wanted.reserve / 2) {
     return absl::FailedPreconditionError(
-        fmt::format("the data directory has {} already", FormatSize(used())));
+        fmt::format("the data directory has {} already, and merges need {} beside that",
+                    FormatSize(used()), FormatSize(wanted.reserve / 2)));
   }
   limit_.store(limit, std::memory_order_relaxed);
   return absl::OkStatus();

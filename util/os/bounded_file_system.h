@@ -47,14 +47,15 @@ class BoundedFileSystem : public FileSystem {
   BoundedFileSystem(FileSystem* base, std::string directory, uint64_t limit,
                     uint64_t least_reserve = 0);
 
-  // The limit, and the bytes of it that logs leave alone.
+  // A bound is the limit and the reserve, the bytes of it that logs leave alone.
   struct Bound {
     uint64_t limit = 0;
     uint64_t reserve = 0;
     uint64_t unreserved() const { return limit - reserve; }
   };
   Bound bound() const { return BoundOf(limit_.load(std::memory_order_relaxed)); }
-  // Sets the limit, which is not 0. FailedPrecondition: the directory takes more than that.
+  // Sets the limit, which is not 0. FailedPrecondition: it would be lower, and less than half of
+  // its reserve would be left.
   [[nodiscard]] absl::Status SetLimit(uint64_t limit) ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t used() const { return used_.load(std::memory_order_relaxed); }
   // Returns what the directory takes without files that wait to be used again (`*.spare`).

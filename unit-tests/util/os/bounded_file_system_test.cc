@@ -64,12 +64,15 @@ TEST_F(BoundedFileSystemTest, TheLimitMovesAndTheReserveWithIt) {
   EXPECT_FALSE(files_.IsTight());
   ASSERT_TRUE(log->Write(kLimit - kReserve, Bytes(kLimit - kReserve)).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(log->Write(2 * (kLimit - kReserve), "x")));
-  EXPECT_TRUE(absl::IsFailedPrecondition(files_.SetLimit(2 * (kLimit - kReserve) - 1)));
+  // Of 1,500,000 bytes the reserve is 187,500, and half of it has to be left.
+  EXPECT_TRUE(absl::IsFailedPrecondition(files_.SetLimit(1'490'000)));
   EXPECT_EQ(files_.bound().limit, 2 * kLimit);
-  ASSERT_TRUE(files_.SetLimit(2 * (kLimit - kReserve)).ok());
+  ASSERT_TRUE(files_.SetLimit(1'500'000).ok());
   EXPECT_TRUE(files_.IsTight());
   const std::unique_ptr<File> segment = Create("1.seg");
-  EXPECT_TRUE(absl::IsResourceExhausted(segment->Write(0, "x"))) << "nothing is left";
+  EXPECT_TRUE(segment->Write(0, Bytes(100'000)).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(segment->Write(100'000, "x"))) << "nothing is left";
+  EXPECT_TRUE(files_.SetLimit(1'500'001).ok()) << "it may always rise";
 }
 
 TEST_F(BoundedFileSystemTest, WhatDoesNotFitIsRefusedAndTheLogFirst) {
