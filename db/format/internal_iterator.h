@@ -46,6 +46,9 @@ class InternalIterator {
     (void)tree_key;
     (void)step;
   }
+  // Says that the caller will move back from where the next Seek leads, which so brings nothing of
+  // what lies behind. A hint.
+  virtual void ExpectWayBack() {}
 };
 
 // The function is not inlined, so that it takes no room in the loops of callers that know their

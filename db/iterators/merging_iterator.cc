@@ -67,6 +67,10 @@ class MergingIterator final : public InternalIterator {
       child->PrepareSeek(tree_key, step);
   }
 
+  void ExpectWayBack() override {
+    for (const std::unique_ptr<InternalIterator>& child : children_) child->ExpectWayBack();
+  }
+
   void Next() override {
     VARVE_ASSERT(!heap_.empty());
     if (direction_ != kForward) [[unlikely]]
@@ -248,6 +252,7 @@ class MergingIterator final : public InternalIterator {
     for (size_t i = 0; i < children_.size(); ++i) {
       InternalIterator* child = children_[i].get();
       if (i != current) {
+        if (direction == kReverse) child->ExpectWayBack();
         child->Seek(key, sequence);
         // An equal record of an earlier child comes before the current one, one of a later child
         // comes behind it.

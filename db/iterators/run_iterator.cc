@@ -32,12 +32,18 @@ class RunIterator final : public InternalIterator {
   }
 
   void PrepareSeek(std::string_view tree_key, SeekStep step) override {
-    if (step == SeekStep::kFindPlace ? Open(SegmentOf(tree_key)) : current_ != nullptr)
-      current_->PrepareSeek(tree_key, step);
+    const bool finds = step == SeekStep::kFindPlace;
+    if (finds ? !Open(SegmentOf(tree_key)) : current_ == nullptr) return;
+    if (finds && goes_back_) current_->ExpectWayBack();
+    current_->PrepareSeek(tree_key, step);
   }
 
+  void ExpectWayBack() override { goes_back_ = true; }
+
   void Seek(std::string_view tree_key, SequenceNumber sequence) override {
+    const bool goes_back = std::exchange(goes_back_, false);
     if (!Open(SegmentOf(tree_key))) return;
+    if (goes_back) current_->ExpectWayBack();
     current_->Seek(tree_key, sequence);
     SkipForward();
   }
@@ -121,6 +127,7 @@ class RunIterator final : public InternalIterator {
   std::unique_ptr<InternalIterator> iterator_;  // of segments_[open_]
   InternalIterator* current_ = nullptr;         // iterator_, or null where the run has ended
   size_t open_;
+  bool goes_back_ = false;  // from where the next Seek leads
   const CacheUse cache_use_;
 };
 

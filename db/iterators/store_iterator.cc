@@ -220,6 +220,7 @@ class StoreIterator final : public Iterator {
 
   // Moves the records to the last one in front of `tree_key`.
   void SeekBefore(std::string_view tree_key) {
+    records_->ExpectWayBack();
     records_->Seek(tree_key, kMaxSequence);
     if (records_->Valid()) {
       records_->Prev();

@@ -27,6 +27,7 @@ class TombstoneFilter final : public InternalIterator {
   void PrepareSeek(std::string_view tree_key, SeekStep step) override {
     records_->PrepareSeek(tree_key, step);
   }
+  void ExpectWayBack() override { records_->ExpectWayBack(); }
   void Next() override {
     records_->Next();
     SkipForward();

@@ -25,10 +25,12 @@ class ScanHistory {
   static constexpr uint64_t kMostReach = uint64_t{128} << 10;
 
   // The history begins with the reach that another one has left in `*usual_reach`, and leaves its
-  // own there: a segment that was just made holds what scans read of others before.
+  // own there: a segment that was just made holds what scans read of others before. Null: it begins
+  // with nothing.
   // Requires: `usual_reach` outlives the history.
   explicit ScanHistory(std::atomic<uint64_t>* usual_reach)
-      : reach_(usual_reach->load(std::memory_order_relaxed)), usual_reach_(*usual_reach) {}
+      : reach_(usual_reach == nullptr ? 0 : usual_reach->load(std::memory_order_relaxed)),
+        usual_reach_(usual_reach) {}
 
   // Notes that a scan has read so much past the cache.
   void Note(uint64_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
@@ -45,7 +47,7 @@ class ScanHistory {
     // Threads that scan the same segment leave each other's cache line alone where all is known.
     if (after + kExact >= before && before + kExact >= after) return;
     reach_.store(after, std::memory_order_relaxed);
-    usual_reach_.store(after, std::memory_order_relaxed);
+    if (usual_reach_ != nullptr) usual_reach_->store(after, std::memory_order_relaxed);
   }
   // Returns the mean of these bytes, in which those of long scans weigh more; 0: none were noted.
   uint64_t reach() const { return reach_.load(std::memory_order_relaxed); }
@@ -57,7 +59,7 @@ class ScanHistory {
 
   std::atomic<uint64_t> bytes_{0};
   std::atomic<uint64_t> reach_;
-  std::atomic<uint64_t>& usual_reach_;
+  std::atomic<uint64_t>* const usual_reach_;
 };
 
 }  // namespace varve

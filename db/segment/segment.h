@@ -192,7 +192,7 @@ class Segment {
   std::unique_ptr<const SegmentFooter> footer_owner_ ABSL_GUARDED_BY(load_mutex_);
   std::atomic<bool> index_is_damaged_{false};
   std::atomic<uint64_t> touches_{0};  // page reads since the index was last resident
-  ScanHistory scan_history_{&caches_->scan_reach};
+  ScanHistory scan_history_{caches_ == nullptr ? nullptr : &caches_->scan_reach};
 };
 
 }  // namespace varve

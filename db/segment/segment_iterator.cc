@@ -37,7 +37,7 @@ class AskChoice {
   }
 
  private:
-  static constexpr uint32_t kInVain = 8, kLeftOut = 31;
+  static constexpr uint32_t kInVain = 8, kLeftOut = 15;
 
   uint32_t in_vain_ = 0;  // in a row
   uint32_t left_out_ = 0;
@@ -101,6 +101,7 @@ void SegmentIterator::NoteReach() {
 }
 
 uint64_t SegmentIterator::ExpectedFrom(uint64_t offset) const {
+  if (goes_back_) return 0;
   const uint64_t reach = sought_at_ + segment_->scan_history().reach();
   return offset < reach ? reach - offset : 0;
 }
@@ -159,15 +160,23 @@ void SegmentIterator::AskForExpected(size_t block) {
 
 bool SegmentIterator::LoadWithNext(size_t block, BlockSpan span) {
   if (ExpectedFrom(span.begin) > block_size_) AskForExpected(block);
-  if (!is_on_disk_ || span.begin >= expected_end_) return LoadBlock(span);
+  if (!is_on_disk_ || span.end >= expected_end_) return LoadBlock(span);
+  const uint64_t size = expected_end_ - span.begin;
+  const size_t end = EndOfReadAhead(block, size);
+  const size_t near_end = std::min(block + kSingleBlocks + 1 - moves_, end);
   moves_ = kSingleBlocks;
-  if (!FillsCache()) return ReadWindow(span.begin, expected_end_);
-  FillCache(block, EndOfReadAhead(block, expected_end_ - span.begin));
-  return LoadBlock(span);
+  if (FillsCache()) {
+    FillCache(block, end);
+    return LoadBlock(span);
+  }
+  if (!ReadWindow(span.begin, expected_end_)) return false;
+  // A full cache gets the blocks that it would have got one by one.
+  CacheBlocks(*segment_, *fences_, block, near_end, {buffer_.get(), size}, block_size_);
+  return true;
 }
 
 uint64_t SegmentIterator::SizeOfReadAhead(uint64_t offset) const {
-  return offset < expected_end_ ? expected_end_ - offset : read_ahead_;
+  return sought_at_ <= offset && offset < expected_end_ ? expected_end_ - offset : read_ahead_;
 }
 
 size_t SegmentIterator::StartInBlock(std::string_view tree_key) const {
@@ -378,11 +387,13 @@ void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
   const auto is_before = [&] {
     return valid_ && CompareInternal(record().key, record().sequence, tree_key, sequence) < 0;
   };
-  if (!is_before()) return;
-  cursor_.PassBefore(tree_key, sequence);
-  do {
-    Next();
-  } while (is_before());
+  if (is_before()) {
+    cursor_.PassBefore(tree_key, sequence);
+    do {
+      Next();
+    } while (is_before());
+  }
+  if (std::exchange(goes_back_, false)) has_read_ = false;
 }
 
 bool SegmentIterator::LoadSought(size_t block, BlockSpan span) {
@@ -409,7 +420,7 @@ bool SegmentIterator::IndexBlock(size_t block) {
   valid_ = false;
   offsets_.clear();
   if (!LoadBackward(block, span)) return false;
-  has_read_ = false;  // the way back does not tell how far scans come behind a seek
+  has_read_ = false;
   for (uint64_t offset = span.begin; offset < span.end; offset = cursor_.next_offset()) {
     if (!DecodeInWindow(offset)) {
       offsets_.clear();
@@ -426,6 +437,7 @@ void SegmentIterator::SeekToLast() {
 }
 
 void SegmentIterator::Prev() {
+  has_read_ = false;  // the way back does not tell how far scans come behind a seek
   const uint64_t current = cursor_.offset();
   if (offsets_.empty() || current <= offsets_.front() || current > offsets_.back()) {
     if (!NeedFences()) return;

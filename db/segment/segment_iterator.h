@@ -45,6 +45,7 @@ class SegmentIterator final : public InternalIterator {
   void PrepareSeek(std::string_view tree_key, SeekStep step) override;
   void Next() override;
   void Prev() override;
+  void ExpectWayBack() override { goes_back_ = true; }
   const RecordView& record() const override { return cursor_.record(); }
   const RecordView* NextKey() override;
   absl::Status status() const override { return status_; }
@@ -121,6 +122,7 @@ class SegmentIterator final : public InternalIterator {
   size_t prepared_ = kNotPrepared;  // the block of the Seek that is about to follow
   size_t moves_ = 0;                // how many blocks the cursor moved on to since the last seek
   uint64_t sought_at_ = 0;          // where the block begins that the last seek found
+  bool goes_back_ = false;          // from where the next Seek leads
   bool is_on_disk_ = false;         // the kernel has not what is before expected_end_
   bool has_read_ = false;           // past the cache, since the last seek
   uint64_t expected_end_ = 0;       // up to here scans mostly come behind the last seek

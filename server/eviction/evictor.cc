@@ -761,8 +761,9 @@ absl::Status Evictor::LookForExcessOnDisk(Round round) {
       return absl::OkStatus();
     }
     // A bound that was lowered since asks for that much more.
-    const uint64_t most_before = std::exchange(owed_by_databases_.most_on_disk, most);
+    uint64_t& most_before = owed_by_databases_.most_on_disk;
     if (relieved != 0 && most < most_before) relieved -= std::min(relieved - 1, most_before - most);
+    most_before = relieved == 0 ? most : std::min(most, most_before);
     relieved_before = relieved;
     const bool owes =
         databases->any() || std::any_of(spaces_.begin(), spaces_.end(),

@@ -55,7 +55,7 @@ struct DatabasesOwed {
   // Up to where the use of the disk has been answered by evictions, which show there only once
   // merges have removed the data; 0: they have not begun.
   uint64_t relieved_disk = 0;
-  uint64_t most_on_disk = 0;  // what the bound of the disk allowed then before evictions begin
+  uint64_t most_on_disk = 0;  // the least use at which evictions began since then
 
   // Takes back what another rule or another bound has asked for. Either leaves the disk as short of
   // room as it is, and what was evicted for it evicted. Where no rule was in force, the evictions

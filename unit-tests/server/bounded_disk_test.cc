@@ -39,6 +39,7 @@ class BoundedServerTest : public ::testing::Test {
     store_ = *std::move(store);
     ServerConfig config{.directory = dir_.File("data"), .engine = engine};
     config.server.port = 0;
+    config.max_disk_bytes = kDiskLimit;
     config.server.max_memory_policy = policy;
     ServerProgram program;
     program.disk = &files_;
@@ -131,7 +132,7 @@ TEST_F(BoundedServerTest, TheBoundMovesWhileTheServerRuns) {
     EXPECT_NE(refused.find(reason), std::string::npos) << refused;
   }
   EXPECT_EQ(Set(1), "OK") << "nothing has changed";
-  const uint64_t lowered = kDiskLimit + kDiskReserve / 2;
+  const uint64_t lowered = files_.used() + kDiskReserve / 4 * 3;
   ASSERT_EQ(Do({"CONFIG", "SET", "max-disk-bytes", std::to_string(lowered)}), "OK");
   EXPECT_EQ(Set(2).substr(0, 9), "!MISCONF ");
 }
@@ -143,8 +144,8 @@ TEST_F(BoundedServerTest, ABoundStaysRaisedWhoseRoomAnotherProgramHasTaken) {
   std::filesystem::resize_file(FillerPath(), kDiskLimit + 1);
   ASSERT_TRUE(files_.Measure().ok());
   const std::string raised = std::to_string(2 * kDiskLimit);
-  const std::string refused =
-      Do({"CONFIG", "SET", "max-disk-bytes", raised, "tls-cert-file", "/nowhere"});
+  const std::string refused = Do(
+      {"CONFIG", "SET", "max-disk-bytes", raised, "tls", "optional", "tls-cert-file", "/nowhere"});
   EXPECT_EQ(refused.substr(0, 22), "!ERR CONFIG SET failed") << refused;
   EXPECT_EQ(Do({"CONFIG", "GET", "max-disk-bytes"}), "(max-disk-bytes " + raised + ")");
   EXPECT_EQ(files_.bound().limit, 2 * kDiskLimit);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "db/iterators/merging_iterator.h"
 #include "unit-tests/testing/segment_fixture.h"
 #include "util/os/forwarding_file.h"
 #include "util/os/forwarding_file_system.h"
@@ -45,6 +46,7 @@ struct FileUse {
   bool kernel_has_it = false;
   std::vector<Stretch> reads;
   std::vector<Stretch> asks;
+  std::string order;  // 'r' for each read, 'a' for each ask
 };
 
 class WatchedFile final : public ForwardingFile {
@@ -53,10 +55,12 @@ class WatchedFile final : public ForwardingFile {
       : ForwardingFile(std::move(file)), use_(*use) {}
   absl::StatusOr<size_t> Read(uint64_t offset, size_t size, char* buffer) const override {
     use_.reads.push_back({offset, size});
+    use_.order.push_back('r');
     return ForwardingFile::Read(offset, size, buffer);
   }
   bool Prefetch(uint64_t offset, uint64_t size) const override {
     use_.asks.push_back({offset, size});
+    use_.order.push_back('a');
     return use_.kernel_has_it;
   }
 
@@ -105,6 +109,7 @@ class ScanReadsTest : public ::testing::Test {
   void Forget() {
     use_.reads.clear();
     use_.asks.clear();
+    use_.order.clear();
   }
 
   FileUse use_;
@@ -134,7 +139,7 @@ TEST_F(ScanReadsTest, OneReadBringsWhatScansBeforeCameTo) {
 TEST_F(ScanReadsTest, ShortScansAskForNothing) {
   for (int i = 0; i < 60; ++i) Scan(1);
   Forget();
-  for (int i = 0; i < 20; ++i) Scan(2);
+  for (int i = 0; i < 20; ++i) Scan(1);
   EXPECT_EQ(use_.asks.size(), 0u);
   EXPECT_LE(use_.reads.size(), 40u);
   for (const Stretch& read : use_.reads) EXPECT_LE(read.size, 2 * kBlock);
@@ -147,7 +152,7 @@ TEST_F(ScanReadsTest, WhereTheKernelHasAllDataFewAsk) {
     for (int i = 0; i < 20; ++i) Scan(40);
     Forget();
     for (int i = 0; i < 200; ++i) Scan(40);
-    EXPECT_GE(use_.asks.size(), 200u / 64);
+    EXPECT_GE(use_.asks.size(), 200u / 32);
     EXPECT_LE(use_.asks.size(), 20u);
     use_.kernel_has_it = false;
     for (int i = 0; i < 40; ++i) Scan(40);
@@ -157,15 +162,67 @@ TEST_F(ScanReadsTest, WhereTheKernelHasAllDataFewAsk) {
   }).join();
 }
 
-TEST_F(ScanReadsTest, TheWayBackTellsNothing) {
+TEST_F(ScanReadsTest, TheWayBackTellsAndAsksForNothing) {
   for (int i = 0; i < 60; ++i) Scan(40);
   const uint64_t reach = segment_->scan_history().reach();
   const auto iterator = segment_->NewIterator(/*fill_cache=*/true);
+  Forget();
   for (int i = 0; i < 60; ++i) {
+    iterator->ExpectWayBack();
     iterator->Seek(NumberedKey(2 * (next_ += 60)), kMaxSequence);
     for (int step = 0; step < 20; ++step) iterator->Prev();
   }
+  EXPECT_EQ(use_.asks.size(), 0u);
   EXPECT_EQ(segment_->scan_history().reach(), reach);
+  Scan(40);
+  EXPECT_EQ(use_.asks.size(), 1u) << "forward as before";
+}
+
+// A merging iterator over the segment and another one, whose keys lie between.
+class ScanOfTwoTest : public ScanReadsTest {
+ protected:
+  ScanOfTwoTest() {
+    std::vector<testing::OwnedRecord> records = NumberedRecords(kKeys, kValue);
+    for (uint64_t i = 0; i < kKeys; ++i) records[i].key = NumberedKey(2 * i + 1);
+    const SegmentInfo info = fixture_.Build(2, records, kBlock);
+    auto segment = Segment::Open(&files_, fixture_.directory.path(), info, fixture_.caches.get());
+    EXPECT_TRUE(segment.ok()) << segment.status();
+    other_ = *std::move(segment);
+  }
+  void ScanBoth(uint64_t first, uint64_t records) {
+    std::vector<std::unique_ptr<InternalIterator>> children;
+    for (const auto& segment : {segment_, other_})
+      children.push_back(segment->NewIterator(/*fill_cache=*/true));
+    const auto merged = NewMergingIterator(std::move(children));
+    merged->Seek(NumberedKey(2 * first), kMaxSequence);
+    for (uint64_t i = 0; i < records; ++i) {
+      ASSERT_TRUE(merged->Valid()) << merged->status();
+      ASSERT_EQ(merged->record().key, NumberedKey(2 * first + i));
+      merged->Next();
+    }
+  }
+
+  std::shared_ptr<Segment> other_;
+};
+
+TEST_F(ScanOfTwoTest, BothAskBeforeOneWaits) {
+  for (int i = 0; i < 60; ++i) ScanBoth(next_ += 60, 80);
+  Forget();
+  ScanBoth(next_ += 60, 80);
+  EXPECT_EQ(use_.order.substr(0, 4), "aarr");
+  EXPECT_LE(use_.order.size(), 6u);
+  for (const Stretch& ask : use_.asks) EXPECT_GE(ask.size, 40 * kValue);
+}
+
+TEST_F(ScanOfTwoTest, ShortScansLeaveTheirBlocksInTheCache) {
+  ScanBoth(100, 2);
+  Forget();
+  ScanBoth(5000, 2);
+  EXPECT_EQ(use_.order, "aarr");
+  for (const Stretch& ask : use_.asks) EXPECT_LE(ask.size, 2 * kBlock);
+  Forget();
+  ScanBoth(5000, 2);
+  EXPECT_EQ(use_.order, "");
 }
 
 }  // namespace
