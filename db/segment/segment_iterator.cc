@@ -21,30 +21,6 @@ constexpr size_t kSingleBlocks = 2;
 constexpr size_t kPrefetchAtBlock = 512;
 constexpr size_t kPrefetchAtRecord = 512;
 
-// An ask choice decides, for one thread, whether it asks the disk for data before it reads them.
-// Where the kernel had what the last ones asked for, nearly all are left out.
-// Gain: asks in vain take a tenth of a seek where the kernel has all data.
-class AskChoice {
- public:
-  bool Asks() {
-    if (left_out_ == 0) return true;
-    --left_out_;
-    return false;
-  }
-  void Note(bool was_in_vain) {
-    in_vain_ = was_in_vain ? in_vain_ + 1 : 0;
-    if (in_vain_ >= kInVain) left_out_ = kLeftOut;
-  }
-
- private:
-  static constexpr uint32_t kInVain = 8, kLeftOut = 15;
-
-  uint32_t in_vain_ = 0;  // in a row
-  uint32_t left_out_ = 0;
-};
-
-thread_local AskChoice ask_choice_of_this_thread;
-
 // Returns how many bytes the next buffer of a cursor holds.
 uint64_t LongerReadAhead(uint64_t bytes, bool is_cached) {
   return std::min(bytes * 2, is_cached ? kMaxReadAheadOfScan : kMaxReadAhead);
@@ -56,6 +32,7 @@ SegmentIterator::SegmentIterator(Segment* segment, CacheUse cache_use)
     : segment_(segment),
       cached_(cache_use.fills && segment->caches().blocks.capacity() > 0),
       cursor_(segment->number(), segment->info().ingested_at, &segment->decoder()),
+      forecast_(&segment->scan_history()),
       values_ahead_(cached_ && cache_use.values ? &segment->caches().blocks : nullptr,
                     cache_use.reads_values ? &segment->value_files_by_number() : nullptr,
                     segment->number()) {}
@@ -73,7 +50,7 @@ bool SegmentIterator::FailSeek(absl::Status status) {
 }
 
 bool SegmentIterator::Start() {
-  NoteReach();
+  LeavePlace();
   valid_ = false;
   status_ = absl::OkStatus();
   offsets_.clear();
@@ -87,23 +64,13 @@ bool SegmentIterator::Start() {
   cursor_.SetBase((*footer)->key_base);
   read_ahead_ = uint64_t{block_size_} * 2;
   moves_ = 0;
-  sought_at_ = 0;
-  expected_end_ = 0;
-  is_on_disk_ = false;
+  forecast_.Restart();
   prepared_ = kNotPrepared;
   return data_size_ > 0;
 }
 
-void SegmentIterator::NoteReach() {
-  if (!std::exchange(has_read_, false) || !status_.ok()) return;
-  const uint64_t end = valid_ ? cursor_.next_offset() : data_size_;
-  if (end > sought_at_) segment_->scan_history().NoteReach(end - sought_at_);
-}
-
-uint64_t SegmentIterator::ExpectedFrom(uint64_t offset) const {
-  if (goes_back_) return 0;
-  const uint64_t reach = sought_at_ + segment_->scan_history().reach();
-  return offset < reach ? reach - offset : 0;
+void SegmentIterator::LeavePlace() {
+  if (status_.ok()) forecast_.Leave(valid_ ? cursor_.next_offset() : data_size_);
 }
 
 bool SegmentIterator::NeedFences() {
@@ -121,8 +88,10 @@ bool SegmentIterator::ReadWindow(uint64_t begin, uint64_t end) {
   handle_.Release();
   GrowBuffer(size);
   segment_->caches().statistics.scan_reads.Add(1);
-  if (cached_) segment_->scan_history().Note(size);
-  has_read_ = cached_;
+  if (cached_) {
+    segment_->scan_history().Note(size);
+    forecast_.NoteRead();
+  }
   if (absl::Status status = segment_->ReadExactly(begin, size, buffer_.get()); !status.ok()) {
     return Fail(std::move(status));
   }
@@ -139,7 +108,7 @@ void SegmentIterator::GrowBuffer(size_t size) {
 bool SegmentIterator::LoadBlock(BlockSpan span) {
   if (!cached_ || !fences_->IsCacheable(span)) return ReadWindow(span.begin, span.end);
   if (handle_ && span.begin == cursor_.begin()) return true;
-  has_read_ = true;
+  forecast_.NoteRead();
   absl::StatusOr<ClockCache::Handle> block =
       CachedBlock(*segment_, span, block_size_, &segment_->caches().statistics.scan_reads);
   if (!block.ok()) return Fail(block.status());
@@ -147,21 +116,18 @@ bool SegmentIterator::LoadBlock(BlockSpan span) {
   return true;
 }
 
-void SegmentIterator::AskForExpected(size_t block) {
-  if (expected_end_ != 0) return;
+void SegmentIterator::MakeForecast(size_t block) {
+  if (forecast_.is_made()) return;
   const uint64_t begin = fences_->Span(block).begin;
   // The last block as a whole, unless little of it is expected.
-  const size_t end = EndOfReadAhead(block, ExpectedFrom(begin) + block_size_ / 4 * 3);
-  expected_end_ = fences_->Span(end - 1).end;
-  if (!ask_choice_of_this_thread.Asks()) return;
-  is_on_disk_ = !segment_->file().Prefetch(begin, expected_end_ - begin);
-  ask_choice_of_this_thread.Note(!is_on_disk_);
+  const size_t end = EndOfReadAhead(block, forecast_.BytesFrom(begin) + block_size_ / 4 * 3);
+  forecast_.Make(begin, fences_->Span(end - 1).end, segment_->file());
 }
 
 bool SegmentIterator::LoadWithNext(size_t block, BlockSpan span) {
-  if (ExpectedFrom(span.begin) > block_size_) AskForExpected(block);
-  if (!is_on_disk_ || span.end >= expected_end_) return LoadBlock(span);
-  const uint64_t size = expected_end_ - span.begin;
+  if (forecast_.BytesFrom(span.begin) > block_size_) MakeForecast(block);
+  if (!forecast_.is_on_disk() || span.end >= forecast_.end()) return LoadBlock(span);
+  const uint64_t size = forecast_.end() - span.begin;
   const size_t end = EndOfReadAhead(block, size);
   const size_t near_end = std::min(block + kSingleBlocks + 1 - moves_, end);
   moves_ = kSingleBlocks;
@@ -169,14 +135,10 @@ bool SegmentIterator::LoadWithNext(size_t block, BlockSpan span) {
     FillCache(block, end);
     return LoadBlock(span);
   }
-  if (!ReadWindow(span.begin, expected_end_)) return false;
+  if (!ReadWindow(span.begin, forecast_.end())) return false;
   // A full cache gets the blocks that it would have got one by one.
   CacheBlocks(*segment_, *fences_, block, near_end, {buffer_.get(), size}, block_size_);
   return true;
-}
-
-uint64_t SegmentIterator::SizeOfReadAhead(uint64_t offset) const {
-  return sought_at_ <= offset && offset < expected_end_ ? expected_end_ - offset : read_ahead_;
 }
 
 size_t SegmentIterator::StartInBlock(std::string_view tree_key) const {
@@ -275,13 +237,13 @@ bool SegmentIterator::LoadForward(uint64_t offset, uint64_t at_least) {
       }
       if (is_near) return LoadWithNext(block, span);
       if (FillsCache()) {
-        FillCache(block, EndOfReadAhead(block, SizeOfReadAhead(span.begin)));
+        FillCache(block, EndOfReadAhead(block, forecast_.SizeFrom(span.begin, read_ahead_)));
         read_ahead_ = LongerReadAhead(read_ahead_, cached_);
         return LoadBlock(span);
       }
     }
   }
-  const uint64_t size = std::max(SizeOfReadAhead(offset), at_least);
+  const uint64_t size = std::max(forecast_.SizeFrom(offset, read_ahead_), at_least);
   read_ahead_ = LongerReadAhead(read_ahead_, cached_);
   return ReadWindow(offset, std::min(offset + size, data_size_));
 }
@@ -357,8 +319,8 @@ void SegmentIterator::PrepareSeek(std::string_view tree_key, SeekStep step) {
         PrefetchLines(cursor_.window().data() + StartInBlock(tree_key), 0, kPrefetchAtRecord);
       } else {
         // The cursors of several segments then wait for the disk at the same time.
-        sought_at_ = span.begin;
-        AskForExpected(prepared_);
+        forecast_.BeginAt(span.begin);
+        MakeForecast(prepared_);
       }
       return;
   }
@@ -370,7 +332,7 @@ void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
   if (alone && (!Start() || !NeedFences())) return;
   const size_t block = alone ? fences_->Find(tree_key) : prepared;
   const BlockSpan span = fences_->Span(block);
-  sought_at_ = span.begin;
+  forecast_.BeginAt(span.begin);
   if (fences_->IsCacheable(span) && !LoadSought(block, span)) return;
   size_t start = 0;
   if (alone) {
@@ -393,7 +355,7 @@ void SegmentIterator::Seek(std::string_view tree_key, SequenceNumber sequence) {
       Next();
     } while (is_before());
   }
-  if (std::exchange(goes_back_, false)) has_read_ = false;
+  forecast_.EndSeek();
 }
 
 bool SegmentIterator::LoadSought(size_t block, BlockSpan span) {
@@ -420,7 +382,7 @@ bool SegmentIterator::IndexBlock(size_t block) {
   valid_ = false;
   offsets_.clear();
   if (!LoadBackward(block, span)) return false;
-  has_read_ = false;
+  forecast_.ForgetRead();
   for (uint64_t offset = span.begin; offset < span.end; offset = cursor_.next_offset()) {
     if (!DecodeInWindow(offset)) {
       offsets_.clear();
@@ -437,7 +399,7 @@ void SegmentIterator::SeekToLast() {
 }
 
 void SegmentIterator::Prev() {
-  has_read_ = false;  // the way back does not tell how far scans come behind a seek
+  forecast_.ForgetRead();
   const uint64_t current = cursor_.offset();
   if (offsets_.empty() || current <= offsets_.front() || current > offsets_.back()) {
     if (!NeedFences()) return;

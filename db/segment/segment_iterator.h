@@ -6,7 +6,7 @@
 // compaction that reads from the start loads no index.
 //
 // An iterator that fills the cache reads with the block of a seek what scans before it came to
-// behind theirs (db/segment/scan_history.h). Where they were short, or none is known, it takes the
+// behind theirs (db/segment/read_forecast.h). Where they were short, or none is known, it takes the
 // first blocks one by one. Where it moves on, it reads ahead what the cache lacks, and looks at it
 // in its own buffer. Once a segment was scanned often enough, and while the cache has free room,
 // the blocks that it read ahead go there; a full cache is left alone, so that a long scan drives
@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "db/format/internal_iterator.h"
+#include "db/segment/read_forecast.h"
 #include "db/segment/segment_caches.h"
 #include "db/segment/segment_fences.h"
 #include "db/segment/segment_footer.h"
@@ -36,7 +37,7 @@ class Segment;
 class SegmentIterator final : public InternalIterator {
  public:
   SegmentIterator(Segment* segment, CacheUse cache_use);
-  ~SegmentIterator() override { NoteReach(); }
+  ~SegmentIterator() override { LeavePlace(); }
 
   bool Valid() const override { return valid_; }
   void SeekToFirst() override;
@@ -45,7 +46,7 @@ class SegmentIterator final : public InternalIterator {
   void PrepareSeek(std::string_view tree_key, SeekStep step) override;
   void Next() override;
   void Prev() override;
-  void ExpectWayBack() override { goes_back_ = true; }
+  void ExpectWayBack() override { forecast_.ExpectWayBack(); }
   const RecordView& record() const override { return cursor_.record(); }
   const RecordView* NextKey() override;
   absl::Status status() const override { return status_; }
@@ -73,14 +74,10 @@ class SegmentIterator final : public InternalIterator {
   // Brings the block, which the cache lacks, into the window. Where scans mostly come to blocks
   // behind it, the disk reads these at the same time.
   bool LoadWithNext(size_t block, BlockSpan span);
-  // Returns how many bytes from `offset` on scans mostly come to.
-  uint64_t ExpectedFrom(uint64_t offset) const;
   // Asks the disk for the block and for those behind it to which scans mostly come, once a seek.
-  void AskForExpected(size_t block);
-  // Returns the size of the next buffer, which begins at `offset`.
-  uint64_t SizeOfReadAhead(uint64_t offset) const;
-  // Tells the scan history how far the cursor came behind the last seek, if it had to read.
-  void NoteReach();
+  void MakeForecast(size_t block);
+  // Notes how far the cursor came behind the last seek.
+  void LeavePlace();
   bool LoadFromCache(BlockSpan span);  // false if the cache does not have it
   void UseBlock(ClockCache::Handle block, uint64_t begin);
   // Ask memory for what a look for the block in the cache touches first, and touches then.
@@ -112,20 +109,16 @@ class SegmentIterator final : public InternalIterator {
   bool valid_ = false;
   absl::Status status_;
   WindowCursor cursor_;
+  ReadForecast forecast_;
   ValueReadAhead values_ahead_;
 
   ClockCache::Handle handle_;  // backs the window, or
   std::unique_ptr<char[]> buffer_;
   size_t buffer_capacity_ = 0;
-  uint64_t read_ahead_ = 0;  // size of the next buffer, behind expected_end_
+  uint64_t read_ahead_ = 0;  // size of the next buffer, behind the forecast
   static constexpr size_t kNotPrepared = ~size_t{0};
   size_t prepared_ = kNotPrepared;  // the block of the Seek that is about to follow
   size_t moves_ = 0;                // how many blocks the cursor moved on to since the last seek
-  uint64_t sought_at_ = 0;          // where the block begins that the last seek found
-  bool goes_back_ = false;          // from where the next Seek leads
-  bool is_on_disk_ = false;         // the kernel has not what is before expected_end_
-  bool has_read_ = false;           // past the cache, since the last seek
-  uint64_t expected_end_ = 0;       // up to here scans mostly come behind the last seek
 
   std::vector<uint64_t> offsets_;  // records of one block, for moving back; empty if unknown
 };

@@ -760,10 +760,7 @@ absl::Status Evictor::LookForExcessOnDisk(Round round) {
       for (auto& [id, space] : spaces_) space.owed.for_disk = 0;
       return absl::OkStatus();
     }
-    // A bound that was lowered since asks for that much more.
-    uint64_t& most_before = owed_by_databases_.most_on_disk;
-    if (relieved != 0 && most < most_before) relieved -= std::min(relieved - 1, most_before - most);
-    most_before = relieved == 0 ? most : std::min(most, most_before);
+    owed_by_databases_.NoteMostOnDisk(most);
     relieved_before = relieved;
     const bool owes =
         databases->any() || std::any_of(spaces_.begin(), spaces_.end(),

@@ -57,6 +57,12 @@ struct DatabasesOwed {
   uint64_t relieved_disk = 0;
   uint64_t most_on_disk = 0;  // the least use at which evictions began since then
 
+  // Notes that evictions for the disk begin at this use. A bound that was lowered asks for more.
+  void NoteMostOnDisk(uint64_t most) {
+    if (relieved_disk != 0 && most < most_on_disk)
+      relieved_disk -= std::min(relieved_disk - 1, most_on_disk - most);
+    most_on_disk = relieved_disk == 0 ? most : std::min(most, most_on_disk);
+  }
   // Takes back what another rule or another bound has asked for. Either leaves the disk as short of
   // room as it is, and what was evicted for it evicted. Where no rule was in force, the evictions
   // for the disk begin.
