@@ -216,14 +216,16 @@ TEST_F(ScanOfTwoTest, BothAskBeforeOneWaits) {
 }
 
 TEST_F(ScanOfTwoTest, ShortScansLeaveTheirBlocksInTheCache) {
-  ScanBoth(100, 1);
-  Forget();
-  ScanBoth(5000, 1);
-  EXPECT_EQ(use_.order, "aarr");
-  for (const Stretch& ask : use_.asks) EXPECT_LE(ask.size, 2 * kBlock);
-  Forget();
-  ScanBoth(5000, 1);
-  EXPECT_EQ(use_.order, "");
+  std::thread([this] {  // no question of this thread was in vain
+    ScanBoth(100, 1);
+    Forget();
+    ScanBoth(5000, 1);
+    EXPECT_EQ(use_.order, "aarr");
+    for (const Stretch& ask : use_.asks) EXPECT_LE(ask.size, 2 * kBlock);
+    Forget();
+    ScanBoth(5000, 1);
+    EXPECT_EQ(use_.order, "");
+  }).join();
 }
 
 }  // namespace
