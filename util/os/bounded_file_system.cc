@@ -222,8 +222,8 @@ absl::Status BoundedFileSystem::SetLimit(uint64_t limit) {
   const Bound wanted = BoundOf(limit);
   if (limit < bound().limit && used() > limit - wanted.reserve / 2) {
     return absl::FailedPreconditionError(
-        fmt::format("the data directory has {} already, and merges need {} beside that",
-                    FormatSize(used()), FormatSize(wanted.reserve / 2)));
+        fmt::format("the data directory has {} bytes already, and merges need {} more", used(),
+                    wanted.reserve / 2));
   }
   limit_.store(limit, std::memory_order_relaxed);
   return absl::OkStatus();
