@@ -225,7 +225,8 @@ TEST_F(ScanOfTwoTest, ShortScansLeaveTheirBlocksInTheCache) {
     Forget();
     ScanBoth(5000, 1);
     EXPECT_EQ(use_.order, "");
-  }).join();
+  })
+      .join();
 }
 
 }  // namespace
