@@ -19,6 +19,20 @@ class EvictorDiskTest : public testing::EvictorFixture {
  protected:
   EvictorDiskTest() : EvictorFixture(kEvictorsDiskLimit) {}
 
+  static constexpr size_t kKeys = 1000;
+
+  // Does what the thread does in one round, and all that is left to do behind it.
+  void DoRound() {
+    evictor_->RunRound();
+    FinishWork();
+  }
+  // Writes kKeys keys, which the order knows, and then fills the disk.
+  void FillUnderLru() {
+    Use(kLru, 0);
+    Put(0, kKeys);
+    DoRound();
+    FillTheDisk();
+  }
   std::string filler() const { return data() + "/filler"; }
   // Takes room of the directory, so that only a part of the reserve is left. The file is sparse.
   void FillTheDisk() {
@@ -32,67 +46,44 @@ class EvictorDiskTest : public testing::EvictorFixture {
 
 // Evictions give nothing back here, as on a disk where merges have no room.
 TEST_F(EvictorDiskTest, EachRegularRoundEvictsALittleMoreWhileWritersAreRefused) {
-  constexpr size_t kKeys = 1000;
-  Use(kLru, 0);
-  Put(0, kKeys);
-  evictor_->RunRound();
-  FinishWork();
-  FillTheDisk();
-  evictor_->RunRound();
-  FinishWork();
+  FillUnderLru();
+  DoRound();
   const uint64_t first = evictor_->evicted_keys();
   EXPECT_GT(first, kKeys / 10) << "in proportion to what is too much";
   EXPECT_LT(first, kKeys / 2);
-  evictor_->RunRound();
-  FinishWork();
+  DoRound();
   EXPECT_EQ(evictor_->evicted_keys(), first) << "nobody asks for room";
   ASSERT_TRUE(evictor_->RelieveDisk());
   evictor_->RunRound(Evictor::Reads::kAll, Evictor::Round::kForDisk);
   FinishWork();
   EXPECT_EQ(evictor_->evicted_keys(), first) << "however often writers ask for it";
-  evictor_->RunRound();
-  FinishWork();
+  DoRound();
   const uint64_t second = evictor_->evicted_keys();
   EXPECT_GT(second, first);
   EXPECT_LE(second, first + kKeys / 64);
-  evictor_->RunRound();
-  FinishWork();
+  DoRound();
   EXPECT_EQ(evictor_->evicted_keys(), second) << "nobody has asked since the last regular round";
 }
 
 TEST_F(EvictorDiskTest, ALoweredBoundIsAnsweredAlthoughTheOneBeforeWas) {
-  constexpr size_t kKeys = 1000;
-  Use(kLru, 0);
-  Put(0, kKeys);
-  evictor_->RunRound();
-  FinishWork();
-  FillTheDisk();
+  FillUnderLru();
   ASSERT_TRUE(disk_->SetLimit(2 * kEvictorsDiskLimit).ok());
-  evictor_->RunRound();
-  FinishWork();
+  DoRound();
   EXPECT_EQ(evictor_->evicted_keys(), 0u) << "there is room";
   ASSERT_TRUE(disk_->SetLimit(kEvictorsDiskLimit / 16 * 19).ok());
-  evictor_->RunRound();
-  FinishWork();
+  DoRound();
   const uint64_t first = evictor_->evicted_keys();
   EXPECT_GT(first, 0u);
   ASSERT_TRUE(disk_->SetLimit(kEvictorsDiskLimit / 16 * 17).ok());
-  evictor_->RunRound();
-  FinishWork();
+  DoRound();
   const uint64_t second = evictor_->evicted_keys();
   EXPECT_GT(second, first + kKeys / 20);
-  evictor_->RunRound();
-  FinishWork();
+  DoRound();
   EXPECT_EQ(evictor_->evicted_keys(), second) << "the space comes back with merges";
 }
 
 TEST_F(EvictorDiskTest, AnotherRuleOwesTheDiskWhatTheLastOneDidAndNoMore) {
-  constexpr size_t kKeys = 1000;
-  Use(kLru, 0);
-  Put(0, kKeys);
-  evictor_->RunRound();
-  FinishWork();
-  FillTheDisk();
+  FillUnderLru();
   evictor_->RunRound();
   Use({EvictionOrder::kLfu}, 0);
   FinishWork();
@@ -100,17 +91,14 @@ TEST_F(EvictorDiskTest, AnotherRuleOwesTheDiskWhatTheLastOneDidAndNoMore) {
   EXPECT_GT(evicted, kKeys / 10);
   EXPECT_LT(evicted, kKeys / 2);
   Use(kLru, 0);
-  evictor_->RunRound();
-  FinishWork();
+  DoRound();
   EXPECT_EQ(evictor_->evicted_keys(), evicted) << "the space comes back with merges";
 }
 
 TEST_F(EvictorDiskTest, ANamespaceOwesTheDiskWhatItDidUnderAnotherRule) {
-  constexpr size_t kKeys = 1000;
   CreateCache({.max_keys = 10 * kKeys, .eviction = kLru});
   Put(0, kKeys, kCache);
-  evictor_->RunRound();
-  FinishWork();
+  DoRound();
   FillTheDisk();
   evictor_->RunRound();
   AlterCache({.max_keys = 10 * kKeys, .eviction = {EvictionOrder::kLfu}});
@@ -120,15 +108,10 @@ TEST_F(EvictorDiskTest, ANamespaceOwesTheDiskWhatItDidUnderAnotherRule) {
 }
 
 TEST_F(EvictorDiskTest, NothingGoesOnceThereIsRoomAgain) {
-  Use(kLru, 0);
-  Put(0, 1000);
-  evictor_->RunRound();
-  FinishWork();
-  FillTheDisk();
+  FillUnderLru();
   evictor_->RunRound();
   ASSERT_TRUE(disk_->Remove(filler()).ok());
-  evictor_->RunRound();
-  FinishWork();
+  DoRound();
   EXPECT_EQ(evictor_->evicted_keys(), 0u);
 }
 
