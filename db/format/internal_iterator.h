@@ -46,8 +46,8 @@ class InternalIterator {
     (void)tree_key;
     (void)step;
   }
-  // Says that the caller will move back from where the next Seek leads, which so brings nothing of
-  // what lies behind. A hint.
+  // Says that the caller will move back from where the next Seek leads, so that the cursor need not
+  // read ahead of that place. A hint.
   virtual void ExpectWayBack() {}
 };
 

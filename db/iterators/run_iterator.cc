@@ -127,7 +127,7 @@ class RunIterator final : public InternalIterator {
   std::unique_ptr<InternalIterator> iterator_;  // of segments_[open_]
   InternalIterator* current_ = nullptr;         // iterator_, or null where the run has ended
   size_t open_;
-  bool goes_back_ = false;  // from where the next Seek leads
+  bool goes_back_ = false;  // the caller will move back from where the next Seek leads
   const CacheUse cache_use_;
 };
 

@@ -1,6 +1,6 @@
-// The read forecast of a cursor says how far the cursor will probably come behind its seek, and has
-// the disk read all of that at once. It knows this from the scan history of the segment
-// (db/segment/scan_history.h), which it tells how far the cursor came.
+// The read forecast of a cursor says how far the cursor will probably come behind its seek, and
+// asks the disk for all of these data at once. It takes the distance from the scan history of the
+// segment (db/segment/scan_history.h), and tells that history how far the cursor has come.
 //
 // Thread-safety: a forecast belongs to one thread; scan histories are shared.
 #pragma once
@@ -49,11 +49,11 @@ class ReadForecast {
     return sought_at_ <= offset && offset < end_ ? end_ - offset : otherwise;
   }
 
-  // The cursor has read past the cache, and so should others that come as far.
+  // Notes that the cursor has read past the cache; then Leave() tells how far it came.
   void NoteRead() { has_read_ = true; }
-  // The cursor moves back, which does not tell how far scans come.
+  // Has Leave() tell nothing, as the cursor moves back.
   void ForgetRead() { has_read_ = false; }
-  // The cursor is about to leave the place to which it came behind the seek.
+  // Tells the history that the cursor came to `reached` behind the seek, if it has read since then.
   void Leave(uint64_t reached) {
     if (std::exchange(has_read_, false) && reached > sought_at_)
       history_.NoteReach(reached - sought_at_);
@@ -62,7 +62,7 @@ class ReadForecast {
  private:
   ScanHistory& history_;
   uint64_t sought_at_ = 0;   // where the block begins to which the last seek led
-  uint64_t end_ = 0;         // of the data that are forecast; 0: none are
+  uint64_t end_ = 0;         // the end of the data that are forecast; 0: none are
   bool is_on_disk_ = false;  // the kernel did not have what lies before end_
   bool goes_back_ = false;
   bool has_read_ = false;

@@ -5,12 +5,12 @@
 // the cache) as long as the cursor moves on in one direction. Moving forward needs no fences, so a
 // compaction that reads from the start loads no index.
 //
-// An iterator that fills the cache reads with the block of a seek what scans before it came to
-// behind theirs (db/segment/read_forecast.h). Where they were short, or none is known, it takes the
-// first blocks one by one. Where it moves on, it reads ahead what the cache lacks, and looks at it
-// in its own buffer. Once a segment was scanned often enough, and while the cache has free room,
-// the blocks that it read ahead go there; a full cache is left alone, so that a long scan drives
-// out little.
+// An iterator that fills the cache reads, together with the block that a seek finds, as much behind
+// it as earlier scans have used (db/segment/read_forecast.h). Where those were short, or none is
+// known, it takes the first blocks one by one. Where it moves on, it reads ahead what the cache
+// lacks, and looks at it in its own buffer. Once a segment was scanned often enough, and while the
+// cache has free room, the blocks that it read ahead go there; a full cache is left alone, so that
+// a long scan drives out little.
 //
 // Thread-safety: an iterator belongs to one thread and must not outlive the segment.
 // Invariants: while Valid(), the window cursor stands at a record.

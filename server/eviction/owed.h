@@ -55,7 +55,7 @@ struct DatabasesOwed {
   // Up to where the use of the disk has been answered by evictions, which show there only once
   // merges have removed the data; 0: they have not begun.
   uint64_t relieved_disk = 0;
-  uint64_t most_on_disk = 0;  // the least use at which evictions began since then
+  uint64_t most_on_disk = 0;  // the lowest use of the disk at which evictions have begun since then
 
   // Notes that evictions for the disk begin at this use. A bound that was lowered asks for more.
   void NoteMostOnDisk(uint64_t most) {

@@ -25,6 +25,7 @@
 // Requires: the file system beneath outlives it, and it outlives its files.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -101,10 +102,8 @@ class BoundedFileSystem : public FileSystem {
   };
 
   Bound BoundOf(uint64_t limit) const {
-    const uint64_t usual =
-        limit / kPartReserved < kMostReserved ? limit / kPartReserved : kMostReserved;
-    const uint64_t wanted = usual < least_reserve_ ? least_reserve_ : usual;
-    return {.limit = limit, .reserve = wanted < limit / 2 ? wanted : limit / 2};
+    const uint64_t usual = std::min(limit / kPartReserved, kMostReserved);
+    return {.limit = limit, .reserve = std::min(limit / 2, std::max(usual, least_reserve_))};
   }
   bool IsBelow(std::string_view path) const;
   // Returns whether the path is that of a log in the directory itself.
